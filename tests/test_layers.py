@@ -36,7 +36,6 @@ HEAVY_ALLOWED = {
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
     "thresholdout.service.agents": {"mcp", "starlette"},
-    "thresholdout.service.page": {"fastapi", "starlette"},
 }
 
 

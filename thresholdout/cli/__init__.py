@@ -11,6 +11,7 @@ from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
 from thresholdout.cli.privacy_commands import account, calibrate
 from thresholdout.cli.receipt_commands import receipt_key, verify_receipt
+from thresholdout.cli.serve_commands import holdouts, keys, serve
 
 __all__ = ["main"]
 
@@ -43,6 +44,9 @@ for _command in (
     receipt_key,
     account,
     calibrate,
+    serve,
+    keys,
+    holdouts,
     evaluate_server,
     mcp,
     demo,

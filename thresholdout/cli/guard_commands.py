@@ -180,6 +180,7 @@ _CODES = {"better": 0, "not settled": 4, "worse": 5}
 @click.argument("old", type=FILE)
 @click.option("--metric", default="accuracy", show_default=True, help="What to compare by.")
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
+@click.option("--expected", type=float, help="The difference that is expected, NEW less OLD.")
 @click.option("--name", default="", help="What the history calls the question.")
 @ASKER
 @QUOTA
@@ -193,6 +194,7 @@ def compare(
     old: Path,
     metric: str,
     clip: float | None,
+    expected: float | None,
     name: str,
     asker: str,
     quota: int | None,
@@ -201,8 +203,9 @@ def compare(
 ) -> None:
     """Say whether the predictions NEW are better than OLD, through the guard in LEDGER.
 
-    Both are CSV files with a row for each record of both parts. The same predictions again give the same answer, and
-    cost nothing.
+    Both are CSV files with a row for each record of the holdout. Where nothing is --expected of the difference, rows
+    for the training part say it; in a competition they may be missing. The same predictions again give the same answer,
+    and cost nothing.
 
     The exit code is the verdict: 0 for better, 4 for not settled, 5 for worse. Errors have 1, wrong use of the command
     2, and a guard that answers no more 3, as everywhere.
@@ -214,7 +217,7 @@ def compare(
     with open_ledger(ledger, must_exist=True) as opened:
         tables = read_table(new), read_table(old)
         service = PredictionGuard.open(opened, guard)
-        found = service.compare(*tables, chosen, name=name, asker=asker, quota=quota)
+        found = service.compare(*tables, chosen, expected=expected, name=name, asker=asker, quota=quota)
     answer = found.answer
     if as_json:
         shown = {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")}

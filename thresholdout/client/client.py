@@ -19,7 +19,7 @@ from thresholdout.client.received import (
     holdout_of,
     submission_of,
 )
-from thresholdout.client.tables import Table, as_table, content_key
+from thresholdout.client.tables import Table, as_table, content_key, options_of
 from thresholdout.errors import InputError, ThresholdoutError
 
 if TYPE_CHECKING:
@@ -189,9 +189,7 @@ class Client:
         key: str | None,
     ) -> Submission:
         table = as_table(predictions)
-        options = {} if expected is None else {"expected": repr(float(expected))}
-        if title:
-            options["title"] = title
+        options = options_of(expected, title)
         headers = {
             "Content-Type": table.content_type,
             "Idempotency-Key": content_key(kind, holdout, table, options) if key is None else key,
@@ -242,7 +240,7 @@ class Client:
                 if answer.is_success:
                     return answer
                 failed = _refused(answer)
-            again = failed.code in AGAIN and failed.status in (0, 429, 502, 503, 504)
+            again = failed.code in AGAIN and failed.status in (0, 408, 429, 502, 503, 504)
             if not again or not tries.waited(failed.retry_after):
                 raise failed
 
@@ -270,8 +268,8 @@ def _read(answer: httpx.Response) -> Any:
 
 
 def _listed(sent: Any, name: str) -> list[Any]:
-    """Return the items of a list, or of the member of that name."""
-    found = sent.get(name) if isinstance(sent, Mapping) else sent
+    """Return the member of that name, a list."""
+    found = sent.get(name) if isinstance(sent, Mapping) else None
     if not isinstance(found, list):
         raise ServiceUnavailable("", f"the service's answer is not as documented; expected: a list of {name}")
     return found

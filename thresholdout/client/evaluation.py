@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 __all__ = ["budget_of", "evaluation_of", "score_of"]
@@ -65,9 +66,14 @@ def score_of(holdout: Asked, submission: Told) -> float | None:
     if submission.verdict is not None:
         return float(submission.number) if submission.verdict in ("better", "first") else 0.0
     if holdout.greater_is_better:
-        return submission.value if submission.low is None else submission.low
-    end = submission.value if submission.high is None else submission.high
+        return _finite(submission.value if submission.low is None else submission.low)
+    end = _finite(submission.value if submission.high is None else submission.high)
     return None if end is None else -end
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number that JSON has."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def budget_of(holdout: Asked, *, exhausted: bool = False) -> dict[str, Any]:
@@ -94,8 +100,8 @@ def evaluation_of(holdout: Asked, submission: Told) -> dict[str, Any]:
     info = {
         "id": submission.id,
         "state": submission.state,
-        "low": submission.low,
-        "high": submission.high,
+        "low": _finite(submission.low),
+        "high": _finite(submission.high),
         "verdict": submission.verdict,
         "repeated": submission.repeated,
     }

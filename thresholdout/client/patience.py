@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = ["AGAIN", "Patience", "Tries", "seconds_of"]
 
-AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate"})
+AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate", "too_slow"})
 """Codes after which the same request may be taken soon; what else is refused stays so for long, or for good."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
@@ -31,8 +30,8 @@ class Holdout:
         ``"open"``, ``"blind"`` or ``"closed"``.
     identity, mechanism, truth, promise, head : str
         Its guard, how this answers, what intervals are about and worth, and the last digest of its history.
-    lower, upper : float
-        Range of the metric.
+    lower, upper : float or None
+        Range of the metric, as far as it has one.
     public : bool
         Whether visitors see the board.
     records, asked : int or None
@@ -50,8 +49,8 @@ class Holdout:
     phase: str
     title: str = ""
     identity: str = ""
-    lower: float = -math.inf
-    upper: float = math.inf
+    lower: float | None = None
+    upper: float | None = None
     public: bool = False
     records: int | None = None
     confidence: float | None = None

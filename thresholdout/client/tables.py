@@ -13,7 +13,7 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table", "as_table", "content_key"]
+__all__ = ["Table", "as_table", "content_key", "options_of"]
 
 CSV: Final = "text/csv"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -58,6 +58,18 @@ def as_table(predictions: pd.DataFrame | str | Path | Table) -> Table:
     if not isinstance(predictions, pd.DataFrame):
         raise InputTypeError("predictions", f"a {type(predictions).__name__}", "a DataFrame, or a file's name")
     return Table(predictions.to_csv(index=False, lineterminator="\n").encode())
+
+
+def options_of(expected: float | None, title: str) -> dict[str, str]:
+    """Return what is said beside a table, as it is sent.
+
+    Examples
+    --------
+    >>> options_of(0.9, ""), options_of(None, "forest")
+    ({'expected': '0.9'}, {'title': 'forest'})
+    """
+    said = {} if expected is None else {"expected": repr(float(expected))}
+    return said | {"title": title} if title else said
 
 
 def content_key(kind: str, holdout: str, table: Table, options: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
@@ -30,7 +31,17 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["FAILED", "FAILURES", "Answering", "Worth", "as_asked", "check_texts", "failure_share"]
+__all__ = [
+    "FAILED",
+    "FAILURES",
+    "Answering",
+    "LabelsCorrected",
+    "Worth",
+    "as_asked",
+    "check_labels",
+    "check_texts",
+    "failure_share",
+]
 
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
@@ -338,9 +349,38 @@ class Answering:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
-            return GuardState(state, before.failures).to_text(), entry
+            return replace(before, mechanism=state, past="").to_text(), entry
 
         self._ledger.ask(self._id, None, 0.0, name, compute)
+
+    def corrected(self) -> str:
+        """Return which labels were corrected since the guard was made, as `GuardState` says it. Secret."""
+        return self._restored(self._ledger.state(self._id)).corrected
+
+    def correct(self, name: str, change: Callable[[str], str]) -> Entry:
+        """Put other labels in place of those that questions were answered with; the history notes it.
+
+        Parameters
+        ----------
+        name : str
+            What the history calls it: public, and no function of the labels.
+        change : callable
+            From what was corrected before to what is now, as `GuardState` says it.
+
+        Raises
+        ------
+        InputError
+            Where the mechanism's history has no notes; nothing is stored then.
+        """
+        mechanism = self._mechanism
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            state, outcome = mechanism.noted(before.mechanism)
+            entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
+            return replace(before, mechanism=state, past="", corrected=change(before.corrected)).to_text(), entry
+
+        return self._ledger.ask(self._id, None, 0.0, name, compute)[0]
 
     def _fail(self, question: Question, worth: Worth, *, final: bool = False) -> tuple[Entry, bool]:
         """Charge and store a question that failed; a final check also where declared numbers are used up."""
@@ -348,7 +388,8 @@ class Answering:
         def step(state: Any) -> tuple[Any, Outcome]:
             if final:
                 return self._sharing("a final check").fail(state, question.train, self._noise, final=True)
-            return self._mechanism.fail(state, question.train, self._noise)
+            after, outcome = self._mechanism.fail(state, question.train, self._noise)
+            return self._mechanism.failed(state, after, question.known), outcome
 
         return self._store(question, step, worth, failed=True)
 
@@ -364,6 +405,8 @@ class Answering:
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
             refuse_if(self._mechanism.asker_refusal(before.mechanism, question.known))
+            if not failed:
+                check_labels(before, question)
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
             interval, past = outcome.interval, ""
@@ -377,7 +420,8 @@ class Answering:
                 kept = "" if failures else before.past
                 interval, past = self._interval(sure, outcome, question.known, kept)
             entry = question.entry(outcome, self._mechanism.remaining(state), interval)
-            return GuardState(state, failures, "" if failures else past).to_text(), entry
+            after = replace(before, mechanism=state, failures=failures, past="" if failures else past)
+            return after.to_text(), entry
 
         asked = as_asked(question)
         return self._ledger.ask(
@@ -403,6 +447,22 @@ class Answering:
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
+
+
+class LabelsCorrected(Exception):
+    """Labels were corrected while a question was computed with the earlier ones; nothing was told or charged."""
+
+
+def check_labels(before: GuardState[Any], *questions: Question) -> None:
+    """Refuse values that were computed with other labels than those that a guard has now.
+
+    Raises
+    ------
+    LabelsCorrected
+        When labels were corrected meanwhile. Whoever asks computes the question again.
+    """
+    if any(question.corrected != before.corrected for question in questions):
+        raise LabelsCorrected
 
 
 def check_texts(questions: Sequence[Question]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
-from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_texts
-from thresholdout.guard.guard_state import GuardState
+from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_labels, check_texts
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry_checks import MADE, ContentKey
 from thresholdout.mechanisms.base import SharesRisk, refuse_if
@@ -58,6 +58,7 @@ class AnswersLists(Answering):
 
         def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
             before = self._restored(text)
+            check_labels(before, *(question for question, _ in asked))
             some = [(asked[k][0].train, readings[k]) for k in positions]
             state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
             left = mechanism.remaining(state)
@@ -65,7 +66,7 @@ class AnswersLists(Answering):
                 asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
                 for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
             ]
-            return GuardState(state, before.failures).to_text(), entries
+            return replace(before, mechanism=state, past="").to_text(), entries
 
         stored = self._ledger.ask_all(self._id, [as_asked(question) for question, _ in asked], compute)
         return [
@@ -91,10 +92,11 @@ class AnswersLists(Answering):
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
+            check_labels(before, *(question for question, _ in asked))
             some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
             state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
             entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
-            return GuardState(state, before.failures).to_text(), entry
+            return replace(before, mechanism=state, past="").to_text(), entry
 
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)

@@ -13,6 +13,7 @@ from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.data.record_labels import aligned
+from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, first_places, listed, repeats
 from thresholdout.guard.candidate_names import class_and_parameters
@@ -22,7 +23,7 @@ from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_mean
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger.entry_checks import check_short_texts
-from thresholdout.mechanisms import Known
+from thresholdout.mechanisms import UNKNOWN, Known
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.scoring.metrics import Metric
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.holdout import Records
 
-__all__ = ["ComparesModels", "Side"]
+__all__ = ["ComparesModels", "Expected", "Side"]
 
 _INSTEAD = "compare(b, a), which is about the difference"
 
@@ -43,8 +44,8 @@ class Side:
 
     Parameters
     ----------
-    train : ndarray
-        Values of the metric on the training records.
+    train : ndarray or None
+        Values of the metric on the training records; None where they are not known, see `Expected`.
     holdout : callable
         Returns the same on the holdout. Secret.
     said : Said or None
@@ -53,10 +54,26 @@ class Side:
         Which training records the values are of, where it is not each of them once.
     """
 
-    train: NDArray[np.float64]
+    train: NDArray[np.float64] | None
     holdout: Callable[[], NDArray[np.float64]]
     said: Said | None
     tested: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What whoever compares two models expects, in place of values on the training records.
+
+    Parameters
+    ----------
+    difference : float or None
+        Of both scores; ``None`` for nothing.
+    binary : bool
+        Whether a model's value of each record is one end of the metric's range or the other.
+    """
+
+    difference: float | None
+    binary: bool
 
 
 class ComparesModels(AsksAboutEstimators):
@@ -129,7 +146,8 @@ class ComparesModels(AsksAboutEstimators):
         how = self._fixed(cv)
         sides = self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a)
         both = name or f"{class_and_parameters(b)} against {class_and_parameters(a)}"
-        return self._decide(chosen, *sides, about, key, candidate=both)
+        question, read = self._versus(chosen, *sides, about, key)
+        return self._decide(chosen, question.about(both), read, about)
 
     def compare_all(
         self,
@@ -201,20 +219,12 @@ class ComparesModels(AsksAboutEstimators):
     def _decide(
         self,
         metric: Metric,
-        b: Side,
-        a: Side,
+        question: Question,
+        read: Callable[[], Any],
         about: About = "difference",
-        key: str | None = None,
-        name: str = "",
         argument: str = "b",
-        asker: str = "",
-        quota: int | None = None,
-        since: float | None = None,
-        candidate: str = "",
     ) -> Comparison:
-        """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
-        question, read = self._versus(metric, b, a, about, key, name)
-        question.asked_by(asker, quota, since).candidate = candidate
+        """Answer a question of `_versus`; `argument` is at fault when it fails on the holdout."""
         return self._concluded(self._interaction.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:
@@ -248,36 +258,56 @@ class ComparesModels(AsksAboutEstimators):
         return Side(np.asarray(found.values, dtype=np.float64), on_holdout, said, found.tested)
 
     def _versus(
-        self, metric: Metric, b: Side, a: Side, about: About, key: str | None, name: str = ""
+        self,
+        metric: Metric,
+        b: Side,
+        a: Side,
+        about: About,
+        key: str | None,
+        name: str = "",
+        expected: Expected | None = None,
     ) -> tuple[Question, Callable[[], Any]]:
-        """Return the question about two sides, and what reads it on the holdout."""
+        """Return the question about two sides, and what reads it on the holdout.
+
+        Without values on the training records, `expected` stands in for them.
+        """
         if about == "wins":
             return self._wins(metric, b, a, key)
         title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
-            difference, limits = b.train - a.train, (-most, most)
-            mean, known = self._records.train_mean(difference, limits, self._mechanism, False, b.tested)
-            question = Question(mean, (-most, most), title, key, replace(known, difference=True))
+            if expected is not None:
+                mean, known = _guessed(expected, most, 1.0), UNKNOWN
+            else:
+                difference = _trained(b) - _trained(a)
+                mean, known = self._records.train_mean(difference, (-most, most), self._mechanism, False, b.tested)
+            known = replace(known, difference=True, vague=expected is not None and expected.difference is None)
+            question = Question(mean, (-most, most), title, key, known)
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
         differ = b.said.differs(a.said, self.n)
         share = float(differ.mean())
-        z = np.clip((b.train - a.train) / most, -1.0, 1.0)
-        # of the training records like these, were they as many among the others
-        mean, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
         two = np.unique(self._records.train[1]).size <= 2 and b.said.same_classes(a.said)
-        binary = two and _right_or_wrong(*((one.train - metric.bounds[0]) / most for one in (b, a)))
-        variance = None if binary else 0.25 * max(0.0, square - mean * mean)
-        part = described(differ, self.dependence, z.size)
-        known = Known(variance, binary, difference=True, part=part)
-        question = Question(0.5 * (mean + 1.0), (-most * share, most * share), title, key, known)
+        if expected is not None:
+            training, variance, binary = self._records.train_size or self.n, None, two and expected.binary
+            mean = _guessed(expected, most, share)
+        else:
+            z = np.clip((_trained(b) - _trained(a)) / most, -1.0, 1.0)
+            # of the training records like these, were they as many among the others
+            middle, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
+            training, mean = z.size, 0.5 * (middle + 1.0)
+            binary = two and _right_or_wrong(*((_trained(one) - metric.bounds[0]) / most for one in (b, a)))
+            variance = None if binary else 0.25 * max(0.0, square - middle * middle)
+        part = described(differ, self.dependence, training)
+        vague = expected is not None and expected.difference is None
+        known = Known(variance, binary, difference=True, part=part, vague=vague)
+        question = Question(mean, (-most * share, most * share), title, key, known)
         return question, self._reading("b", question, lambda: share * self._both(b, a)[0][differ], 0.0, part.records)
 
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Question, Callable[[], Any]]:
         """Return the question about the share of wins."""
-        if not _right_or_wrong(b.train, a.train):
+        if not _right_or_wrong(_trained(b), _trained(a)):
             seen = f"'wins' by {metric.name}, of which values are neither 0 nor 1"
             raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
-        duel = _duel(b.train - a.train, metric)
+        duel = _duel(_trained(b) - _trained(a), metric)
         known = Known(difference=True, duel=duel)
         question = Question(duel.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
 
@@ -300,6 +330,20 @@ class ComparesModels(AsksAboutEstimators):
         return Comparison.of(
             answer, self.n, greater_is_better=metric.greater_is_better, about=about, candidate=candidate
         )
+
+
+def _trained(side: Side) -> NDArray[np.float64]:
+    """Return a side's values on the training records."""
+    assert side.train is not None
+    return side.train
+
+
+def _guessed(expected: Expected, most: float, share: float) -> float:
+    """Return an expected difference in units of what is possible where so many of the records differ."""
+    if expected.difference is None:
+        return 0.5
+    unit = unit_mean([expected.difference], 1, (-most, most), "expected")
+    return min(1.0, max(0.0, 0.5 + (unit - 0.5) / share))
 
 
 def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:

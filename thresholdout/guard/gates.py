@@ -26,7 +26,18 @@ from thresholdout.guard.decision import Decision
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
-from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
+from thresholdout.mechanisms.claims.gate_states import (
+    FREE,
+    PROVED,
+    AtGate,
+    Candidate,
+    Climb,
+    LastLook,
+    Move,
+    Rules,
+    Verdict,
+    remembered_by,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +48,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
     from thresholdout.mechanisms.claims.gate_tests import GateTest
+    from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
@@ -332,8 +344,12 @@ class Gate(Shared):
         known_as = class_and_parameters(new.estimator)
         question = question.about(name or known_as)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
+
+        def at_gate(state: ClaimsState) -> AtGate:
+            return AtGate(title, plan(remembered_by(state, title)))
+
         entry, repeated = self.guard._interaction.decide(
-            question, title, plan, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
+            question, at_gate, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
         )
         named = "" if entry.candidate == known_as else entry.candidate
         return self._told(entry, repeated, rules, named, last=bool(about)), cast(Verdict, entry.source)

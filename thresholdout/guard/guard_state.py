@@ -1,4 +1,4 @@
-"""The state of a guard: its mechanism's, how many questions failed, and what certificates keep of earlier answers."""
+"""The state of a guard: its mechanism's, failures, what certificates keep of earlier answers, and corrected labels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ S = TypeVar("S", bound=MechanismState)
 
 _FAILURES: Final = "failures "
 _PAST: Final = "past "
+_CORRECTED: Final = "corrected "
 _MOST_DIGITS: Final = 19
 
 
@@ -30,6 +31,9 @@ class GuardState(Generic[S]):
         How many questions have failed on the holdout.
     past : str
         What the certificate keeps of earlier answers; empty where it keeps nothing, and after a failure.
+    corrected : str
+        Labels that were corrected since the guard was made, in the words of who keeps them: one line of text, empty
+        where there are none. Values that were computed with other labels are about another question.
 
     Examples
     --------
@@ -41,12 +45,14 @@ class GuardState(Generic[S]):
     mechanism: S
     failures: int = 0
     past: str = ""
+    corrected: str = ""
 
     def to_text(self) -> str:
-        """Return the text that a ledger keeps: a line for failures and one for the past where there are any."""
+        """Return the text that a ledger keeps: lines for failures, the past and corrections where there are any."""
         failures = f"{_FAILURES}{self.failures}\n" if self.failures else ""
         past = f"{_PAST}{self.past}\n" if self.past else ""
-        return failures + past + self.mechanism.to_text()
+        corrected = f"{_CORRECTED}{self.corrected}\n" if self.corrected else ""
+        return failures + past + corrected + self.mechanism.to_text()
 
     @classmethod
     def from_text(cls, text: str, read: Callable[[str], S]) -> GuardState[S]:
@@ -64,7 +70,7 @@ class GuardState(Generic[S]):
         InputError
             When it is something else.
         """
-        failures, past = 0, ""
+        failures, past, corrected = 0, "", ""
         if text.startswith(_FAILURES):
             count, _, text = text[len(_FAILURES) :].partition("\n")
             if not (count.isascii() and count.isdecimal() and len(count) <= _MOST_DIGITS):
@@ -72,4 +78,6 @@ class GuardState(Generic[S]):
             failures = int(count)
         if text.startswith(_PAST):
             past, _, text = text[len(_PAST) :].partition("\n")
-        return cls(read(text), failures, past)
+        if text.startswith(_CORRECTED):
+            corrected, _, text = text[len(_CORRECTED) :].partition("\n")
+        return cls(read(text), failures, past, corrected)

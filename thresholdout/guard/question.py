@@ -47,9 +47,23 @@ class Question:
         How many questions whoever asks may have asked after this one; see `asked_by`.
     since : float or None
         From which time on these count.
+    corrected : str
+        Which labels the holdout's values are computed with, as `GuardState` says it.
     """
 
-    __slots__ = ("candidate", "key", "known", "limits", "name", "quota", "shown", "since", "train", "truth")
+    __slots__ = (
+        "candidate",
+        "corrected",
+        "key",
+        "known",
+        "limits",
+        "name",
+        "quota",
+        "shown",
+        "since",
+        "train",
+        "truth",
+    )
 
     def __init__(
         self,
@@ -70,6 +84,7 @@ class Question:
         self.candidate = ""
         self.quota: int | None = None
         self.since: float | None = None
+        self.corrected = ""
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def asked_by(self, asker: str, quota: int | None, since: float | None = None) -> Question:
@@ -86,7 +101,7 @@ class Question:
     def about(self, candidate: str) -> Question:
         """Return the same question, about a candidate that the history names."""
         other = Question(self.train, self.limits, self.name, self.key, self.known, self.truth)
-        other.candidate = candidate
+        other.candidate, other.corrected = candidate, self.corrected
         return other
 
     def without_key(self) -> Question:
@@ -153,6 +168,7 @@ class Question:
             lower=self.limits[0],
             upper=self.limits[1],
             candidate=self.candidate,
+            asker=self.known.asker,
             **rest,
         )
 

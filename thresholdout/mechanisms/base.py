@@ -118,11 +118,13 @@ class Known:
         Whether nothing is known of the value: what is given as the training value is a number in place of none.
     asker : str
         Who asks; empty where nobody says.
+    proposal : bool
+        Whether one bit is told: whether something is better than what the asker has.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, layout=None, difference=False, ..., asker='')
+    Known(variance=None, binary=True, layout=None, difference=False, ..., asker='', ...)
     """
 
     variance: float | None = None
@@ -133,6 +135,7 @@ class Known:
     duel: Duel | None = None
     vague: bool = False
     asker: str = ""
+    proposal: bool = False
 
 
 UNKNOWN: Final = Known()
@@ -144,9 +147,9 @@ AnswerSource = Literal["train", "holdout"]
 About = Literal["question", "best"]
 """Whether an answer is about the question that was asked, or about the best question so far."""
 
-Source = Literal["train", "holdout", "failed", "look"]
+Source = Literal["train", "holdout", "failed", "look", "note"]
 """Where an answer comes from; "failed" for a question that could not be computed on the holdout, "look" for another
-private look at it, which has no answer."""
+private look at it, which has no answer, and "note" for what happened to the guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class Outcome:
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
-    source : {"train", "holdout", "failed", "look"}
+    source : {"train", "holdout", "failed", "look", "note"}
         Where it comes from.
     hits : int
         Answers from the holdout *before* this round.
@@ -334,6 +337,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return why whoever asks this may ask no more, though others may, or ``None``. Public."""
         return None
 
+    def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
+        """Return the state after a question of somebody that failed, given what `fail` made of the one before."""
+        return after
+
     @abstractmethod
     def restore(self, text: str) -> StateT:
         """Return the state that `MechanismState.to_text` wrote."""
@@ -358,6 +365,17 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             Where the mechanism has no price for it.
         """
         raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='thresholdout'")
+
+    def noted(self, state: StateT) -> tuple[StateT, Outcome]:
+        """Write a line into the history that tells nothing of the holdout, and costs nothing.
+
+        Raises
+        ------
+        InputError
+            Where the history has no such lines.
+        """
+        seen = f"a guard that answers by {self.name}"
+        raise InputError("mechanism", seen, "one that makes claims, or a ladder, or a new guard of new records")
 
     def log_risk(self, state: StateT) -> float | None:
         """Return the natural logarithm of the risk that is left; ``None`` where there is no such number. Public."""

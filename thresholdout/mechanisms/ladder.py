@@ -322,6 +322,11 @@ class Ladder(Mechanism[LadderState, Reading]):
         )
         return after, outcome
 
+    def noted(self, state: LadderState) -> tuple[LadderState, Outcome]:
+        """Write a line into the history, in place of a round without a new score; see `Mechanism.noted`."""
+        after = replace(state, asked=state.asked + 1)
+        return after, Outcome(0.0, "note", state.releases, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
+
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
         """Tell that a question could not be computed: a letter with no claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))

@@ -96,7 +96,7 @@ class GuardReport:
     @property
     def questions(self) -> int:
         """How many questions were asked of the holdout, failures among them."""
-        return int((~self.history["source"].isin(["look", *FREE])).sum())
+        return int((~self.history["source"].isin(["look", "note", *FREE])).sum())
 
     @property
     def candidates(self) -> int:

@@ -1,4 +1,4 @@
-"""Boards that are kept up to date: each entry of a history is read once."""
+"""Boards that are kept up to date: each entry of a history is read once, and a restart goes on near where it was."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from thresholdout.service.standings import Standing, Tally
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.service.store.holdouts import HoldoutRow
+    from thresholdout.service.store.tables import Store
 
 __all__ = ["Boards"]
 
-_SLICE: Final = 5000
+_SLICE: Final = 2000
 """Entries that are read at once."""
+
+_KEEP: Final = """INSERT INTO service_boards (holdout, last, tally) VALUES (?, ?, ?)
+ON CONFLICT (holdout) DO UPDATE SET last = excluded.last, tally = excluded.tally
+WHERE service_boards.last < excluded.last"""
 
 
 class _Kept:
@@ -35,10 +40,13 @@ class Boards:
     ----------
     ledger : Ledger
         Where the histories are.
+    store : Store
+        Where is kept how far boards are, from time to time; the histories remain what counts.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, store: Store) -> None:
         self._ledger = ledger
+        self._store = store
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
 
@@ -48,7 +56,9 @@ class Boards:
             return ()
         kept = self._of(holdout)
         with kept.lock:
-            self._read_on(holdout.identity, kept)
+            if kept.rows[0] < 0:
+                self._resume(holdout, kept)
+            self._read_on(holdout, kept)
             if kept.rows[0] != kept.tally.last:
                 kept.rows = kept.tally.last, tuple(kept.tally.standings())
             return kept.rows[1]
@@ -63,12 +73,21 @@ class Boards:
                 kept = self._kept[holdout.identity] = _Kept(tally, holdout.shown)
             return kept
 
-    def _read_on(self, identity: str, kept: _Kept) -> None:
+    def _resume(self, holdout: HoldoutRow, kept: _Kept) -> None:
+        """Go on from where a process was before, if all of that may be shown."""
+        rows = self._store.read("SELECT last, tally FROM service_boards WHERE holdout = ?", (holdout.number,))
+        if rows and (kept.until is None or int(rows[0][0]) <= kept.until):
+            kept.tally.resume(int(rows[0][0]), str(rows[0][1]))
+
+    def _read_on(self, holdout: HoldoutRow, kept: _Kept) -> None:
         """Add what was answered since."""
+        before = kept.tally.last // _SLICE
         while True:
             count = _SLICE if kept.until is None else min(_SLICE, kept.until - kept.tally.last)
-            entries = self._ledger.entries(identity, kept.tally.last + 1, count) if count else []
+            entries = self._ledger.entries(holdout.identity, kept.tally.last + 1, count) if count else []
             for entry in entries:
                 kept.tally.add(entry)
             if len(entries) < _SLICE:
-                return
+                break
+        if kept.tally.last // _SLICE > before:
+            self._store.write(_KEEP, (holdout.number, kept.tally.last, kept.tally.to_text()))

@@ -27,13 +27,13 @@ from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.proofs import Proofs
+from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.sessions import Sessions
 from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.store.holdouts import HoldoutRow, Holdouts, Settings
 from thresholdout.service.store.incumbents import Incumbents
-from thresholdout.service.store.submissions import Kind, Submissions
+from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
 
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.witness import Witness
 
-__all__ = ["MOST_NUMBER", "EvaluationService"]
-
-MOST_NUMBER: Final = 2**62
-"""Number that no submission has: all of them are before it."""
+__all__ = ["EvaluationService"]
 
 _MOST_ROWS: Final = 1000
 """Submissions of a history that are read at once."""
@@ -86,8 +83,6 @@ class EvaluationService:
         Where the answers are, and all else beside them.
     limits : Limits
         How much is taken.
-    sessions : Sessions
-        Of people who look at pages.
 
     Examples
     --------
@@ -109,18 +104,18 @@ class EvaluationService:
     >>> folder.cleanup()
     """
 
-    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs) -> None:
+    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs, answering: bool) -> None:
         store = prepare(ledger.database)
+        self._answering = answering
         self.ledger = ledger
         self.limits = limits
         self._proofs = proofs
         self._guards = GuardCache(ledger)
         self._keys = Keys(store)
-        self.sessions = Sessions(store, self._keys)
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
-        self._boards = Boards(ledger)
+        self._boards = Boards(ledger, store)
         self._desk = Desk(
             ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, proofs, limits
         )
@@ -135,6 +130,7 @@ class EvaluationService:
         receipts: bool = False,
         witness: Witness | None = None,
         accept_older_copy: str | None = None,
+        answering: bool = True,
     ) -> Self:
         """Find a service in its database again, or make one.
 
@@ -152,6 +148,8 @@ class EvaluationService:
             Is told each head; one that knows more than the ledger has refuses it here.
         accept_older_copy : str, optional
             Why a ledger is accepted nevertheless; every board says so.
+        answering : bool
+            Whether submissions are answered. Who only looks after keys and holdouts needs no witness.
 
         Raises
         ------
@@ -165,8 +163,9 @@ class EvaluationService:
                 from thresholdout.service.receipts.signing_keys import Signer
 
                 signer = Signer(ledger)
-            proofs = Proofs(ledger, signer, witness, accept_older_copy)
-            return cls(ledger, Limits() if limits is None else limits, proofs)
+            if answering:
+                check_newest(ledger, witness, accept=accept_older_copy)
+            return cls(ledger, Limits() if limits is None else limits, Proofs(ledger, signer, witness), answering)
         except BaseException:
             ledger.close()
             raise
@@ -389,7 +388,7 @@ class EvaluationService:
         ServiceRefused
             "bad_table", "key_used", "closed", "quota", "allowance", "exhausted", "rate", "busy", "stopping", ...
         """
-        found = self._find(by, name)
+        found = self._find_to_answer(by, name)
         kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
         return self._desk.take(
             by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
@@ -416,7 +415,7 @@ class EvaluationService:
         expected : float, optional
             What the team expects of the difference.
         """
-        found = self._find(by, name)
+        found = self._find_to_answer(by, name)
         if found.settings.feedback == "best":
             raise ServiceRefused("no_comparison")
         return self._desk.take(
@@ -431,18 +430,11 @@ class EvaluationService:
         row = self._submissions.find(id)
         if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
             raise ServiceRefused("not_found")
-        return shown(found, row)
+        return self._submitted(found, row)
 
     @_guarded
     def history(
-        self,
-        by: Principal,
-        name: str,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        count: int = 100,
-        team: str | None = None,
+        self, by: Principal, name: str, *, after: int = 0, count: int = 100, team: str | None = None
     ) -> list[Submission]:
         """Return submissions, the oldest first: a team's own, or for an administrator everybody's or one team's.
 
@@ -454,26 +446,21 @@ class EvaluationService:
             The holdout.
         after : int
             `number` of the last one that is known already.
-        before : int, optional
-            `number` of the first one that is known already: those before it, the newest first, and `after` counts for
-            nothing.
         count : int
             How many, at most 1000.
         team : str, optional
             Whose, for an administrator.
         """
         found = self._find(by, name)
-        start = after if before is None else before
-        if not 0 <= start <= MOST_NUMBER or not 1 <= count <= _MOST_ROWS:
-            raise ServiceRefused("bad_request", argument="after, before or count", most=_MOST_ROWS)
+        if not 0 <= after < 2**62 or not 1 <= count <= _MOST_ROWS:
+            raise ServiceRefused("bad_request", argument="after or count", most=_MOST_ROWS)
         if by.role == "team" and team not in (None, by.team):
             raise ServiceRefused("forbidden")
-        whose, rows = by.team if by.role == "team" else team, self._submissions
+        whose = by.team if by.role == "team" else team
         if whose is None:
-            read = rows.of_all if before is None else rows.of_all_before
-            return [shown(found, row, number=row.place) for row in read(found.number, start, count)]
-        read_own = rows.of_team if before is None else rows.of_team_before
-        return [shown(found, row) for row in read_own(found.number, whose, start, count)]
+            rows = self._submissions.of_all(found.number, after, count)
+            return [self._submitted(found, row, number=row.place) for row in rows]
+        return [self._submitted(found, row) for row in self._submissions.of_team(found.number, whose, after, count)]
 
     @_guarded
     def board(self, by: Principal, name: str) -> Board:
@@ -516,6 +503,15 @@ class EvaluationService:
         if found is None or not _may_see(by, found):
             raise ServiceRefused("not_found")
         return found
+
+    def _find_to_answer(self, by: Principal, name: str) -> HoldoutRow:
+        """Return a holdout whose guard may be asked here."""
+        if not self._answering:
+            raise ServiceRefused("unavailable")
+        return self._find(by, name)
+
+    def _submitted(self, found: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
+        return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
         notes = self._holdouts.notes(found.number) + self._proofs.notes(found)

@@ -24,8 +24,8 @@ from thresholdout.planning.declaration import Given, MechanismName, read_declara
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.labelled_records import LabelledRecords, labelled
-from thresholdout.service.prediction_questions import AsksAboutPredictions
 from thresholdout.service.prediction_reader import PredictionReader
+from thresholdout.service.proposals import DecidesAboutPredictions
 from thresholdout.service.standings import Standing, standings
 from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_guard, documents_of, stored_records
 
@@ -41,7 +41,7 @@ _GIVEN_FEATURES = ("independent", "groups")
 """Dependence for which truths can be given the features."""
 
 
-class PredictionGuard(AsksAboutPredictions):
+class PredictionGuard(DecidesAboutPredictions):
     """A guard behind which labels are hidden; made by `create`, found again by `open`.
 
     Attributes

@@ -13,7 +13,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.comparing import Side
+from thresholdout.guard.comparing import Expected, Side
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.given_features import said_by
 from thresholdout.guard.guard import Thresholdout
@@ -149,6 +149,7 @@ class AsksAboutPredictions:
         a: pd.DataFrame | Reading,
         metric: str | Metric = "accuracy",
         *,
+        expected: float | None = None,
         name: str = "",
         key: str | None = None,
         asker: str = "",
@@ -160,7 +161,10 @@ class AsksAboutPredictions:
         Parameters
         ----------
         b, a : DataFrame or Reading
-            As in `ask`, with rows for both parts; the question is whether `b` is better.
+            As in `ask`; the question is whether `b` is better.
+        expected : float, optional
+            The difference that is expected, of `b` less `a`. Left out, it is that on the training part; in a
+            competition nothing, where one of the tables has no rows for that part.
         metric, name, asker, quota, since : optional
             As in `ask`.
         key : str, optional
@@ -190,16 +194,28 @@ class AsksAboutPredictions:
         """
         chosen = self.guard._compared(self._checked(metric), "difference")
         said = [
-            self._reader.read(predictions, chosen, f"predictions of {which}", both=True)
+            self._reader.read(predictions, chosen, f"predictions of {which}")
             for which, predictions in (("b", b), ("a", a))
         ]
         title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
+        stands_in = self._stands_in(chosen, said, expected)
         if key is None:
-            key, title = self._known_by(f"{chosen.name}, difference", said, title, asker)
+            asked = "" if expected is None else f", {expected!r} expected"
+            key, title = self._known_by(f"{chosen.name}, difference{asked}", said, title, asker)
         first, second = (self._side(chosen, one) for one in said)
-        return self.guard._decide(
-            chosen, first, second, key=key, name=title, argument="metric", asker=asker, quota=quota, since=since
-        )
+        question, read = self.guard._versus(chosen, first, second, "difference", key, title, stands_in)
+        return self.guard._decide(chosen, question.asked_by(asker, quota, since), read, argument="metric")
+
+    def _stands_in(self, metric: Metric, said: list[Reading], expected: float | None) -> Expected | None:
+        """Return what stands in for the difference on the training part, or `None` where that is used."""
+        if expected is not None and as_real(expected) is None:
+            raise InputTypeError("expected", repr(expected), "a number, or nothing")
+        if expected is None and all(one.train is not None for one in said):
+            return None
+        if expected is None and not self.guard.parameters.guesses:
+            seen = "rows for the holdout alone, and nothing expected of the difference"
+            raise InputError("predictions", seen, "rows for both parts, or expected=")
+        return Expected(expected, metric.name in OF_LABELS)
 
     def _checked(self, metric: str | Metric) -> Metric:
         """Return a metric that suits the training labels and the mechanism."""
@@ -240,10 +256,10 @@ class AsksAboutPredictions:
 
     def _side(self, metric: Metric, read: Reading) -> Side:
         """Return a table of predictions as comparisons see it."""
-        assert read.train is not None
-        size = len(self._records.train_labels)
+        size = 0 if read.train is None else len(self._records.train_labels)
         said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
-        return Side(np.asarray(read.train, dtype=np.float64), lambda: self._on_holdout(metric, read), said)
+        train = None if read.train is None else np.asarray(read.train, dtype=np.float64)
+        return Side(train, lambda: self._on_holdout(metric, read), said)
 
     def _known_by(self, asked: str, said: list[Reading], title: str, asker: str) -> tuple[str, str]:
         """Return a key for these predictions, and the name under which this asker sent them before, or the title."""

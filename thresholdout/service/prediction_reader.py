@@ -49,8 +49,6 @@ class PredictionReader:
         predictions: pd.DataFrame | Reading,
         metric: Metric,
         argument: str = "predictions",
-        *,
-        both: bool = False,
     ) -> Reading:
         """Return what a table says, with the metric's values on the training part where it has rows for that.
 
@@ -62,8 +60,6 @@ class PredictionReader:
             What it is read for.
         argument : str
             How messages call it.
-        both : bool
-            Whether rows for both parts are needed.
 
         Raises
         ------
@@ -71,9 +67,9 @@ class PredictionReader:
             As `PredictionGuard.ask`, for what depends on ids, format and training labels alone.
         """
         if isinstance(predictions, Reading):
-            return self._again(predictions, metric, argument, both)
+            return self._again(predictions, metric, argument)
         try:
-            table, trains = self._in_order(predictions, both)
+            table, trains = self._in_order(predictions)
             output, classes = self._output(table, metric)
             rehearsed = self._rehearsed(metric, output, classes)
             train = rehearsed[: len(self._records.train_labels)] if trains else None
@@ -83,7 +79,7 @@ class PredictionReader:
                 raise type(error)(argument, error.seen, error.expected) from None
             raise
 
-    def _again(self, reading: Reading, metric: Metric, argument: str, both: bool) -> Reading:
+    def _again(self, reading: Reading, metric: Metric, argument: str) -> Reading:
         """Refuse what was read for something else."""
         if reading.guard != self._guard:
             seen = f"what guard {reading.guard[:12]!r}... has read"
@@ -93,8 +89,6 @@ class PredictionReader:
         wanted = len(self._records.ids) - (0 if reading.train is not None else len(self._records.train_labels))
         if len(reading.output) != wanted:
             raise InputError(argument, f"what was read for {len(reading.output)} records", f"one for {wanted}")
-        if both and reading.train is None:
-            raise InputError(argument, "rows for the holdout alone", "rows for both parts")
         return reading
 
     def check_metric(self, metric: Metric) -> None:
@@ -112,13 +106,13 @@ class PredictionReader:
             seen = f"{name} of training labels {different}"
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
 
-    def _in_order(self, predictions: pd.DataFrame, both: bool) -> tuple[pd.DataFrame, bool]:
+    def _in_order(self, predictions: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
         """Return the predictions in the order of the records, training part first, and whether that part is there."""
         import pandas as pd
 
         ids = id_texts(check_table(predictions, "predictions", [self._records.id])[self._records.id])
         places, size = self._records.ids.get_indexer(pd.Index(ids, dtype=object)), len(self._records.train_labels)
-        trains = both or bool(((places >= 0) & (places < size)).any())
+        trains = bool(((places >= 0) & (places < size)).any())
         wanted: pd.Index[Any] = self._records.ids if trains else self._records.ids[size:]
         places = places if trains else places - size
         rows = np.full(len(wanted), -1)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.service.receipts.older_copies import check_newest, copy_notes, remember_line
+from thresholdout.errors import LedgerError
+from thresholdout.service.receipts.comparing_heads import head_at
+from thresholdout.service.receipts.older_copies import copy_notes, remember_line
 from thresholdout.service.receipts.receipt import Receipt, key_digest, written_time
+from thresholdout.service.receipts.signed_text import unverified
 from thresholdout.service.receipts.witnessing import Witnessing
 from thresholdout.service.showing import told_of
 
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
     from thresholdout.service.store.submissions import SubmissionRow
 
 __all__ = ["Proofs"]
+
+_log: Final = logging.getLogger("thresholdout.service")
 
 _SECONDS: Final = 5.0
 """For which the end of a service waits for its witness."""
@@ -33,19 +40,9 @@ class Proofs:
         Signs receipts; None for no receipts.
     witness : Witness or None
         Is told each head.
-    accept_older_copy : str or None
-        Why a ledger is accepted that its witness does not confirm; see `check_newest`.
-
-    Raises
-    ------
-    LedgerOutdated, WitnessUnusable, InputError
-        As `check_newest`.
     """
 
-    def __init__(
-        self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None, accept_older_copy: str | None
-    ) -> None:
-        check_newest(ledger, witness, accept=accept_older_copy)
+    def __init__(self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None) -> None:
         self._ledger = ledger
         self._signer = signer
         self._identity = ledger.identity()
@@ -67,11 +64,28 @@ class Proofs:
         """
         if row.query is None or (self._signer is None and self._witnessing is None):
             return None
-        entry, head = self._ledger._links(holdout.identity, row.query, 1)[0]
         if self._witnessing is not None:
-            self._witnessing.note(holdout.identity, row.query, head)
+            self._witnessing.note(holdout.identity, row.query, head_at(self._ledger, holdout.identity, row.query))
+        return self._signed(holdout, row, row.query, key_digest(request), content)
+
+    def current(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
+        """Return a submission whose receipt has the present key's signature: the one that it had may be withdrawn.
+
+        Nothing of the receipt that is stored is signed again but what only the request knew.
+        """
+        if row.receipt is None or row.query is None or self._signer is None:
+            return row
+        header, claims = unverified(row.receipt)
+        if header["kid"] == self._signer.key:
+            return row
+        request, content = claims["idempotency"], claims["predictions"]
+        return replace(row, receipt=self._signed(holdout, row, row.query, request, content))
+
+    def _signed(self, holdout: HoldoutRow, row: SubmissionRow, query: int, request: str, content: str) -> str | None:
+        """Return the receipt of an answer; None where nobody signs."""
         if self._signer is None:
             return None
+        entry, head = self._ledger._links(holdout.identity, query, 1)[0]
         value, low, high = told_of(holdout, row)
         receipt = Receipt(
             service=self._identity,
@@ -80,13 +94,13 @@ class Proofs:
             team=row.team,
             kind=row.kind,
             metric=holdout.settings.metric,
-            query=row.query,
+            query=query,
             value=value,
             low=low,
             high=high,
             verdict=row.verdict,
             time=written_time(entry.time or row.received),
-            idempotency=key_digest(request),
+            idempotency=request,
             predictions=content,
             head=head,
         )
@@ -106,6 +120,11 @@ class Proofs:
 
     def close(self) -> None:
         """Tell the witness what is waiting, and remember its last line."""
-        if self._witnessing is not None:
-            self._witnessing.close(_SECONDS)
+        if self._witnessing is None:
+            return
+        if not self._witnessing.close(_SECONDS):
+            _log.warning("the witness was not told the last heads; it will be when the service starts again")
+        try:
             remember_line(self._ledger, self._witnessing.last_line)
+        except LedgerError:
+            _log.warning("the ledger does not remember the last line of its witness")

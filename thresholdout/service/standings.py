@@ -7,8 +7,9 @@ no rank does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Final, get_args
 
 import numpy as np
@@ -136,13 +137,19 @@ class Tally:
     def standings(self) -> list[Standing]:
         """Return how askers stand; see `standings`."""
         found = list(self._found.values())
-        greater = self._greater
-        worst = np.sort([one.low if greater else -one.high for one in found])
-        reach = np.sort([one.high if greater else -one.low for one in found])
-        ranked = []
-        for one in found:
-            low, high = (one.low, one.high) if greater else (-one.high, -one.low)
-            better = len(found) - int(np.searchsorted(worst, high, side="right"))  # all of it is above this interval
-            worse = int(np.searchsorted(reach, low, side="left"))
-            ranked.append(replace(one, first=1 + better, last=len(found) - worse))
+        ends = np.array([(one.low, one.high) if self._greater else (-one.high, -one.low) for one in found])
+        lows, highs = ends.reshape(-1, 2).T
+        better = len(found) - np.searchsorted(np.sort(lows), highs, side="right")  # all of these are above its interval
+        worse = np.searchsorted(np.sort(highs), lows, side="left")
+        ranks = zip(found, (1 + better).tolist(), (len(found) - worse).tolist(), strict=True)
+        ranked = [replace(one, first=first, last=last) for one, first, last in ranks]
         return sorted(ranked, key=lambda one: (one.first, one.last, one.since))
+
+    def to_text(self) -> str:
+        """Return what was found so far, to go on from there."""
+        return json.dumps([astuple(one) for one in self._found.values()])
+
+    def resume(self, last: int, text: str) -> None:
+        """Go on from what `to_text` gave after a question; nothing was added here before."""
+        self.last = last
+        self._found = {one[0]: Standing(*one) for one in json.loads(text)}

@@ -28,7 +28,7 @@ from thresholdout.service.running import LEASE, Running
 from thresholdout.service.showing import shown
 from thresholdout.service.shown import Principal, Submission
 from thresholdout.service.store.incumbents import Incumbent
-from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions, submission_id
+from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions, Verdict, submission_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,7 +233,7 @@ class Desk:
                 read.reading,
                 metric,
                 expected=request.expected,
-                name=request.name if known is None else _title(known, metric),
+                name=_title(read, known, metric),
                 key=row.content,
                 asker=row.team,
                 quota=quota,
@@ -265,29 +265,59 @@ class Desk:
         return self._compared_with(read, row, incumbent)
 
     def _compared_with(self, read: _Read, row: SubmissionRow, incumbent: Incumbent) -> tuple[SubmissionRow, bool]:
-        """Ask about the difference to an incumbent, which a better one replaces."""
-        request, metric = read.request, read.request.holdout.settings.metric
+        """Ask whether predictions are better than an incumbent, which they replace then."""
+        decides = read.request.holdout.settings.feedback == "verdict"
         key = _digest(row.content, incumbent.content)
         known = self._known(read, key)
         row = self._begun(read, row, known, stored_first=True)
+        ask = self._decided if decides else self._differed
+        answered, repeated = ask(read, row, incumbent, key, known)
+        if answered.verdict == "better":
+            self._succeed(read, row)
+        return answered, repeated
+
+    def _differed(
+        self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
+    ) -> tuple[SubmissionRow, bool]:
+        """Ask by how much predictions are better than an incumbent."""
+        metric = read.request.holdout.settings.metric
         found = self._asked(
-            request,
+            read.request,
             lambda quota, since: read.guard.compare(
                 read.reading,
                 self._decoded(read, incumbent),
                 metric,
-                name=request.name if known is None else _title(known, f"{metric}, difference"),
+                name=_title(read, known, f"{metric}, difference"),
                 key=key,
                 asker=row.team,
                 quota=quota,
                 since=since,
             ),
         )
-        if found.verdict == "better":
-            self._succeed(read, row)
         low, high = found.interval
         answered = replace(row, state="answered", query=found.answer.query, value=found.value, low=low, high=high)
         return replace(answered, verdict=found.verdict, refusal=None), found.answer.repeated
+
+    def _decided(
+        self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
+    ) -> tuple[SubmissionRow, bool]:
+        """Ask for the one bit whether predictions are certified to be better than an incumbent."""
+        metric = read.request.holdout.settings.metric
+        found = self._asked(
+            read.request,
+            lambda quota, since: read.guard.propose(
+                read.reading,
+                self._decoded(read, incumbent),
+                metric,
+                name=_title(read, known, f"{metric}, proposal"),
+                key=key,
+                asker=row.team,
+                quota=quota,
+                since=since,
+            ),
+        )
+        verdict: Verdict = "better" if found else "not settled"
+        return replace(row, state="answered", query=found.query, verdict=verdict, refusal=None), found.repeated
 
     def _succeed(self, read: _Read, row: SubmissionRow) -> bool:
         """Make a submission the incumbent behind the one that it was compared with, unless another one is that."""
@@ -356,7 +386,7 @@ class Desk:
 
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
         """Return what the team is shown now."""
-        return shown(self._now(request), row)
+        return shown(self._now(request), self._proofs.current(request.holdout, row))
 
 
 def _since(days: float | None) -> float | None:
@@ -364,8 +394,10 @@ def _since(days: float | None) -> float | None:
     return None if days is None else time.time() - days * _DAY
 
 
-def _title(known: Entry, asked: str) -> str:
-    """Return what a question was called when it was asked first; "" where it had no name."""
+def _title(read: _Read, known: Entry | None, asked: str) -> str:
+    """Return what a question is called: its name of the first time, if it was asked before."""
+    if known is None:
+        return read.request.name
     return "" if known.name == asked else known.name.removesuffix(f" ({asked})")
 
 

@@ -74,13 +74,13 @@ class ServiceDouble:
         if request.method == "POST":
             return self._submitted(request.headers["Idempotency-Key"], event)
         if path == "/v1/holdouts":
-            return httpx.Response(200, json=[HOLDOUT])
+            return httpx.Response(200, json={"holdouts": [HOLDOUT]})
         if path == "/v1/holdouts/digits":
             return httpx.Response(200, json=HOLDOUT)
         if path.startswith("/v1/holdouts/digits/submissions/"):
             return self._looked_at(path.rpartition("/")[2])
         if path == "/v1/holdouts/digits/submissions":
-            return httpx.Response(200, json=[{"id": key, "state": "answered"} for key in self.charged])
+            return httpx.Response(200, json={"submissions": [{"id": key, "state": "answered"} for key in self.charged]})
         if path == "/v1/holdouts/digits/leaderboard":
             row = {"asker": "ann", "first": 1, "last": 2, "low": 0.8, "high": 0.9, "submissions": 3}
             return httpx.Response(200, json={"holdout": HOLDOUT, "rows": [row], "mine": "ann"})

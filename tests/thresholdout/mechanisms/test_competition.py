@@ -15,7 +15,8 @@ from tests.sizes import sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
-from thresholdout.mechanisms.claims.competition import AngleCells, asker_of
+from thresholdout.mechanisms.claims.askers import asker_of
+from thresholdout.mechanisms.claims.competition import AngleCells
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
 
@@ -140,6 +141,27 @@ def test_an_allowance_bounds_what_one_asker_tells_and_refuses_nobody_else() -> N
     assert mechanism.refuses(state, 0.5, Known(binary=True, asker="somebody else")) is None
     assert mechanism.refuses(state, 0.5, BINARY) is None  # without a name: the organiser's
     assert mechanism.refusal(state) is None
+
+
+def test_failures_count_in_the_allowance_and_end_it() -> None:
+    """Each is a letter of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
+    mechanism = competition(1000)
+    state = mechanism.start(SeededNoise(0))
+    first, known, number = state.log_risk, Known(binary=True, asker="attacker"), 0
+    state, *_ = asked(mechanism, state, 1.0, 500, 1000, "attacker")
+    told = first - state.log_risk
+    while mechanism.asker_refusal(state, known) is None:
+        number += 1
+        after, outcome = mechanism.fail(state, 0.5, SeededNoise(0))
+        state = mechanism.failed(state, after, known)
+        assert outcome.source == "failed"
+        assert asker_of(state, "attacker").told == pytest.approx(told + number * 20.0 * math.log(2.0))
+        assert asker_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+    assert number in (1, 2)
+    assert first - state.log_risk <= 24.0 + 20.0 * math.log(2.0) + 1e-6
+    assert asker_of(state, "attacker").wrong == 1.0
+    assert mechanism.asker_refusal(state, Known(binary=True, asker="somebody else")) is None
+    assert ClaimsState.from_text(state.to_text()) == state
 
 
 def beginning_at(mechanism: Competition, state: ClaimsState, asker: str, value: float) -> float:

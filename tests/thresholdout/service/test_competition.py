@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binom
 
+from tests.sizes import sizes
 from thresholdout.cli import main
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.ledger import open_ledger
 from thresholdout.ledger.entry import Entry
 from thresholdout.scoring.metrics import brier_score
 from thresholdout.service.prediction_guard import PredictionGuard
@@ -123,6 +126,100 @@ def test_comparisons_know_who_asks(tmp_path: Path) -> None:
     assert service.guard.history["asker"].tolist() == ["ann"]
     with pytest.raises(BudgetExhausted):
         service.compare(right_in(0.9, 1, train=0.9), right_in(0.7, 2, train=0.7), asker="ann", quota=1)
+
+
+def difference_of(b: pd.DataFrame, a: pd.DataFrame) -> float:
+    """The difference of both shares of right predictions, counted from the tables."""
+    truth = TABLE.set_index("id")["y"]
+    shares = [(one.set_index("id")["prediction"] == truth[one["id"].to_numpy()]).mean() for one in (b, a)]
+    return float(shares[0] - shares[1])
+
+
+@pytest.mark.parametrize("given", ["features", "nothing"])
+@pytest.mark.parametrize("expected", [None, 0.2, -1.0, 1.0])
+def test_comparisons_need_no_training_rows(tmp_path: Path, given: str, expected: float | None) -> None:
+    service = made(tmp_path, given=given)
+    b, a = right_in(0.8, 1), right_in(0.6, 2)
+    truth = difference_of(b, a)
+    found = service.compare(b, a, expected=expected, asker="ann")
+    assert found.interval[0] <= truth <= found.interval[1]
+    assert not found.answer.repeated
+    if given == "features":
+        assert found.verdict == "better"
+    again = service.compare(service.read(b), service.decoded(service.read(a).encoded), expected=expected, asker="ann")
+    assert (again.answer.repeated, again.interval) == (True, found.interval)
+    back = service.compare(a, b, expected=None if expected is None else -expected, asker="bob")
+    assert back.interval[0] <= -truth <= back.interval[1]
+    assert service.guard.history["source"].isin(["train", "holdout"]).all()
+
+
+def test_a_good_guess_of_a_difference_pays(tmp_path: Path) -> None:
+    left, widths = [], []
+    for expected in (0.2, -0.6):
+        service = made(tmp_path, owner=f"{expected}")
+        low, high = service.compare(right_in(0.8, 1), right_in(0.6, 2), expected=expected, asker="ann").interval
+        widths.append(high - low)
+        left.append(service.guard.risk_left or 0.0)
+    assert left[0] > 0.5 * 0.05
+    assert left[1] < 0.1 * 0.05  # a letter
+    assert widths[0] < widths[1]
+
+
+def test_equal_tables_and_third_classes_are_no_difference(tmp_path: Path) -> None:
+    """A class that nobody has is wrong like the other one: values of a difference are 0, in between."""
+    service = made(tmp_path)
+    b = right_in(0.8, 1)
+    same = service.compare(b, b, asker="ann")
+    assert same.interval[0] <= 0.0 <= same.interval[1]
+    assert same.verdict == "not settled"
+    wrong = b.assign(prediction=np.where(b["prediction"] == TABLE["y"][b.index], b["prediction"], 7))
+    found = service.compare(wrong, b, asker="ann")
+    assert found.interval[0] <= 0.0 <= found.interval[1]
+
+
+def test_what_cannot_be_expected_of_a_difference_is_refused(tmp_path: Path) -> None:
+    service, other = made(tmp_path), made(tmp_path, mechanism="guess-and-check", owner="other")
+    b, a = right_in(0.8, 1), right_in(0.6, 2)
+    for wrong in (1.5, -1.01, np.nan, "much"):
+        with pytest.raises(InputError, match=r"^expected: "):
+            service.compare(b, a, expected=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="nothing expected of the difference; expected: rows for both parts, or exp"):
+        other.compare(b, a)
+    assert len(service.guard.history) == len(other.guard.history) == 0
+    found = other.compare(b, a, expected=0.2)
+    assert found.interval[0] <= difference_of(b, a) <= found.interval[1]
+
+
+@pytest.mark.statistical
+@sizes("sessions", 30, 400)
+def test_intervals_of_differences_hold_whatever_is_expected(tmp_path: Path, sessions: int) -> None:
+    """Labels are drawn anew for each session, and the truth given the features is known; the twin has no claim left."""
+    n, missed, narrow = 400, 0, 0
+    rng = np.random.default_rng(5)
+    ids = np.arange(2 * n)
+    chance = rng.random(2 * n)
+    for session in range(sessions):
+        labels = (rng.random(2 * n) < chance).astype(int)
+        table = pd.DataFrame({"id": ids, "y": labels})
+        service = PredictionGuard.create(
+            open_ledger(None), table[:n], table[n:], label="y", confidence=0.9, owner=f"{session}"
+        )
+        wrong = inside = 0
+        for _ in range(4):
+            b, a = (rng.integers(0, 2, n) for _ in range(2))
+            right = [np.where(one == 1, chance[n:], 1.0 - chance[n:]) for one in (b, a)]
+            truth = float(np.mean(right[0] - right[1]))
+            new, old = (pd.DataFrame({"id": ids[n:], "prediction": one}) for one in (b, a))
+            expected = [None, truth, -truth][rng.integers(3)]
+            low, high = service.compare(new, old, expected=expected, asker="ann").interval
+            wrong += not low <= truth <= high
+            middle, half = 0.5 * (low + high), 0.5 * (high - low)
+            inside += not middle - 0.1 * half <= truth <= middle + 0.1 * half
+        missed += wrong > 0
+        narrow += inside > 0
+    limit = binom.isf(1e-9, sessions, 0.1)
+    assert missed <= limit
+    assert narrow > limit  # intervals of a tenth of the width
 
 
 def test_probabilities_are_scored_without_training_rows(tmp_path: Path) -> None:

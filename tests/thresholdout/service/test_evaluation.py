@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,56 @@ def test_each_answer_has_a_receipt_and_its_head_at_the_witness(tmp_path: Path) -
     assert any(head.encode() in line for line in witness.lines(""))
     with pytest.raises(WitnessUnusable):
         EvaluationService.open(tmp_path / "board.db")
+
+
+def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_incumbent(tmp_path: Path) -> None:
+    """Right in 60, 95, 95 and 60 per cent: the second is certified to be better, and then nothing is."""
+    service = made(tmp_path / "board.db", feedback="verdict")
+    ann, bob = team(service, "ann"), team(service, "bob")
+    tables = [right_in(0.6), right_in(0.95), right_in(0.95, 2), right_in(0.6)]
+    told = [service.submit(ann, "cells", table, idempotency_key=f"{k}") for k, table in enumerate(tables)]
+    assert [found.verdict for found in told] == ["first", "better", "not settled", "not settled"]
+    assert {(found.value, found.low, found.high, found.kind) for found in told} == {(None, None, None, "comparison")}
+    assert [found.query for found in told] == [None, 1, 2, 3]
+    again = [service.submit(ann, "cells", table, idempotency_key=f"{k}") for k, table in enumerate(tables)]
+    assert [replace(found, repeated=False) for found in again] == told
+    itself = service.submit(ann, "cells", tables[1], idempotency_key="itself")
+    assert (itself.verdict, itself.query) == ("not settled", None)
+    assert service.submit(bob, "cells", right_in(0.6), idempotency_key="0").verdict == "first"
+    assert service.holdout(ann, "cells").asked == 3
+    service.close()
+
+
+def test_a_comparison_that_was_cut_off_is_finished_with_the_incumbent_it_was_begun_with(tmp_path: Path) -> None:
+    service = made(tmp_path / "board.db", feedback="verdict")
+    ann = team(service, "ann")
+    service.submit(ann, "cells", right_in(0.6), idempotency_key="0")
+    told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1")
+    service._submissions._store.write(  # as a process leaves it that is killed after the ledger's commit
+        "UPDATE service_submissions SET state = 'running', query = NULL, verdict = NULL, until = 0.0 WHERE id = ?",
+        (told.id,),
+    )
+    service._submissions._store.write("DELETE FROM service_incumbents WHERE submission = ?", (told.id,))
+    assert service.submission(ann, "cells", told.id).state == "interrupted"
+    assert service.submit(ann, "cells", right_in(0.99), idempotency_key="2").verdict == "better"
+    again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1")
+    assert (again.query, again.verdict) == (told.query, told.verdict)
+    assert service.holdout(ann, "cells").asked == 2
+    last = service.submit(ann, "cells", right_in(0.8), idempotency_key="3")
+    assert last.verdict == "not settled"  # the incumbent is the one that is right in 99 per cent
+    service.close()
+
+
+def test_a_quota_of_some_days_says_when_there_is_room_again(tmp_path: Path) -> None:
+    service = made(tmp_path / "board.db", quota=1, quota_days=7.0)
+    ann = team(service, "ann")
+    told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    with pytest.raises(ServiceRefused) as refused:
+        service.submit(ann, "cells", right_in(0.7), idempotency_key="2", expected=0.8)
+    assert refused.value.code == "quota"
+    wait = refused.value.retry_after
+    assert wait is not None
+    assert 7 * 86400 - 600 < wait <= 7 * 86400
+    assert refused.value.details == {"limit": 1, "days": 7.0}
+    assert service.submit(ann, "cells", right_in(0.8), idempotency_key="3", expected=0.8).query == told.query
+    service.close()

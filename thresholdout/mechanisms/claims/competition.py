@@ -15,82 +15,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Known, Outcome, refuse_if
+from thresholdout.mechanisms.claims.askers import Asker, asker_of, kept_as
 from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import Claims
 from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 
-__all__ = ["AngleCells", "Asker", "Competition", "asker_of"]
+__all__ = ["AngleCells", "Competition"]
 
 _LEAST_AHEAD: Final = 100
 """Questions that are expected still, at least, where no number is declared."""
 
 _WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
 _VAGUE: Final = 0.1  # of being in another cell, where nothing is guessed and the last answer stands in
-_BELIEF: Final = 2.0  # questions that the first share of wrong guesses counts for
-_MOST_WRONG: Final = 0.9
 _RECALLED: Final = 1.5  # times the width, where an earlier answer says what is expected
 _ROUNDING: Final = 1.0 - 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """What is remembered of one asker: public numbers.
-
-    Attributes
-    ----------
-    asked, wrong : float
-        Questions, and those whose value was in another cell than the guess.
-    shift : float
-        By how much the last wrong guess about a score was off.
-    last : float
-        What was told last of a score.
-    told : float
-        Nats by which the risk that is left has fallen with this asker's answers.
-    scored : float
-        Whether there was any score: 0 or 1.
-
-    Examples
-    --------
-    >>> Asker().share(0.01), round(Asker(asked=1.0, wrong=1.0).share(0.01), 3)
-    (0.01, 0.34)
-    """
-
-    asked: float = 0.0
-    wrong: float = 0.0
-    shift: float = 0.0
-    last: float = 0.5
-    told: float = 0.0
-    scored: float = 0.0
-
-    def share(self, first: float) -> float:
-        """Return the share of the risk for other cells, from that of an asker of whom nothing is known."""
-        return min(_MOST_WRONG, (first * _BELIEF + self.wrong) / (_BELIEF + self.asked))
-
-    def numbers(self) -> tuple[float, ...]:
-        """Return it as a state keeps it."""
-        return self.asked, self.wrong, self.shift, self.last, self.told, self.scored
-
-
-def asker_of(state: ClaimsState, name: str) -> Asker:
-    """Return what a state remembers of an asker."""
-    return Asker(*state.climbs.get(_kept_as(name), ()))
-
-
-def _kept_as(name: str) -> str:
-    """Return what a state calls an asker: no text that somebody else chose is in it."""
-    return f"asker:{sha256(name.encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +176,7 @@ class Competition(Claims):
             asked=state.asked + 1,
             hits=state.hits + (not right),
             letters=state.letters + (not right),
-            climbs={**state.climbs, _kept_as(known.asker): learned.numbers()},
+            climbs={**state.climbs, kept_as(known.asker): learned.numbers()},
         )
         return after, Outcome(
             value=told,
@@ -278,10 +228,13 @@ class Competition(Claims):
     def asker_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
 
-        A question without an asker is the organiser's, who has none.
+        A question without an asker is the organiser's, who has none. A failure, which is a longer letter, may exceed
+        the allowance once: only after it is the asker refused.
         """
         allowance = self.parameters.allowance
         assert allowance is not None
+        if known.proposal:
+            return proposal_refusal(state, known.asker, allowance)
         if not known.asker:
             return None
         asker = asker_of(state, known.asker)
@@ -290,6 +243,12 @@ class Competition(Claims):
         longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
         asked = round(asker.asked)
         return BudgetExhausted("allowance", asked, asked) if asker.told + longest > allowance else None
+
+    def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
+        """Count what a failure tells among what its asker was told."""
+        asker = asker_of(before, known.asker)
+        learned = replace(asker, asked=asker.asked + 1.0, told=asker.told + (before.log_risk - after.log_risk))
+        return replace(after, climbs={**before.climbs, kept_as(known.asker): learned.numbers()})
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""

@@ -37,7 +37,19 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["FREE", "PROVED", "Candidate", "Climb", "LastLook", "Move", "Rules", "Verdict", "advanced", "remembered_by"]
+__all__ = [
+    "FREE",
+    "PROVED",
+    "AtGate",
+    "Candidate",
+    "Climb",
+    "LastLook",
+    "Move",
+    "Rules",
+    "Verdict",
+    "advanced",
+    "remembered_by",
+]
 
 Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed"]
 """How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
@@ -247,6 +259,32 @@ class LastLook(Move):
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
         """Carry it out; see `Move.made`."""
         return _milestone(last_look(state, self.whole, test))
+
+
+@dataclass(frozen=True, slots=True)
+class AtGate:
+    """A move of a gate in the state of its guard.
+
+    Parameters
+    ----------
+    gate : str
+        What the gate is about.
+    move : Move
+        What is done.
+    """
+
+    gate: str
+    move: Move
+
+    @property
+    def looks(self) -> bool:
+        """Whether the holdout is looked at."""
+        return self.move.looks
+
+    def made(self, state: ClaimsState, test: GateTest) -> tuple[ClaimsState, Verdict]:
+        """Carry it out; see `Move.made`."""
+        after, verdict = self.move.made(remembered_by(state, self.gate), test)
+        return advanced(state, self.gate, after, verdict), verdict
 
 
 def remembered_by(state: ClaimsState, gate: str) -> GateState:

@@ -340,6 +340,11 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
         return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
+    def noted(self, state: ClaimsState) -> tuple[ClaimsState, Outcome]:
+        """Write a line into the history; see `Mechanism.noted`."""
+        after = replace(state, asked=state.asked + 1, looks=state.looks + 1)
+        return after, Outcome(0.0, "note", state.hits, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
+
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
         """Return why no further query, or list of them, is allowed, or ``None``."""
         if state.log_risk <= NOTHING:

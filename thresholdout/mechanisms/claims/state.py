@@ -42,7 +42,7 @@ class ClaimsState:
     given : bool
         Whether it was paid that truths of statistics are given the labels.
     looks : int
-        Other private looks at the holdout among the questions.
+        Other private looks at the holdout, and notes, among the questions.
     free : int
         Candidates among the questions about which cross-validation alone decided.
     climbs : mapping of str to tuple of float

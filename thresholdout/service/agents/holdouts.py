@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from thresholdout.client.errors import ServiceError
-from thresholdout.client.tables import Table, content_key
+from thresholdout.client.tables import Table, content_key, options_of
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.shown import Principal
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Holdouts", "RemoteHoldouts", "Service", "ServiceHoldouts"]
 
+_WAIT: Final = 20.0
+"""Seconds for which a tool waits for an answer."""
+
 
 class Service(Protocol):
     """What agents need of a service in this process."""
@@ -36,6 +39,9 @@ class Service(Protocol):
     def holdout(self, by: Principal, name: str) -> Holdout:
         """Return one of them."""
 
+    def admit(self, by: Principal, name: str) -> Holdout:
+        """Refuse what would be refused with any table."""
+
     def submit(
         self,
         by: Principal,
@@ -45,6 +51,7 @@ class Service(Protocol):
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
+        wait: float | None = None,
     ) -> Submission:
         """Ask about a score."""
 
@@ -57,6 +64,7 @@ class Service(Protocol):
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
+        wait: float | None = None,
     ) -> Submission:
         """Ask whether predictions are better than the incumbent."""
 
@@ -121,32 +129,31 @@ class ServiceHoldouts:
 
     def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
         """Ask about a score."""
-        predictions, key = self._taken("submissions", name, table, expected, title)
-        return self._service.submit(self._who(), name, predictions, idempotency_key=key, expected=expected, title=title)
+        by = self._who()
+        read, key = self._taken(by, "submissions", name, table, expected, title)
+        return self._service.submit(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
 
     def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
         """Ask whether predictions are better than the incumbent."""
-        predictions, key = self._taken("comparisons", name, table, expected, title)
-        return self._service.compare(
-            self._who(), name, predictions, idempotency_key=key, expected=expected, title=title
-        )
+        by = self._who()
+        read, key = self._taken(by, "comparisons", name, table, expected, title)
+        return self._service.compare(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
 
     def history(self, name: str, after: int, count: int) -> Sequence[Submission]:
         """Return own submissions."""
         return self._service.history(self._who(), name, after=after, count=count)
 
     def _taken(
-        self, kind: str, name: str, table: Table, expected: float | None, title: str
+        self, by: Principal, kind: str, name: str, table: Table, expected: float | None, title: str
     ) -> tuple[pd.DataFrame, str]:
         """Return a table that was read, and the key of its content; count one that cannot be."""
-        by = self._who()
-        self._service.holdout(by, name)
+        self._service.admit(by, name)
         try:
             predictions = self._read(table.body, table.content_type)
         except ServiceRefused:
             self._service.failed(by, name)
             raise
-        return predictions, content_key(kind, name, table, {"expected": repr(expected), "title": title})
+        return predictions, content_key(kind, name, table, options_of(expected, title))
 
 
 class RemoteHoldouts:

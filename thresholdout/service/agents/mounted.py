@@ -13,6 +13,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from thresholdout.service.agents.holdouts import ServiceHoldouts
@@ -22,6 +23,7 @@ from thresholdout.service.shown import Principal
 
 if TYPE_CHECKING:
     import pandas as pd
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from thresholdout.service.agents.holdouts import Service
 
@@ -72,7 +74,38 @@ def _who() -> Principal:
     return Principal(token.client_id, token.claims["role"], token.claims["team"])
 
 
-def mounted_server(service: Service, read: Callable[[bytes, str], pd.DataFrame]) -> MountedServer:
+class _Bounded:
+    """As many calls at once as there is memory for; others are told that the service is busy.
+
+    Parameters
+    ----------
+    application : ASGI application
+        What is called.
+    most : int
+        How many calls at once.
+    """
+
+    def __init__(self, application: ASGIApp, most: int) -> None:
+        self._application = application
+        self._most = most
+        self._now = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._now >= self._most:
+            busy = ServiceRefused("busy")
+            body = {"code": busy.code, "text": str(busy), "details": {}}
+            await JSONResponse(body, busy.status, headers={"Retry-After": "1"})(scope, receive, send)
+            return
+        self._now += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._now -= 1
+
+
+def mounted_server(
+    service: Service, read: Callable[[bytes, str], pd.DataFrame], *, most_at_once: int = 64
+) -> MountedServer:
     """Return the address ``/mcp`` of a service.
 
     No state is kept between calls, so any process of several may answer any of them. Every call needs a key, so pages
@@ -84,6 +117,8 @@ def mounted_server(service: Service, read: Callable[[bytes, str], pd.DataFrame])
         The service.
     read : callable
         Makes a table of a file's bytes and its content type, or refuses it.
+    most_at_once : int
+        Calls, each of which may have `MOST_BYTES`.
     """
     auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
     server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Keys(service))
@@ -94,4 +129,4 @@ def mounted_server(service: Service, read: Callable[[bytes, str], pd.DataFrame])
         max_request_body_size=MOST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return MountedServer(Route(PATH, endpoint=application), server.session_manager.run)
+    return MountedServer(Route(PATH, endpoint=_Bounded(application, most_at_once)), server.session_manager.run)

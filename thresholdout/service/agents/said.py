@@ -57,6 +57,7 @@ class Outcome:
     """What came of a submission; `says` is the same in words."""
 
     id: str
+    number: int
     name: str
     kind: str
     state: str
@@ -114,6 +115,7 @@ def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
     """
     return Outcome(
         submission.id,
+        submission.number,
         submission.name,
         submission.kind,
         submission.state,

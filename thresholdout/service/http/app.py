@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute
 
-from thresholdout.service.http import holdout_routes, key_routes, operation_routes, submission_routes
+from thresholdout.service.http import evaluate_routes, holdout_routes, key_routes, operation_routes, submission_routes
 from thresholdout.service.http.access import Served
 from thresholdout.service.http.answers import answer_refusals
 from thresholdout.service.http.intake import Intake
@@ -86,7 +86,13 @@ def make_app(
     app.state.pulse = pulse
     app.state.metrics = Metrics(intake)
     answer_refusals(app)
-    own = (operation_routes.router, key_routes.router, holdout_routes.router, submission_routes.router)
+    own = (
+        operation_routes.router,
+        key_routes.router,
+        holdout_routes.router,
+        submission_routes.router,
+        evaluate_routes.router,
+    )
     for router in (*own, *routers):
         app.include_router(router)
     app.router.routes.extend(routes)

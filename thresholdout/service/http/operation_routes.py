@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from thresholdout.service.http.access import By
+from thresholdout.errors import ThresholdoutError
+from thresholdout.service.http.access import By, Has, Served
 from thresholdout.service.http.answers import said
 from thresholdout.service.http.metrics import CONTENT_TYPE_LATEST
-from thresholdout.service.http.schemas import Health
+from thresholdout.service.http.schemas import Health, ReceiptKeys
+from thresholdout.service.receipts.signing_keys import published_keys
 from thresholdout.service.refusals import ServiceRefused
 
 __all__ = ["router"]
+
+_log = logging.getLogger("thresholdout.service.http")
 
 router = APIRouter(tags=["operation"])
 
@@ -23,6 +28,20 @@ async def health(request: Request, response: Response) -> Any:
     found: Health = request.app.state.pulse.health()
     response.status_code = 200 if found.status == "ok" else 503
     return found
+
+
+@router.get("/v1/receipt-key", response_model=ReceiptKeys, responses=said("stopping", "unavailable"))
+async def receipt_key(has: Has) -> Any:
+    """Return the public keys of receipts as JSON Web Keys, the present one first; for `thresholdout verify-receipt`."""
+    return await has.intake.read(_published, has)
+
+
+def _published(has: Served) -> dict[str, Any]:
+    try:
+        return published_keys(has.service.ledger)
+    except ThresholdoutError as error:
+        _log.error("the public keys were not read: %s", type(error).__name__)
+    raise ServiceRefused("unavailable", retry_after=5)
 
 
 @router.get(

@@ -23,6 +23,7 @@ __all__ = [
     "KeyShown",
     "NewKey",
     "NewPhase",
+    "ReceiptKeys",
     "Refused",
     "Remaining",
     "SubmissionList",
@@ -253,6 +254,12 @@ class NewKey(BaseModel):
     role: Role
     team: str = Field("", max_length=63)
     note: str = Field("", max_length=100)
+
+
+class ReceiptKeys(BaseModel):
+    """The public keys of receipts, as a set of JSON Web Keys (RFC 7517, RFC 8037)."""
+
+    keys: list[dict[str, str]]
 
 
 class KeyMade(BaseModel):

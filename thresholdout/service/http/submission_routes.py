@@ -16,7 +16,7 @@ from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upl
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Submission
 
-__all__ = ["NAME", "TABLE_BODY", "Name", "router"]
+__all__ = ["NAME", "TABLE_BODY", "Name", "is_of_format", "router"]
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,62}$"
 
@@ -150,13 +150,13 @@ async def _take(
             async with has.intake.room(announced(request, has.limits.most_bytes)):
                 found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
         except ServiceRefused as refused:
-            if refused.code in ("too_large", "unsupported") or _is_of_format(refused):
+            if refused.code in ("too_large", "unsupported") or is_of_format(refused):
                 await has.intake.read(has.service.failed, by, name)
             raise
     return _shown(found, None if prefer is None else waits)
 
 
-def _is_of_format(refused: ServiceRefused) -> bool:
+def is_of_format(refused: ServiceRefused) -> bool:
     """Whether a table was refused here; what the service itself refuses it has counted."""
     return refused.code == "bad_table" and "argument" not in refused.details
 

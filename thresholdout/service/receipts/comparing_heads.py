@@ -68,7 +68,7 @@ class HeadComparison:
         if said.about == "accepted":
             self.damaged = ""
             self._forget()
-        elif self.marked:
+        elif said.about == "head" and self.marked:
             self._heads.setdefault(said.guard, {}).setdefault(said.query, set()).add(said.head)
             self._held += 1
             if self._held >= _AT_ONCE:

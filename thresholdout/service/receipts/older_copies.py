@@ -22,7 +22,7 @@ from thresholdout.ledger.settings import change_setting, read_setting
 from thresholdout.service.receipts.comparing_heads import compare_heads, head_at
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.witness_lines import accepted_line, head_line, mark_of
+from thresholdout.service.receipts.witness_lines import accepted_line, head_line, mark_of, started_line
 from thresholdout.service.receipts.witnessing import in_parts
 
 if TYPE_CHECKING:
@@ -211,13 +211,14 @@ def _tell_all(ledger: SQLLedger, witness: Witness, accepted: AcceptedCopy | None
     """Tell a witness all heads, and remember the last line."""
     identity, now = ledger.identity(), written_time(time.time())
     lines = [] if accepted is None else [accepted_line(identity, accepted.reason, accepted.time)]
-    for guard in ledger.guards():
+    guards = ledger.guards()
+    for guard in guards:
         count = ledger.count(guard)
         lines.append(head_line(identity, guard, count, head_at(ledger, guard, count), now))
+    lines.append(started_line(identity, len(guards), now))
     for part in in_parts(lines):
         witness.append(part)
-    if lines:
-        remember_line(ledger, lines[-1])
+    remember_line(ledger, lines[-1])
 
 
 def _parsed(ledger: SQLLedger, text: str | None) -> list[AcceptedCopy]:

@@ -3,14 +3,15 @@
 Each line is a JSON object with a check of its own, so that a line that was changed shows::
 
     {"ledger": L, "guard": G, "query": 120, "head": D, "time": T, "check": C}
+    {"ledger": L, "started": N, "time": T, "check": C}
     {"ledger": L, "accepted": REASON, "time": T, "check": C}
     {"torn": F, "check": C}
 
-The first says that a guard's history had a head after a question, the second that an administrator let a ledger go on
-that fits the lines before it no more, from when on they count no more for that ledger. A line that was cut off when
-the machine or the disk failed in the middle of it says nothing; the next one who writes says so behind it, with the
-SHA-256 of what is there, since nothing is ever taken away. C is the first 16 hexadecimal digits of the SHA-256 of the
-line as it would be without the check.
+The first says that a guard's history had a head after a question, the second that a service has started with a ledger
+of N guards, the third that an administrator let a ledger go on that fits the lines before it no more: from then on they
+count no more for that ledger. A line that was cut off when the machine or the disk failed in the middle of it says
+nothing; the next one who writes says so behind it, with the SHA-256 of what is there, since nothing is ever taken away.
+C is the first 16 hexadecimal digits of the SHA-256 of the line as it would be without the check.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from typing import Any, Final, Literal
 
 from thresholdout.service.receipts.errors import WitnessUnusable
 
-__all__ = ["LONGEST", "Said", "accepted_line", "head_line", "mark_of", "read_lines", "torn_line"]
+__all__ = ["LONGEST", "Said", "accepted_line", "head_line", "mark_of", "read_lines", "started_line", "torn_line"]
 
 LONGEST: Final = 1 << 16
 """Bytes that a line may have."""
 
 _HEAD: Final = re.compile(r"[0-9a-f]{64}")
 _HEADS: Final = {"ledger", "guard", "query", "head", "time"}
+_STARTED: Final = {"ledger", "started", "time"}
+_NUMBERS: Final = {"query", "started"}
 _ACCEPTED: Final = {"ledger", "accepted", "time"}
 
 
@@ -40,7 +43,7 @@ class Said:
 
     Attributes
     ----------
-    about : {"head", "accepted", "torn", "damaged"}
+    about : {"head", "started", "accepted", "torn", "damaged"}
         What kind of line it is.
     ledger : str
         The ledger's identity; empty where it is about none.
@@ -52,7 +55,7 @@ class Said:
         What a ledger remembers of the line.
     """
 
-    about: Literal["head", "accepted", "torn", "damaged"]
+    about: Literal["head", "started", "accepted", "torn", "damaged"]
     ledger: str = ""
     guard: str = ""
     query: int = 0
@@ -78,6 +81,11 @@ def head_line(ledger: str, guard: str, query: int, head: str, time: str) -> str:
         When this is said.
     """
     return _checked({"ledger": ledger, "guard": guard, "query": query, "head": head, "time": time})
+
+
+def started_line(ledger: str, guards: int, time: str) -> str:
+    """Return a line that says that a service has started with a ledger of so many guards."""
+    return _checked({"ledger": ledger, "started": guards, "time": time})
 
 
 def accepted_line(ledger: str, reason: str, time: str) -> str:
@@ -138,6 +146,8 @@ def _said(said: dict[str, Any], line: bytes) -> Said:
         return Said("torn", mark=mark)
     if "accepted" in said:
         return Said("accepted", said["ledger"], reason=said["accepted"], mark=mark)
+    if "started" in said:
+        return Said("started", said["ledger"], mark=mark)
     return Said("head", said["ledger"], said["guard"], said["query"], said["head"], mark=mark)
 
 
@@ -160,9 +170,8 @@ def _read(line: bytes) -> dict[str, Any] | None:
     names = set(said)
     if names == {"torn"}:
         return said
-    if not all(isinstance(said[name], str) for name in names - {"query"}):
+    if not all(type(said[name]) is (int if name in _NUMBERS else str) for name in names):
         return None
     if names == _HEADS:
-        fits = type(said["query"]) is int and said["query"] >= 0 and _HEAD.fullmatch(said["head"])
-        return said if fits else None
-    return said if names == _ACCEPTED else None
+        return said if said["query"] >= 0 and _HEAD.fullmatch(said["head"]) else None
+    return said if names in (_STARTED, _ACCEPTED) else None

@@ -30,8 +30,6 @@ _CREATE: Final = (
     """CREATE TABLE service_keys (
     id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, team TEXT NOT NULL, note TEXT NOT NULL,
     made DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
-    """CREATE TABLE service_sessions (
-    digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_keys (id), until DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_holdouts (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
     phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",
@@ -49,6 +47,8 @@ _CREATE: Final = (
     """CREATE TABLE service_incumbents (
     holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
     submission TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
+    """CREATE TABLE service_boards (
+    holdout INTEGER PRIMARY KEY REFERENCES service_holdouts (number), last BIGINT NOT NULL, tally TEXT NOT NULL)""",
     """CREATE TABLE service_failures (
     key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
 )

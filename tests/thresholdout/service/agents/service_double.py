@@ -63,6 +63,9 @@ class ServiceDouble:
             raise ServiceRefused("not_found")
         return DIGITS
 
+    def admit(self, by: Principal, name: str) -> Holdout:
+        return self.holdout(by, name)
+
     def submit(
         self,
         by: Principal,
@@ -72,6 +75,7 @@ class ServiceDouble:
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
+        wait: float | None = None,
     ) -> Submission:
         return self._taken(by, "score", idempotency_key, expected, title, 0.86, 0.91, None)
 
@@ -84,6 +88,7 @@ class ServiceDouble:
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
+        wait: float | None = None,
     ) -> Submission:
         return self._taken(by, "comparison", idempotency_key, expected, title, None, None, "better")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -121,3 +122,28 @@ def test_a_call_that_is_too_large_is_not_read() -> None:
 
     assert asyncio.run(run()).status_code == 413
     assert service.asked == []
+
+
+def test_calls_beyond_those_that_there_is_room_for_are_told_so() -> None:
+    service, held, at_once = ServiceDouble(), threading.Event(), 2
+    begun: list[bytes] = []
+
+    def slow(content: bytes, content_type: str) -> Any:
+        begun.append(content)
+        assert held.wait(30)
+        return read(content, content_type)
+
+    async def run() -> list[int]:
+        mounted = mounted_server(service, slow, most_at_once=at_once)
+        async with mounted.running():
+            transport = httpx2.ASGITransport(Starlette(routes=[mounted.route]))
+            key = {"Authorization": "Bearer ann-key"}
+            waiting = [asyncio.create_task(posted(transport, key)) for _ in range(at_once)]
+            while len(begun) < at_once:
+                await asyncio.sleep(0.01)
+            beyond = await posted(transport, key)
+            held.set()
+            answers = [*await asyncio.gather(*waiting), await posted(transport, key), beyond]
+            return [answer.status_code for answer in answers]
+
+    assert asyncio.run(run()) == [200, 200, 200, 503]

@@ -1,0 +1,232 @@
+"""Proposals: tests of a difference that take nobody's word for it, and what a decision of one bit costs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from thresholdout.data.values import unit_records
+from thresholdout.errors import BudgetExhausted
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
+from thresholdout.mechanisms.claims.askers import asker_of
+from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
+from thresholdout.mechanisms.claims.guess import Memory
+from thresholdout.mechanisms.claims.proposals import Proposed, Proposer, proposal_refusal, proposer_of
+from thresholdout.noise.sources import SeededNoise
+
+NOISE = SeededNoise(0)
+RAISED = 2.0**-20
+
+
+def state_at(log_risk: float) -> ClaimsState:
+    return ClaimsState(log_risk, 0, 0, 0, -9, 0, Memory())
+
+
+def log_p(test: DifferenceTest, z: np.ndarray) -> float:
+    return test.log_p(unit_records(z, len(z), (-1.0, 1.0), "z"), NOISE)
+
+
+def exceeded(found: np.ndarray, chances: np.ndarray) -> float:
+    """Return the largest ratio of the probability of a level to the level, over all levels at which it jumps."""
+    order = np.argsort(found)
+    total, levels = np.cumsum(chances[order]), np.exp(found[order])
+    last = np.append(levels[1:] != levels[:-1], True)
+    return float((total[last] / levels[last]).max())
+
+
+# Tests of a difference, against the laws of records that differ
+
+
+def test_signs_hold_for_records_of_different_laws() -> None:
+    """Each record has its own law, and the mean chance to win is at most a half: exact, for two kinds of records."""
+    n, most, tail = 12, 0.0, 0.0
+    found = np.array([log_p(Signs(n), np.repeat([1.0, -1.0], [wins, n - wins])) for wins in range(n + 1)])
+    for few, p in itertools.product(range(n + 1), np.linspace(0.0, 1.0, 21)):
+        q = (0.5 * n - few * p) / (n - few) if few < n else 0.5
+        if not 0.0 <= q <= 1.0 or (few == n and p > 0.5):
+            continue
+        mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
+        most = max(most, exceeded(found, mass))
+        tail = max(tail, float(mass[n // 2 :].sum()) / float(binom.sf(n // 2 - 1, n, 0.5)))
+    assert most <= 1.0 + 1e-9
+    assert tail > 1.2  # what the same tail would be worth at levels above a half
+
+
+def three_ways(n: int) -> list[tuple[int, int, int]]:
+    return [(wins, losses, n - wins - losses) for wins in range(n + 1) for losses in range(n + 1 - wins)]
+
+
+def chances_of(n: int, win: float, lose: float) -> np.ndarray:
+    def one(wins: int, losses: int, ties: int) -> float:
+        ways = math.factorial(n) / (math.factorial(wins) * math.factorial(losses) * math.factorial(ties))
+        return ways * win**wins * lose**losses * (1.0 - win - lose) ** ties
+
+    return np.array([one(*ways) for ways in three_ways(n)])
+
+
+def test_bets_hold_for_wins_losses_and_ties_of_two_kinds_of_records() -> None:
+    n, half = 10, 5
+    outcomes = [np.repeat([1.0, -1.0, 0.0], ways) for ways in three_ways(half)]
+    pairs = [np.concatenate(pair) for pair in itertools.product(outcomes, outcomes)]
+    mixed = np.array([log_p(Betting(n), z) for z in pairs])
+    best = np.array([-max(np.log1p(bet * z).sum() for bet in Betting(n).bets) for z in pairs])
+    laws = [(0.5, 0.5), (0.9, 0.1), (0.3, 0.0), (0.2, 0.2), (0.05, 0.0), (0.0, 0.1)]
+    worst, twin = 0.0, 0.0
+    for first in laws:
+        for second in laws:
+            if sum(a - b for a, b in (first, second)) <= 1e-12:
+                chances = np.outer(chances_of(half, *first), chances_of(half, *second)).ravel()
+                worst, twin = max(worst, exceeded(mixed, chances)), max(twin, exceeded(np.minimum(best, 0.0), chances))
+    assert worst <= 1.0 + 1e-9
+    assert twin > 1.0  # the bet that did best, of several
+
+
+@pytest.mark.parametrize("n", [1, 2, 37, 5000])
+def test_no_outcome_is_below_the_least(n: int) -> None:
+    for test in (Signs(n), Betting(n), Divergence(n, 0.5 * n), Inflated(n, 0.5 * n)):
+        found = log_p(test, np.ones(n))
+        assert test.least <= found <= test.least + 1e-6 + 2e-15 * abs(found) * n or test.least == found == 0.0
+        assert log_p(test, -np.ones(n)) == 0.0
+
+
+def test_groups_count_as_few_records() -> None:
+    """Two groups that each win or lose as one: the tail at their mean is a quarter, and a half."""
+    z = np.ones(100)
+    assert log_p(Divergence(100, 2.0), z) == pytest.approx(math.log(0.25), abs=1e-6)
+    assert log_p(Divergence(100, 100.0), z) < -60.0
+
+
+@pytest.mark.parametrize("records", [200, 4000])
+def test_mixed_bets_find_what_the_best_bet_finds(records: int) -> None:
+    """A difference that the best constant bet certifies with 10 nats is certified by the mixture with 7 at least."""
+    for ties in (0.0, 0.9):
+        differ = round(records * (1.0 - ties))
+        for gain in np.linspace(0.05, 0.6, 12):
+            wins = round(differ * (0.5 + 0.5 * gain))
+            z = np.repeat([1.0, -1.0, 0.0], [wins, differ - wins, records - differ])
+            best = max(float(np.log1p(bet * z).sum()) for bet in np.linspace(0.0, 0.98, 99))
+            if 10.0 <= best <= 30.0:
+                assert -log_p(Betting(records), z) >= 0.85 * best - math.log(len(Betting(records).bets))
+
+
+# What a decision costs
+
+
+def test_letters_sum_to_what_was_left() -> None:
+    for log_risk, asked, kept in itertools.product((-3.0, -40.0), range(0, 50, 7), range(0, 50, 7)):
+        q = Proposer(asked, min(asked, kept)).share
+        state = state_at(log_risk)
+        left = [Proposed("ann", q).made(state, test)[0].log_risk for test in (-1e9, 0.0)]
+        assert math.fsum(map(math.exp, left)) + 2 * RAISED * math.exp(log_risk) <= math.exp(log_risk)
+        assert left[0] == pytest.approx(log_risk + math.log(q), abs=1e-5)
+
+
+def test_what_nothing_could_certify_is_rejected_for_nothing() -> None:
+    state = state_at(math.log(0.05))
+    for test in (Signs(7), Betting(5), Divergence(4000, 3.0)):
+        move = Proposed.planned(state, "ann", test)
+        assert not move.looks
+        after, verdict = move.made(state, -1e9)
+        assert (verdict, after.log_risk, after.free, after.asked, after.hits) == ("skip", state.log_risk, 1, 1, 0)
+        assert proposer_of(after, "ann") == Proposer()
+    assert Proposed.planned(state, "ann", Signs(8)).looks
+
+
+def test_many_rejections_cost_a_nat_and_a_bit() -> None:
+    state = state_at(math.log(0.05))
+    for _ in range(500):
+        state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, 0.0)
+        assert verdict == "reject"
+    assert 1.0 < math.log(0.05) - state.log_risk < 1.5
+    assert asker_of(state, "ann").told == pytest.approx(math.log(0.05) - state.log_risk)
+    assert asker_of(state, "bob").told == 0.0
+    assert proposer_of(state, "bob") == Proposer()
+
+
+def test_an_allowance_counts_proposals_and_scores_together() -> None:
+    state, known = state_at(math.log(0.05)), Known(proposal=True, asker="ann")
+    mechanism = Competition(ClaimsParameters(noise=0.0, allowance=6.0), 1000)
+    kept = 0
+    while mechanism.asker_refusal(state, known) is None:
+        state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, -600.0)
+        kept += verdict == "keep"
+    assert kept >= 3
+    assert math.log(0.05) - state.log_risk <= 6.0
+    refused = mechanism.asker_refusal(state, known)
+    assert isinstance(refused, BudgetExhausted)
+    assert (refused.what, refused.spent) == ("allowance", kept)
+    assert mechanism.asker_refusal(state, Known(asker="ann")) is not None
+    assert mechanism.asker_refusal(state, Known(proposal=True, asker="bob")) is None
+    assert proposal_refusal(state, "", 6.0) is None
+    assert proposal_refusal(state, "ann", None) is None
+
+
+def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_an_asker() -> None:
+    state, _ = Proposed("Zoë\n<b>", 0.1).made(state_at(-3.0), 0.0)
+    text = state.to_text()
+    assert "Zo" not in text
+    assert "\n" not in text
+    assert ClaimsState.from_text(text) == state
+
+
+# Every analyst of small depth
+
+
+Rule = Callable[[ClaimsState, str, float, bool], ClaimsState]
+"""From a state, an asker, a share of the risk and whether the test passes to what is left."""
+
+
+def paid(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
+    return Proposed(asker, share).made(state, -1e9 if passes else 0.0)[0]
+
+
+def free_rejections(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
+    return paid(state, asker, share, passes) if passes else state
+
+
+def whole_after_a_keep(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
+    return state if passes else paid(state, asker, share, passes)
+
+
+def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> float:
+    """Return the largest probability of a false keep over all analysts and all valid tests on equally likely atoms.
+
+    A test is an event; one of a false claim has at most its level as probability, one of a true claim any. Two askers
+    see each other's decisions, and propose at shares that are functions of these.
+    """
+    seen: dict[tuple[int, str, int], float] = {}
+
+    def value(inside: int, state: ClaimsState, left: int) -> float:
+        key = (inside, state.to_text(), left)
+        if left == 0 or inside == 0:
+            return 0.0
+        if key not in seen:
+            best = 0.0
+            for asker, share in itertools.product(("ann", "bob"), (None, 0.5, 0.9)):
+                q = proposer_of(state, asker).share if share is None else share
+                kept, rejected = rule(state, asker, q, True), rule(state, asker, q, False)
+                level = paid(state, asker, q, True).log_risk
+                false = min(math.floor(math.exp(level) * atoms), inside)
+                best = max(best, false / atoms + value(inside - false, rejected, left - 1))
+                for true in range(1, inside, 4):
+                    after = value(true, kept, left - 1)
+                    best = max(best, after + value(inside - true, rejected, left - 1))
+            seen[key] = best
+        return seen[key]
+
+    return value(atoms, state_at(math.log(beta)), depth)
+
+
+def test_no_analyst_has_more_false_keeps_than_beta() -> None:
+    assert 0.2 < most_false_keeps(paid, 0.2501, 3) <= 0.2501
+
+
+@pytest.mark.parametrize("twin", [free_rejections, whole_after_a_keep])
+def test_what_is_not_paid_for_is_caught(twin: Rule) -> None:
+    assert most_false_keeps(twin, 0.2501, 3) > 0.28

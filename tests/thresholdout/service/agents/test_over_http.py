@@ -1,0 +1,139 @@
+"""One service, asked by the client, by tools and by optimisers: one content is one submission over every way in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import httpx2
+import numpy as np
+import pandas as pd
+import pytest
+from mcp import Client as AgentClient
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.thresholdout.service.agents.serving import listening
+from thresholdout.client import BadRequest, Client, KeyRefused, LimitReached, NothingThere
+from thresholdout.client.evaluate_server import EvaluateServer
+from thresholdout.client.scoring_command import ScoringCommand
+from thresholdout.client.tables import as_table
+from thresholdout.service.evaluation import EvaluationService
+
+N = 1500
+
+
+@dataclass(frozen=True)
+class Board:
+    """A service that listens, the keys of two teams, and the labels, which no team has."""
+
+    url: str
+    ann: str
+    bob: str
+    labels: np.ndarray[Any, Any]
+
+    def predictions(self, right: float) -> pd.DataFrame:
+        """Return predictions that are right for so many of the records."""
+        wrong = np.arange(N) >= right * N
+        return pd.DataFrame({"id": np.arange(N, 2 * N), "prediction": np.where(wrong, 1 - self.labels, self.labels)})
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    service = EvaluationService.open(tmp_path_factory.mktemp("board") / "board.db")
+    admin = service.authenticate(service.first_admin_key())
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": range(2 * N), "x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
+    service.create_holdout(admin, "digits", table[:N], table[N:], label="y", quota=5)
+    keys = [service.new_key(admin, "team", team)[0] for team in ("ann", "bob")]
+    with listening(service) as url:
+        yield Board(url, keys[0], keys[1], table["y"].to_numpy()[N:])
+
+
+def told(board: Board, key: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what a tool says."""
+
+    async def run() -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            AgentClient(streamable_http_client(f"{board.url}/mcp", http_client=http)) as client,
+        ):
+            return (await client.call_tool(name, arguments)).structured_content or {}
+
+    return asyncio.run(run())
+
+
+def evaluated(board: Board, key: str, candidate: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}"}
+    address = f"{board.url}/v1/holdouts/digits/evaluate"
+    return httpx.post(address, json={"candidate": candidate}, headers=headers, trust_env=False)
+
+
+def test_one_content_is_one_submission(board: Board) -> None:
+    predictions = board.predictions(0.9)
+    text = as_table(predictions).body.decode()
+    with Client(board.url, board.ann) as client:
+        first = client.submit("digits", predictions)
+        again = client.submit("digits", predictions)
+        tool = told(board, board.ann, "submit", {"holdout": "digits", "predictions": text})
+        evaluation = evaluated(board, board.ann, text).json()
+        assert len(client.history("digits")) == first.number == 1
+        assert client.submission("digits", first.id).low == first.low
+        assert client.board("digits").mine == "ann"
+        holdout = client.status("digits")
+    assert first.low is not None
+    assert first.high is not None
+    assert first.low <= 0.9 <= first.high
+    assert {first.id, again.id, tool["id"], evaluation["info"]["id"]} == {first.id}
+    assert [first.repeated, again.repeated, tool["repeated"], evaluation["info"]["repeated"]] == [False] + [True] * 3
+    assert evaluation["score"] == tool["low"] == first.low
+    assert evaluation["budget"] == {"exhausted": False, "max_evals": 5, "days": None, "remaining": None}
+    assert (holdout.quota, holdout.records, holdout.greater_is_better) == (5, N, True)
+
+
+def test_a_candidate_program_is_run_here_and_its_predictions_are_submitted(board: Board) -> None:
+    text = as_table(board.predictions(0.8)).body.decode()
+    with Client(board.url, board.ann) as client:
+        server = EvaluateServer(client, "digits", ScoringCommand.parse("cp {candidate} {predictions}"))
+        status, evaluation = server.evaluate({"candidate": text})
+        failed, refused = server.evaluate({"candidate": "no table"})
+        server.close()
+    assert (status, failed, refused["code"]) == (200, 400, "bad_table")
+    assert evaluation["score"] <= 0.8 <= evaluation["info"]["high"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"candidate": 3}', b"\xff", b"[" * 100_000])
+def test_a_request_that_is_no_candidate(board: Board, body: bytes) -> None:
+    address = f"{board.url}/v1/holdouts/digits/evaluate"
+    headers = {"Authorization": f"Bearer {board.bob}"}
+    answer = httpx.post(address, content=body, headers=headers, trust_env=False)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+def test_a_quota_ends_all_ways_in(board: Board) -> None:
+    with Client(board.url, board.bob) as client:
+        for k in range(5):
+            client.submit("digits", board.predictions(0.5 + k / 100))
+        beyond = board.predictions(0.7)
+        with pytest.raises(LimitReached) as caught:
+            client.submit("digits", beyond)
+        text = as_table(beyond).body.decode()
+        assert caught.value.code == "quota"
+        assert told(board, board.bob, "submit", {"holdout": "digits", "predictions": text})["code"] == "quota"
+        answer = evaluated(board, board.bob, text)
+        assert (answer.status_code, answer.json()["code"]) == (429, "quota")
+        assert client.submit("digits", board.predictions(0.5)).repeated
+
+
+def test_refusals_over_the_client(board: Board) -> None:
+    with Client(board.url, board.ann) as client:
+        with pytest.raises(NothingThere):
+            client.status("other")
+        with pytest.raises(BadRequest) as caught:
+            client.submit("digits", board.predictions(0.9)[:-1])
+        assert caught.value.code == "bad_table"
+    with Client(board.url, "wrong-key") as client, pytest.raises(KeyRefused):
+        client.submit("digits", board.predictions(0.9))

@@ -1,0 +1,213 @@
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from thresholdout.service.http import bodies
+from thresholdout.service.http.bodies import announced, receive
+from thresholdout.service.http.intake import Intake
+from thresholdout.service.limits import Limits
+from thresholdout.service.refusals import ServiceRefused
+
+LIMITS = Limits(most_bytes=100, at_once=2, most_waiting=6)
+
+
+def run(work: Awaitable[Any]) -> Any:
+    async def bounded() -> Any:
+        async with asyncio.timeout(20):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+async def refusal_of(work: Awaitable[Any]) -> ServiceRefused:
+    with pytest.raises(ServiceRefused) as error:
+        await work
+    return error.value
+
+
+def test_bytes_are_bounded_whatever_the_number_of_clients() -> None:
+    async def many() -> None:
+        intake = Intake(LIMITS)
+        most = 0
+
+        async def client(size: int) -> None:
+            nonlocal most
+            async with intake.room(size):
+                most = max(most, intake.bytes_held)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(client(size) for size in [100, 1, 70, 100, 30, 99, 2] * 30))
+        assert 100 < most <= 200
+        assert intake.bytes_held == 0
+        intake.close()
+
+    run(many())
+
+
+def test_room_is_given_in_the_order_of_requests() -> None:
+    async def ordered() -> list[int]:
+        intake = Intake(LIMITS)
+        seen = []
+
+        async def client(number: int, size: int) -> None:
+            async with intake.room(size):
+                seen.append(number)
+                await asyncio.sleep(0.01)
+
+        await asyncio.gather(*(client(number, 100 if number % 3 else 5) for number in range(12)))
+        intake.close()
+        return seen
+
+    assert run(ordered()) == list(range(12))
+
+
+def test_whoever_goes_away_gives_room_back() -> None:
+    async def going() -> None:
+        intake = Intake(LIMITS)
+
+        async def client() -> None:
+            async with intake.room(100):
+                await asyncio.sleep(60)
+
+        tasks = [asyncio.create_task(client()) for _ in range(6)]
+        await asyncio.sleep(0.01)
+        assert intake.bytes_held == 200
+        for task in (tasks[4], tasks[0], tasks[2]):
+            task.cancel()
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert intake.bytes_held == 200  # the second one, and the fourth
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert intake.bytes_held == 0
+        intake.close()
+
+    run(going())
+
+
+def test_places_are_bounded_and_one_key_leaves_some() -> None:
+    async def places() -> None:
+        intake = Intake(LIMITS)
+        async with intake.place("a"), intake.place("a"):
+            assert (await refusal_of(intake.place("a").__aenter__())).code == "busy"
+            async with intake.place("b"), intake.place("b"), intake.place("c"), intake.place("c"), intake.place("d"):
+                async with intake.place("d"):
+                    refused = await refusal_of(intake.place("e").__aenter__())
+                    assert (refused.code, refused.retry_after) == ("busy", 1)
+                async with intake.place("e"):
+                    pass
+        assert intake.places_taken == 0
+        intake.stop()
+        assert (await refusal_of(intake.place("a").__aenter__())).code == "stopping"
+        assert (await refusal_of(intake.work(lambda: 1))).code == "stopping"
+        intake.close()
+
+    run(places())
+
+
+def test_threads_are_bounded_and_the_loop_goes_on() -> None:
+    now = most = 0
+    lock = threading.Lock()
+
+    def job() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+
+    async def busy() -> int:
+        intake = Intake(LIMITS)
+        work = asyncio.gather(*(intake.work(job) for _ in range(20)))
+        shown = await intake.read(lambda: 3)  # while the others wait
+        assert not work.done()
+        await work
+        intake.close()
+        return shown
+
+    assert run(busy()) == 3
+    assert most == LIMITS.at_once
+
+
+def test_what_was_begun_is_finished_when_the_service_stops() -> None:
+    done = []
+
+    def job() -> None:
+        time.sleep(0.1)
+        done.append(True)
+
+    async def stopping() -> None:
+        intake = Intake(LIMITS)
+        work = asyncio.create_task(intake.work(job))
+        await asyncio.sleep(0.01)
+        await asyncio.to_thread(intake.close)
+        await work
+
+    run(stopping())
+    assert done == [True]
+
+
+def request(chunks: list[bytes], headers: dict[str, str] | None = None, pause: float = 0.0) -> Request:
+    sent = iter(chunks)
+
+    async def received() -> dict[str, Any]:
+        await asyncio.sleep(pause)
+        chunk = next(sent, None)
+        return {"type": "http.request", "body": chunk or b"", "more_body": chunk is not None}
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, received)
+
+
+def test_a_body_is_read_up_to_a_limit() -> None:
+    assert run(receive(request([b"ab", b"c"]), 3)) == b"abc"
+    assert run(receive(request([b"ab", b"c"], {"Content-Length": "3"}), 3)) == b"abc"
+    refused = run(refusal_of(receive(request([b"ab", b"cd", b"ef"]), 3)))
+    assert (refused.code, refused.details) == ("too_large", {"what": "bytes", "most": 3})
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"Content-Length": "4"}, "too_large"),
+        ({"Content-Length": "9" * 4000}, "too_large"),
+        ({"Content-Length": "-1"}, "bad_request"),
+        ({"Content-Length": "1e3"}, "bad_request"),
+        ({"Content-Encoding": "gzip"}, "unsupported"),
+        ({"Content-Encoding": "identity, br"}, "unsupported"),
+    ],
+)
+def test_what_a_request_announces(headers: dict[str, str], code: str) -> None:
+    with pytest.raises(ServiceRefused) as error:
+        announced(request([], headers), 3)
+    assert error.value.code == code
+    assert announced(request([]), 3) == 3
+
+
+def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "_PATIENCE", 0.05)
+    assert run(refusal_of(receive(request([b"a"] * 100, pause=0.02), 1000))).code == "too_slow"
+
+
+def test_a_client_that_goes_away_while_its_body_comes() -> None:
+    async def gone() -> AsyncIterator[dict[str, str]]:
+        yield {"type": "http.disconnect"}
+
+    messages = gone()
+    asked = Request({"type": "http", "method": "POST", "path": "/", "headers": []}, messages.__anext__)
+
+    async def reading() -> None:
+        from starlette.requests import ClientDisconnect
+
+        with pytest.raises(ClientDisconnect):
+            await receive(asked, 10)
+
+    run(reading())

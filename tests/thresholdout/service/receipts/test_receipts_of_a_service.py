@@ -1,0 +1,198 @@
+"""A service gives receipts, hides them while it is blind, and does not go on from an older copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
+from tests.thresholdout.service.receipts.boards import copied
+from thresholdout.ledger import export_history
+from thresholdout.ledger.backup import back_up
+from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.receipts.errors import LedgerOutdated, ReceiptInvalid, WitnessUnusable
+from thresholdout.service.receipts.receipt import Receipt, key_digest, read_receipt, verify_in_history
+from thresholdout.service.receipts.signing_keys import public_keys, published_keys, withdraw_key
+from thresholdout.service.receipts.witness import FileWitness
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Principal, Submission
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    return tmp_path / "board.db"
+
+
+def opened(board: Path, **more: Any) -> EvaluationService:
+    witness = FileWitness(board.parent / "elsewhere.jsonl")
+    return EvaluationService.open(board, receipts=True, witness=witness, **more)
+
+
+def made(board: Path, **settings: Any) -> EvaluationService:
+    service = opened(board)
+    service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y", **settings)
+    return service
+
+
+@pytest.fixture
+def service(board: Path) -> Iterator[EvaluationService]:
+    service = made(board)
+    yield service
+    service.close()
+
+
+def submitted(service: EvaluationService, by: Principal, seed: int = 1, key: str = "try 1") -> Submission:
+    return service.submit(by, "cells", right_in(0.8, seed), idempotency_key=key, expected=0.8)
+
+
+def read(service: EvaluationService, told: Submission) -> Receipt:
+    assert told.receipt is not None
+    return read_receipt(told.receipt, public_keys(published_keys(service.ledger)))[0]
+
+
+def test_a_receipt_says_what_the_team_was_told(service: EvaluationService, tmp_path: Path) -> None:
+    ann = team(service, "ann")
+    submitted(service, team(service, "bob"))
+    told = submitted(service, ann)
+    receipt = read(service, told)
+    assert (receipt.team, receipt.query, receipt.holdout) == ("ann", 2, "cells")
+    assert (receipt.value, receipt.low, receipt.high) == (told.value, told.low, told.high)
+    assert receipt.head == service.holdout(ann, "cells").head
+    assert receipt.idempotency == key_digest("try 1")
+    export_history(service.ledger, receipt.guard, tmp_path / "history.jsonl")
+    verify_in_history(receipt, tmp_path / "history.jsonl")
+    again = submitted(service, ann)
+    assert (again.repeated, again.receipt) == (True, told.receipt)
+    assert service.submission(ann, "cells", told.id).receipt == told.receipt
+    assert [one.receipt for one in service.history(ann, "cells")] == [told.receipt]
+
+
+def test_where_a_team_is_shown_one_bit_its_receipt_shows_one_bit(board: Path, tmp_path: Path) -> None:
+    service = made(board, feedback="verdict")
+    ann = team(service, "ann")
+    tables = [pd.concat([TRAIN.rename(columns={"y": "prediction"}), right_in(0.8, seed)]) for seed in (1, 2)]
+    first, told = (
+        service.submit(ann, "cells", table[["id", "prediction"]], idempotency_key=f"try {number}")
+        for number, table in enumerate(tables)
+    )
+    assert first.receipt is None  # it became the incumbent, and nothing was asked
+    receipt = read(service, told)
+    assert (receipt.kind, receipt.verdict) == ("comparison", told.verdict)
+    assert (receipt.value, receipt.low, receipt.high) == (None, None, None)
+    export_history(service.ledger, receipt.guard, tmp_path / "history.jsonl")
+    verify_in_history(receipt, tmp_path / "history.jsonl")
+    service.close()
+
+
+def test_a_receipt_of_the_best_so_far(board: Path, tmp_path: Path) -> None:
+    service = made(board, feedback="best")
+    told = submitted(service, team(service, "ann"))
+    receipt = read(service, told)
+    export_history(service.ledger, receipt.guard, tmp_path / "history.jsonl")
+    verify_in_history(receipt, tmp_path / "history.jsonl")
+    service.close()
+
+
+def test_in_a_blind_phase_nobody_has_a_receipt(board: Path) -> None:
+    service = made(board, phase="blind")
+    ann = team(service, "ann")
+    told = submitted(service, ann)
+    for by in (ann, ADMIN):
+        assert service.submission(by, "cells", told.id).receipt is None
+        assert [one.receipt for one in service.history(by, "cells")] == [None]
+        assert service.holdout(by, "cells").head == ""
+    assert told.receipt is None
+    service.set_phase(ADMIN, "cells", "closed")
+    receipt = read(service, service.submission(ann, "cells", told.id))
+    assert receipt.head == service.holdout(ann, "cells").head
+    service.close()
+
+
+def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
+    service = made(board)
+    ann = team(service, "ann")
+    told = submitted(service, ann)
+    before = read(service, told)
+    (stolen,) = published_keys(service.ledger)["keys"]
+    withdraw_key(service.ledger, stolen["kid"])
+    with pytest.raises(ReceiptInvalid):
+        read(service, told)
+    service.close()
+    service = opened(board)
+    assert told.receipt is not None
+    for again in (
+        service.submission(ann, "cells", told.id),
+        service.history(ann, "cells")[0],
+        submitted(service, ann),
+    ):
+        assert again.receipt != told.receipt
+        assert read(service, again) == before
+    service.close()
+
+
+def test_heads_follow_the_answers(board: Path, tmp_path: Path) -> None:
+    service = made(board)
+    ann = team(service, "ann")
+    for number in range(3):
+        submitted(service, ann, seed=number, key=f"try {number}")
+    assert set(service.health()["witness"]) == {"waiting", "failing_since"}
+    service.close()
+    service.close()
+    last = json.loads((tmp_path / "elsewhere.jsonl").read_text().splitlines()[-1])
+    assert last["query"] == 3
+
+
+def test_a_service_from_an_older_copy_does_not_start(board: Path, tmp_path: Path) -> None:
+    service = made(board)
+    ann = team(service, "ann")
+    submitted(service, ann)
+    back_up(board, tmp_path / "copy.db")
+    lost = submitted(service, ann, seed=2, key="try 2")
+    service.close()
+    copied(tmp_path / "copy.db", board)
+    with pytest.raises(LedgerOutdated) as refused:
+        opened(board)
+    guard = refused.value.behind.popitem()
+    assert guard[1] == (2, 1)
+    service = opened(board, accept_older_copy="the disk broke")
+    (note,) = service.holdout(ADMIN, "cells").notes
+    assert "the disk broke" in note
+    assert "nothing is promised of answers after number 1" in note
+    assert read(service, lost).query == 2  # what was told before stays proved
+    submitted(service, ann, seed=3, key="try 3")
+    service.close()
+    opened(board).close()
+
+
+def test_a_backup_of_a_service_brings_all_of_it_back(board: Path, tmp_path: Path) -> None:
+    service = made(board)
+    text, _ = service.new_key(ADMIN, "team", "ann")
+    told = submitted(service, service.authenticate(text))
+    back_up(board, tmp_path / "copy.db")
+    service.close()
+    board.unlink()
+    copied(tmp_path / "copy.db", board)
+    service = opened(board)
+    ann = service.authenticate(text)
+    assert service.submission(ann, "cells", told.id) == told
+    assert submitted(service, ann).repeated
+    service.close()
+
+
+def test_keys_are_looked_after_without_the_witness(board: Path) -> None:
+    made(board).close()
+    with pytest.raises(WitnessUnusable, match="none is named"):
+        EvaluationService.open(board)
+    service = EvaluationService.open(board, answering=False)
+    ann = team(service, "ann")
+    with pytest.raises(ServiceRefused, match="cannot be used now"):
+        submitted(service, ann)
+    service.close()
+    service = opened(board)
+    assert submitted(service, ann).query == 1
+    service.close()

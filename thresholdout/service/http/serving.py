@@ -1,0 +1,206 @@
+"""A server that runs the application: one process, or several that share one database server."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Final, cast
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from thresholdout.errors import InputError, ThresholdoutError
+from thresholdout.service.agents.mounted import mounted_server
+from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.http.app import make_app
+from thresholdout.service.http.logs import log_to
+from thresholdout.service.http.metrics import SHARED
+from thresholdout.service.http.protocol import BoundedProtocol
+from thresholdout.service.http.uploads import read_upload
+from thresholdout.service.limits import Limits
+from thresholdout.service.receipts.witness import witness_at
+
+__all__ = ["Serving", "board_app", "serve", "worker_app"]
+
+_VARIABLE: Final = "THRESHOLDOUT_SERVING"
+"""Environment variable by which a process tells its workers what to serve; there is no secret in it."""
+
+_GRACE: Final = 30
+"""Seconds that requests have to end in when the server stops."""
+
+_CONNECTIONS: Final = 1000
+_SWITCH: Final = 0.001
+"""Seconds after which a thread that computes lets the loop of events go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What is served, and where.
+
+    Attributes
+    ----------
+    database : str
+        A file, or the address of a PostgreSQL server.
+    key_file : str or None
+        File with the key of the ledger.
+    host, port : str, int
+        Where it listens; port 0 is any that is free.
+    workers : int
+        Processes; more than one need a server.
+    proxies : str
+        Addresses of proxies that are believed about where a request comes from, with commas.
+    receipts : bool
+        Whether answers are signed.
+    witness : str or None
+        File or address that keeps the heads of histories.
+    accept_older_copy : str or None
+        Why a database is served that its witness does not confirm.
+    limits : Limits
+        Of uploads.
+    """
+
+    database: str
+    key_file: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    proxies: str = "127.0.0.1"
+    receipts: bool = True
+    witness: str | None = None
+    accept_older_copy: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def opened(self) -> EvaluationService:
+        """Open the service."""
+        return EvaluationService.open(
+            self.database,
+            key_file=self.key_file,
+            limits=self.limits,
+            receipts=self.receipts,
+            witness=None if self.witness is None else witness_at(self.witness),
+            accept_older_copy=self.accept_older_copy,
+        )
+
+    def text(self) -> str:
+        """Return it as text, for `read`."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Serving:
+        """Return what a text says.
+
+        Examples
+        --------
+        >>> Serving.read(Serving("board.db", port=80).text()) == Serving("board.db", port=80)
+        True
+        """
+        said = json.loads(text)
+        return cls(**said | {"limits": Limits(**said["limits"])})
+
+
+def board_app(service: EvaluationService) -> FastAPI:
+    """Make the whole application of a service: its API and the tools for agents."""
+    limits = service.limits
+    read = partial(_table, limits=limits)
+    agents = mounted_server(service, read)
+    return make_app(service, routes=[agents.route], running=[agents.running])
+
+
+def _table(content: bytes, content_type: str, *, limits: Limits) -> Any:
+    return read_upload(content, content_type, limits)
+
+
+def worker_app() -> FastAPI:
+    """Make the application in one of several processes."""
+    log_to()
+    sys.setswitchinterval(_SWITCH)
+    return board_app(Serving.read(os.environ[_VARIABLE]).opened())
+
+
+def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -> None:
+    """Serve until a signal ends it; what was begun is finished first.
+
+    Parameters
+    ----------
+    serving : Serving
+        What is served, and where.
+    started : callable
+        Told the address, and the service while nobody is answered yet.
+
+    Raises
+    ------
+    InputError
+        When several processes would share a file, or nothing can listen there.
+    """
+    service = serving.opened()
+    try:
+        if serving.workers > 1 and not service.ledger.database.on_server:
+            raise InputError("workers", f"{serving.workers} with a file", "1, or the address of a PostgreSQL server")
+        listening = _listen(serving.host, serving.port)
+        with listening:
+            started(_address(listening), service)
+            if serving.workers == 1:
+                log_to()
+                sys.setswitchinterval(_SWITCH)
+                uvicorn.Server(_config(serving, board_app(service))).run([listening])
+            else:
+                service.close()
+                _serve_by_workers(serving, listening)
+    finally:
+        service.close()
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _serve_by_workers(serving: Serving, listening: socket.socket) -> None:
+    log_to()
+    with tempfile.TemporaryDirectory() as folder:
+        accepted = replace(serving, accept_older_copy=None)  # by this process, before its workers
+        os.environ |= {_VARIABLE: accepted.text(), SHARED: folder}
+        config = _config(serving, f"{__name__}:{worker_app.__name__}", factory=True, workers=serving.workers)
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, so that an address that is taken is said before anything begins."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ThresholdoutError(f"nothing can listen at {host}: {error.strerror or error}") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+        listening.set_inheritable(True)
+    except OSError as error:
+        listening.close()
+        raise ThresholdoutError(f"nothing can listen at {host}, port {port}: {error.strerror or error}") from None
+    return listening
+
+
+def _config(serving: Serving, app: Any, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=cast(Any, BoundedProtocol),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_GRACE,
+        forwarded_allow_ips=serving.proxies,
+        **more,
+    )
