@@ -2,6 +2,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,18 +114,26 @@ def test_options_that_cannot_be_used(calls: Calls, params: dict[str, Any]) -> No
     assert "nan" not in answer.text
 
 
-def test_waiting_is_as_the_client_prefers(calls: Calls) -> None:
+def test_waiting_is_as_the_client_prefers(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+    submit = calls.service.submit
+
+    def slow(*given: Any, **named: Any) -> Any:
+        waited.append(named["wait"])
+        found = submit(*given, **named | {"wait": None})
+        return found if named["wait"] else replace(found, state="running", low=None, high=None, value=None)
+
+    monkeypatch.setattr(calls.service, "submit", slow)
     later = calls.submit("bob", csv(0.71), "later", headers={"Prefer": "wait=0"})
     assert later.status_code == 202
     assert later.json()["state"] == "running"
     assert later.headers["Retry-After"] == "1"
     assert later.headers["Preference-Applied"] == "wait=0"
-    for _ in range(1000):
-        found = calls("bob", "GET", later.headers["Location"])
-        if found.json()["state"] == "answered":
-            break
-    assert found.json()["low"] is not None
-    assert calls.submit("bob", csv(0.71), "later", headers={"Prefer": "wait=20"}).json()["repeated"]
+    assert calls("bob", "GET", later.headers["Location"]).json()["low"] is not None
+    assert calls.submit("bob", csv(0.71), "later", headers={"Prefer": "wait=20, handling=strict"}).json()["repeated"]
+    for prefer in ("respond-async", "wait=100000", "handling=lenient"):
+        calls.submit("bob", csv(0.71), "later", headers={"Prefer": prefer})
+    assert waited == [0.0, 20.0, 0.0, 60.0, Limits().wait]
 
 
 def test_comparisons_with_the_incumbent(calls: Calls) -> None:
