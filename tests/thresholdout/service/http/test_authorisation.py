@@ -32,6 +32,7 @@ PERMITTED = {
     ("GET", "/v1/holdouts/{name}/submissions/{id}"): (401, 403, 404, 200, 200),
     ("POST", "/v1/holdouts/{name}/submissions"): (401, 403, 200, 200, 403),
     ("POST", "/v1/holdouts/{name}/comparisons"): (401, 403, 200, 200, 403),
+    ("POST", "/v1/holdouts/{name}/evaluate"): (401, 403, 200, 200, 403),
 }
 PUBLIC = {f"/v1/holdouts/{{name}}{part}": 200 for part in ("", "/certificate", "/remaining", "/head", "/leaderboard")}
 """What a visitor sees of a holdout that is public."""
@@ -61,6 +62,7 @@ def _body(method: str, path: str, who: str) -> dict[str, Any]:
     if path.endswith(("submissions", "comparisons")) and method == "POST":
         return {"content": csv(), "headers": TABLE | {"Idempotency-Key": path[-11:]}}
     return {
+        ("POST", "/v1/holdouts/{name}/evaluate"): {"json": {"candidate": csv().decode()}},
         ("POST", "/v1/keys"): {"json": {"role": "team", "team": "eve"}},
         ("POST", "/v1/holdouts"): {"files": settings_form("other", "o")},
         ("PUT", "/v1/holdouts/{name}/phase"): {"json": {"phase": "open"}},
