@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from thresholdout.cli.options import FILE, KEY_FILE, LEDGER
-from thresholdout.cli.terminal import say
+from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER
+from thresholdout.cli.terminal import say, table
 
-__all__ = ["receipt_key", "verify_receipt"]
+if TYPE_CHECKING:
+    from thresholdout.service.receipts.statement import Statement
+
+__all__ = ["receipt_key", "statement", "verify_receipt"]
 
 _INVALID = 4
 _CONTRADICTED = 5
@@ -73,6 +77,42 @@ def receipt_key(ledger: str, key_file: Path | None, change: bool, withdraw: str 
     else:
         output.write_text(f"{text}\n")
         say(f"{output}: the public keys")
+
+
+@click.command()
+@LEDGER
+@GUARD
+@click.option("--json", "as_json", is_flag=True, help="As a JSON object, with every answer in full.")
+@KEY_FILE
+def statement(ledger: str, guard: str | None, as_json: bool, key_file: Path | None) -> None:
+    """Say for a rules committee which records in LEDGER gave which signal to whom; nothing in it is secret."""
+    from thresholdout.ledger import SQLLedger
+    from thresholdout.service.receipts.statement import statement_of
+
+    with SQLLedger(ledger, must_exist=True, key_file=key_file) as opened:
+        found = statement_of(opened, guard)
+    say(found.to_json() if as_json else _page(found))
+
+
+def _page(found: Statement) -> str:
+    """Return a statement as lines to read."""
+    called = f"holdout {found.holdout} (guard {found.guard[:12]})" if found.holdout else f"guard {found.guard[:12]}"
+    nats = "" if found.nats is None else f"; charged {found.nats:.3g} nats in all"
+    teams = ((one.team or "(organiser)", one.answers, one.first, one.last, one.nats) for one in found.teams)
+    signals = (
+        (one.query, one.time, one.team or "(organiser)", one.name, one.kind, one.value, one.low, one.high, one.nats)
+        for one in found.signals
+    )
+    parts = [
+        f"Statement about {called}, {found.made}",
+        f"Records: {found.records:,}; SHA-256 of their ids, sorted, one a line: {found.ids}\n"
+        f"Truth: {found.truth}\nPromise: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}\n"
+        f"Head of the history: {found.head}",
+        *(f"Note: {note}" for note in found.notes),
+        table(("team", "answers", "first", "last", "nats"), teams),
+        table(("number", "time", "team", "question", "kind", "value", "low", "high", "nats"), signals),
+    ]
+    return "\n\n".join(parts)
 
 
 def _text(receipt: str) -> str:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     from thresholdout.ledger.database import Cursor, Database
 
-__all__ = ["FORMAT", "STEPS", "Store", "prepare"]
+__all__ = ["FORMAT", "SETTING", "STEPS", "Store", "prepare"]
 
 FORMAT: Final = 1
 """Format of the service's tables; a program refuses those of a later format than it knows."""
 
-_SETTING: Final = "service_format"
+SETTING: Final = "service_format"
+"""Name of the ledger's setting that says it."""
 
 _LOCK: Final = 0x7468_6F73
 """Number of the lock on a server under which the tables are made."""
@@ -105,23 +106,23 @@ def prepare(database: Database) -> Store:
     with database.transaction() as cursor:
         if database.on_server:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        cursor.execute(database.statements.setting, (_SETTING,))
+        cursor.execute(database.statements.setting, (SETTING,))
         row = cursor.fetchone()
         if row is None:
             for statement in _CREATE:
                 cursor.execute(statement)
-            cursor.execute(database.statements.put_setting, (_SETTING, str(FORMAT)))
+            cursor.execute(database.statements.put_setting, (SETTING, str(FORMAT)))
             return store
         found = _checked(database.location, str(row[0]))
         for step in STEPS[found - 1 :]:
             step(cursor)
-        cursor.execute(database.statements.set_setting, (str(FORMAT), _SETTING))
+        cursor.execute(database.statements.set_setting, (str(FORMAT), SETTING))
     return store
 
 
 def _format(statement: str, read: Callable[[str, Sequence[object]], list[Any]]) -> int | None:
     """Return the format of the tables, or None where there are none."""
-    rows = read(statement, (_SETTING,))
+    rows = read(statement, (SETTING,))
     return int(rows[0][0]) if rows and str(rows[0][0]).isdecimal() else None
 
 

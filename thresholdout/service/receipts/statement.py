@@ -1,0 +1,291 @@
+"""Which records gave which signal to whom: what a rules committee needs to know of a holdout.
+
+A statement is made from the ledger alone, and says nothing that its history does not. It names records without showing
+them: how many they are, and a digest of their ids, which anybody who has the ids can compute (``sort`` in the C locale,
+one id a line, ``sha256sum``). Labels are not in it, and no digest of them: few labels are tried out quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.errors import InputError
+from thresholdout.ledger.settings import read_setting
+from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.planning.declaration import read_declaration
+from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.receipts.comparing_heads import head_at
+from thresholdout.service.receipts.older_copies import copy_notes
+from thresholdout.service.receipts.receipt import written_time
+from thresholdout.service.store.holdouts import Holdouts
+from thresholdout.service.store.tables import SETTING, Store
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import SQLLedger
+    from thresholdout.ledger.entry import Entry
+    from thresholdout.service.store.holdouts import HoldoutRow
+
+__all__ = ["Signal", "Statement", "Told", "ids_digest", "statement_of"]
+
+_VERSION: Final = 1
+_SHOWN: Final = {
+    "interval": "teams are told the value and its interval",
+    "verdict": "teams are told a verdict, and neither value nor interval",
+    "best": "teams are told the best so far and its interval",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One answer: what was told to whom.
+
+    Attributes
+    ----------
+    query : int
+        Its number.
+    team : str
+        Who asked; empty for the organiser.
+    time : str or None
+        When, in the form of RFC 3339; None in histories of an earlier format.
+    name : str
+        What the question was called.
+    kind : str
+        What kind of answer it is, as `thresholdout.ledger.entry.Entry.source` says.
+    value, low, high : float
+        The answer and its certified interval.
+    nats : float or None
+        What it was charged for, rounded up; None where the mechanism does not count so.
+    """
+
+    query: int
+    team: str
+    time: str | None
+    name: str
+    kind: str
+    value: float
+    low: float
+    high: float
+    nats: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one team was told in all.
+
+    Attributes
+    ----------
+    team : str
+        Who.
+    answers : int
+        How many.
+    first, last : str or None
+        When.
+    nats : float or None
+        What all of them were charged for, rounded up.
+    """
+
+    team: str
+    answers: int
+    first: str | None
+    last: str | None
+    nats: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a holdout has told.
+
+    Attributes
+    ----------
+    service : str
+        What tells the ledger from all others.
+    holdout : str
+        What its addresses call it; empty where there is no service.
+    guard : str
+        What the ledger calls it.
+    made : str
+        When this was written.
+    records : int
+        How many there are.
+    ids : str
+        Digest of their ids; see `ids_digest`.
+    mechanism : str
+        How questions are answered.
+    truth, promise : str
+        What intervals are about, and what they are worth, in words.
+    shown : str
+        What teams are told of an answer, in words.
+    head : str
+        Digest of the last entry, to which the exported history leads.
+    nats : float or None
+        What all answers were charged for.
+    teams : tuple of Told
+        By team, in the order of their first answers.
+    signals : tuple of Signal
+        All answers, in their order.
+    notes : tuple of str
+        What happened to the holdout.
+    """
+
+    service: str
+    holdout: str
+    guard: str
+    made: str
+    records: int
+    ids: str
+    mechanism: str
+    truth: str
+    promise: str
+    shown: str
+    head: str
+    nats: float | None
+    teams: tuple[Told, ...]
+    signals: tuple[Signal, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """Return it as a JSON object."""
+        said = {"format": "thresholdout statement", "version": _VERSION, **asdict(self)}
+        return json.dumps(said, indent=1, allow_nan=False)
+
+
+def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
+    """Return what a holdout has told.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        Where it is.
+    guard : str, optional
+        First characters of what the ledger calls it, when there are several with labels.
+
+    Raises
+    ------
+    InputError
+        There are several, or none; or it is in a blind phase, in which nobody is told anything.
+    LedgerDamaged
+        The history is not the one that was written.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> from pathlib import Path
+    >>> from thresholdout.ledger import SQLLedger
+    >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with SQLLedger(Path(folder.name, "guard.db")) as ledger:
+    ...     opened = PredictionGuard.create(ledger, table[:2000], table[2000:], label="y")
+    ...     right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
+    ...     answer = opened.ask(right, "accuracy", expected=1.0, asker="ann")
+    ...     found = statement_of(ledger)
+    >>> found.records, [(team.team, team.answers) for team in found.teams]
+    (2000, [('ann', 1)])
+    >>> folder.cleanup()
+    """
+    opened = PredictionGuard.open(ledger, guard)
+    identity = opened.identity
+    row, notes = _of_service(ledger, identity)
+    if row is not None and row.shown is not None:
+        expected = "a holdout whose blind phase was closed, since a statement shows every answer"
+        raise InputError("holdout", f"{row.name}, in a blind phase", expected)
+    count = ledger.verify(identity)
+    entries = ledger.entries(identity, 1, count) if count else []
+    signals = tuple(_signals(entries, _risk_at_start(ledger, identity)))
+    return Statement(
+        service=ledger.identity(),
+        holdout="" if row is None else row.name,
+        guard=identity,
+        made=written_time(time.time()),
+        records=opened.guard.n,
+        ids=ids_digest(str(id) for id in opened._records.parts()[1][0]),
+        mechanism=opened.guard._mechanism.name,
+        truth=opened.certificate.about,
+        promise=opened.certificate.statement,
+        shown=_SHOWN["interval" if row is None else row.settings.feedback],
+        head=head_at(ledger, identity, count),
+        nats=_sum(signals),
+        teams=_teams(signals),
+        signals=signals,
+        notes=(*notes, *copy_notes(ledger, identity)),
+    )
+
+
+def ids_digest(ids: Iterable[str]) -> str:
+    """Return a digest that tells one set of ids from another: SHA-256 of their sorted lines in UTF-8.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        The ids of the holdout's records.
+
+    Examples
+    --------
+    As ``printf 'a\\nb\\n' | LC_ALL=C sort | sha256sum`` says it:
+
+    >>> ids_digest(["b", "a"])[:16]
+    '911169ddaaf146af'
+    """  # noqa: D301
+    digest = sha256()
+    for line in sorted(f"{id}\n".encode() for id in ids):
+        digest.update(line)
+    return digest.hexdigest()
+
+
+def _of_service(ledger: SQLLedger, guard: str) -> tuple[HoldoutRow | None, tuple[str, ...]]:
+    """Return what a service knows of a guard, and its notes, where there is a service."""
+    if read_setting(ledger, SETTING) is None:
+        return None, ()
+    holdouts = Holdouts(Store(ledger.database))
+    row = holdouts.of_guard(guard)
+    return row, () if row is None else holdouts.notes(row.number)
+
+
+def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:
+    """Return the logarithm of the risk before the first answer; None where answers are not charged for in nats."""
+    declared, parameters = read_declaration(ledger, guard)
+    if not parameters.tells_nats:
+        return None
+    confidence = parameters_to_json(parameters).get("confidence", declared.confidence)
+    assert isinstance(confidence, float)
+    return math.log1p(-confidence) - parameters.told
+
+
+def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:
+    for entry in entries:
+        nats = None
+        if risk is not None and entry.risk is not None:
+            nats = 0.0 if entry.risk >= risk else math.nextafter(risk - entry.risk, math.inf)
+            risk = entry.risk
+        yield Signal(
+            query=entry.query,
+            team=entry.asker,
+            time=None if entry.time is None else written_time(entry.time),
+            name=entry.name,
+            kind=entry.source,
+            value=entry.value,
+            low=entry.low,
+            high=entry.high,
+            nats=None if nats is None or math.isinf(nats) else nats,
+        )
+
+
+def _teams(signals: Sequence[Signal]) -> tuple[Told, ...]:
+    told: dict[str, list[Signal]] = {}
+    for signal in signals:
+        told.setdefault(signal.team, []).append(signal)
+    return tuple(Told(team, len(own), own[0].time, own[-1].time, _sum(own)) for team, own in told.items())
+
+
+def _sum(signals: Sequence[Signal]) -> float | None:
+    """Return what signals were charged for, rounded up; None where one of them was not charged so."""
+    nats = [signal.nats for signal in signals]
+    known = [one for one in nats if one is not None]
+    if len(known) < len(nats):
+        return None
+    return math.nextafter(math.fsum(known), math.inf) if any(known) else 0.0
