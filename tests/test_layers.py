@@ -36,6 +36,7 @@ HEAVY_ALLOWED = {
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
     "thresholdout.service.agents": {"mcp", "starlette"},
+    "thresholdout.service.page": {"fastapi", "starlette"},
 }
 
 

@@ -29,6 +29,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.proofs import Proofs
 from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.sessions import Sessions
 from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.store.holdouts import HoldoutRow, Holdouts, Settings
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.witness import Witness
 
-__all__ = ["EvaluationService"]
+__all__ = ["MOST_NUMBER", "EvaluationService"]
+
+MOST_NUMBER: Final = 2**62
+"""Number that no submission has: all of them are before it."""
 
 _MOST_ROWS: Final = 1000
 """Submissions of a history that are read at once."""
@@ -83,6 +87,8 @@ class EvaluationService:
         Where the answers are, and all else beside them.
     limits : Limits
         How much is taken.
+    sessions : Sessions
+        Of people who look at pages.
 
     Examples
     --------
@@ -112,6 +118,7 @@ class EvaluationService:
         self._proofs = proofs
         self._guards = GuardCache(ledger)
         self._keys = Keys(store)
+        self.sessions = Sessions(store, self._keys)
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
@@ -434,7 +441,14 @@ class EvaluationService:
 
     @_guarded
     def history(
-        self, by: Principal, name: str, *, after: int = 0, count: int = 100, team: str | None = None
+        self,
+        by: Principal,
+        name: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        count: int = 100,
+        team: str | None = None,
     ) -> list[Submission]:
         """Return submissions, the oldest first: a team's own, or for an administrator everybody's or one team's.
 
@@ -446,21 +460,26 @@ class EvaluationService:
             The holdout.
         after : int
             `number` of the last one that is known already.
+        before : int, optional
+            `number` of the first one that is known already: those before it, the newest first, and `after` counts for
+            nothing.
         count : int
             How many, at most 1000.
         team : str, optional
             Whose, for an administrator.
         """
         found = self._find(by, name)
-        if not 0 <= after < 2**62 or not 1 <= count <= _MOST_ROWS:
-            raise ServiceRefused("bad_request", argument="after or count", most=_MOST_ROWS)
+        start = after if before is None else before
+        if not 0 <= start <= MOST_NUMBER or not 1 <= count <= _MOST_ROWS:
+            raise ServiceRefused("bad_request", argument="after, before or count", most=_MOST_ROWS)
         if by.role == "team" and team not in (None, by.team):
             raise ServiceRefused("forbidden")
-        whose = by.team if by.role == "team" else team
+        whose, rows = by.team if by.role == "team" else team, self._submissions
         if whose is None:
-            rows = self._submissions.of_all(found.number, after, count)
-            return [self._submitted(found, row, number=row.place) for row in rows]
-        return [self._submitted(found, row) for row in self._submissions.of_team(found.number, whose, after, count)]
+            read = rows.of_all if before is None else rows.of_all_before
+            return [self._submitted(found, row, number=row.place) for row in read(found.number, start, count)]
+        read_own = rows.of_team if before is None else rows.of_team_before
+        return [self._submitted(found, row) for row in read_own(found.number, whose, start, count)]
 
     @_guarded
     def board(self, by: Principal, name: str) -> Board:

@@ -174,9 +174,18 @@ class Submissions:
         where = "holdout = ? AND team = ? AND turn > ? ORDER BY turn LIMIT ?"
         return self._select(where, (holdout, team, after, count))
 
+    def of_team_before(self, holdout: int, team: str, before: int, count: int) -> list[SubmissionRow]:
+        """Return a team's submissions, the newest first, from the turn before `before` on."""
+        where = "holdout = ? AND team = ? AND turn < ? ORDER BY turn DESC LIMIT ?"
+        return self._select(where, (holdout, team, before, count))
+
     def of_all(self, holdout: int, after: int, count: int) -> list[SubmissionRow]:
         """Return everybody's submissions, the oldest first, from the place behind `after` on."""
         return self._select("holdout = ? AND place > ? ORDER BY place LIMIT ?", (holdout, after, count))
+
+    def of_all_before(self, holdout: int, before: int, count: int) -> list[SubmissionRow]:
+        """Return everybody's submissions, the newest first, from the place before `before` on."""
+        return self._select("holdout = ? AND place < ? ORDER BY place DESC LIMIT ?", (holdout, before, count))
 
     def oldest(self, holdout: int, team: str, since: float) -> float | None:
         """Return when a team sent the first of its submissions since a time."""

@@ -31,6 +31,8 @@ _CREATE: Final = (
     """CREATE TABLE service_keys (
     id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, team TEXT NOT NULL, note TEXT NOT NULL,
     made DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
+    """CREATE TABLE service_sessions (
+    digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_keys (id), until DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_holdouts (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
     phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",

@@ -1,0 +1,106 @@
+"""Forms as browsers send them: a few fields, and one file."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import FormData, UploadFile
+
+from thresholdout.service.http.uploads import CSV, PARQUET
+from thresholdout.service.refusals import ServiceRefused
+
+__all__ = ["FORM_BYTES", "MOST_FIELDS", "Sent", "sent_in"]
+
+FORM_BYTES: Final = 64 * 1024
+"""Of a form beside its file."""
+
+MOST_FIELDS: Final = 8
+
+_PARQUET: Final = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form.
+
+    Attributes
+    ----------
+    fields : dict
+        Texts by name.
+    content : bytes or None
+        The file, if there is one.
+    """
+
+    fields: dict[str, str]
+    content: bytes | None = None
+
+    def text(self, name: str) -> str:
+        """Return a field without blanks around it; empty where it is missing."""
+        return self.fields.get(name, "").strip()
+
+    def number(self, name: str) -> float | None:
+        """Return a field as a number; None where it is empty.
+
+        Raises
+        ------
+        ServiceRefused
+            It is no finite number.
+
+        Examples
+        --------
+        >>> Sent({"expected": " 0.87 "}).number("expected")
+        0.87
+        """
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise ServiceRefused("bad_request", field=name, expected="a number, such as 0.87")
+        return number
+
+    @property
+    def table(self) -> tuple[bytes, str]:
+        """The file and what it is, as its first bytes say: names and types that browsers send say little.
+
+        Raises
+        ------
+        ServiceRefused
+            There is none.
+        """
+        if not self.content:
+            raise ServiceRefused("bad_table", seen="no file", expected="CSV or Parquet")
+        return self.content, PARQUET if self.content.startswith(_PARQUET) else CSV
+
+    def idempotency_key(self) -> str:
+        """Return a key made of all that was sent, so that sending it again is the same request."""
+        told = hashlib.sha256()
+        for name in ("kind", "title", "expected"):
+            told.update(f"{len(self.text(name))}:".encode() + self.text(name).encode("utf-8", "surrogatepass"))
+        told.update(self.content or b"")
+        return f"page-{told.hexdigest()}"
+
+
+async def sent_in(form: FormData) -> Sent:
+    """Return what a form has; its file as bytes, whatever it was called.
+
+    Parameters
+    ----------
+    form : FormData
+        As the browser sent it; nothing of it is held any more.
+    """
+    fields: dict[str, str] = {}
+    content = None
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            content = await value.read()
+        else:
+            fields[name] = value
+    await form.close()
+    return Sent(fields, content)

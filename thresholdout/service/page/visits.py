@@ -1,0 +1,166 @@
+"""Who looks at a page: sessions in cookies, and tokens by which forms are known to be this service's own.
+
+A cookie holds the text of a session, never a key. No script can read it, no other site's request carries it, and where
+pages come over https no other connection does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.sessions import SESSION_SECONDS
+from thresholdout.service.shown import Principal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from thresholdout.service.evaluation import EvaluationService
+
+__all__ = [
+    "NOBODY",
+    "Visit",
+    "begin",
+    "check_sign_in",
+    "end",
+    "form_text",
+    "keep_form",
+    "safe_address",
+    "token_of",
+    "visit",
+]
+
+_SAFE: Final = re.compile(
+    r"/(?:keys|holdouts/[a-z0-9][a-z0-9-]{0,62}(?:/(?:submissions(?:/[A-Za-z0-9_-]{1,100})?|certificate))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Somebody's look at a page.
+
+    Attributes
+    ----------
+    principal : Principal
+        By whom.
+    session : str
+        Text of the session; empty for a visitor.
+    """
+
+    principal: Principal
+    session: str
+
+    @property
+    def token(self) -> str:
+        """What the forms of this session send back; empty without a session."""
+        return token_of(self.session) if self.session else ""
+
+    def check_session(self) -> None:
+        """Refuse visitors, before anything of what they send is read."""
+        if not self.session:
+            raise ServiceRefused("no_key")
+
+    def check(self, token: str) -> None:
+        """Refuse a form that this service did not give to this session.
+
+        Raises
+        ------
+        ServiceRefused
+            "no_key" without a session, "forbidden" for another token.
+        """
+        self.check_session()
+        if not _same(self.token, token):
+            raise ServiceRefused("forbidden")
+
+
+NOBODY: Final = Visit(Principal("", "viewer"), "")
+
+
+def visit(request: Request, service: EvaluationService) -> Visit:
+    """Return who looks at a page; a session that is over is no session."""
+    text = request.cookies.get(_name(request, "session"), "")
+    if not text:
+        return NOBODY
+    try:
+        return Visit(service.sessions.holder(text), text)
+    except ServiceRefused as refused:
+        if refused.code != "unknown_key":
+            raise
+        return NOBODY
+
+
+def begin(request: Request, response: Response, session: str) -> None:
+    """Let the browser keep a session, and forget the sign-in form's cookie."""
+    _keep(request, response, "session", session, SESSION_SECONDS)
+    _forget(request, response, "form")
+
+
+def end(request: Request, response: Response) -> None:
+    """Let the browser forget its session."""
+    _forget(request, response, "session")
+
+
+def form_text(request: Request) -> str:
+    """Return what the token of the sign-in form is made from, since there is no session yet."""
+    return request.cookies.get(_name(request, "form"), "") or secrets.token_urlsafe(32)
+
+
+def keep_form(request: Request, response: Response, text: str) -> None:
+    """Let the browser keep what the sign-in form's token is made from."""
+    _keep(request, response, "form", text, SESSION_SECONDS)
+
+
+def check_sign_in(request: Request, token: str) -> None:
+    """Refuse a sign-in form that this service did not give to this browser.
+
+    Raises
+    ------
+    ServiceRefused
+        "forbidden", since another site may want people to be signed in with its own key.
+    """
+    if not _same(token_of(form_text(request)), token):
+        raise ServiceRefused("forbidden")
+
+
+def safe_address(text: str) -> str:
+    """Return an address of this service's pages as it is, and the first page for any other.
+
+    Examples
+    --------
+    >>> safe_address("/holdouts/spring"), safe_address("//elsewhere.example"), safe_address("https://elsewhere.example")
+    ('/holdouts/spring', '/', '/')
+    """
+    return text if _SAFE.fullmatch(text) else "/"
+
+
+def token_of(text: str) -> str:
+    """Return the token of forms that belong to the text of a cookie."""
+    return hmac.new(text.encode("utf-8", "surrogatepass"), b"form", hashlib.sha256).hexdigest()
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts are equal, in a time that does not say where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode("utf-8", "surrogatepass"))
+
+
+def _name(request: Request, what: str) -> str:
+    """Return the name of a cookie; over https one that only this host can have set, for all of its paths."""
+    return f"__Host-{what}" if request.url.scheme == "https" else what
+
+
+def _keep(request: Request, response: Response, what: str, text: str, seconds: int) -> None:
+    secure = request.url.scheme == "https"
+    response.set_cookie(
+        _name(request, what), text, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict"
+    )
+
+
+def _forget(request: Request, response: Response, what: str) -> None:
+    secure = request.url.scheme == "https"
+    response.delete_cookie(_name(request, what), path="/", secure=secure, httponly=True, samesite="strict")

@@ -1,0 +1,89 @@
+"""What pages say about phases, feedback and submissions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from thresholdout.service.page.tiers import Relation, Tier
+from thresholdout.service.shown import Feedback, Holdout, Phase, State, Submission
+
+__all__ = ["FEEDBACK", "PHASES", "RELATIONS", "STATES", "asked_words", "quota_words", "tier_words", "verdict_words"]
+
+PHASES: Final[dict[Phase, tuple[str, str]]] = {
+    "open": ("Open", "Submissions are answered at once."),
+    "blind": ("Blind", "Submissions are taken, and nothing about their answers is shown until the holdout is closed."),
+    "closed": ("Closed", "No more submissions are taken. Answers stay valid."),
+}
+
+FEEDBACK: Final[dict[Feedback, str]] = {
+    "interval": "Each submission is told a certified interval around its score.",
+    "verdict": "Each submission is told one thing: whether it is certified to be better than its team's incumbent.",
+    "best": "Each submission is told the best score so far.",
+}
+
+STATES: Final[dict[State, tuple[str, str]]] = {
+    "running": ("Running", "This submission is being answered. The page looks again by itself."),
+    "answered": ("Answered", "The answer is stored, and stays the same."),
+    "hidden": ("Received", "It is answered, and the answer is shown when the blind phase ends."),
+    "refused": ("Refused", "It was not answered."),
+    "interrupted": ("Interrupted", "The service stopped meanwhile. Send the same file again: it is charged once."),
+}
+
+_VERDICTS: Final = {
+    "better": "Certified to be better than the team's incumbent, and the incumbent from now on.",
+    "worse": "Certified to be worse than the team's incumbent.",
+    "not settled": "Neither better nor worse than the team's incumbent, as far as is certified.",
+    "first": "The team's first: the incumbent that later submissions are compared with.",
+}
+
+RELATIONS: Final[dict[Relation, str]] = {
+    "self": "",
+    "better": "certified better",
+    "worse": "certified worse",
+    "tied": "tied",
+}
+
+
+def verdict_words(submission: Submission) -> str:
+    """Return what a verdict says, in a sentence; empty without one."""
+    return "" if submission.verdict is None else _VERDICTS[submission.verdict]
+
+
+def tier_words(tier: Tier) -> str:
+    """Return what holds for the teams of a tier."""
+    if len(tier.rows) == 1:
+        return f"Rank {tier.first}, certified"
+    many = f"Ranks {tier.first} to {tier.last}"
+    if tier.tied:
+        return f"{many}: {len(tier.rows)} teams are tied"
+    return f"{many}: teams whose bars overlap are tied"
+
+
+def quota_words(holdout: Holdout) -> str:
+    """Return how many submissions each team has.
+
+    Examples
+    --------
+    >>> fields = dict.fromkeys(Holdout.__dataclass_fields__)
+    >>> quota_words(Holdout(**{**fields, "quota": 20, "quota_days": 7.0}))
+    'Each team may send 20 in 7 days.'
+    """
+    if holdout.quota is None:
+        return "Each team may send any number."
+    many = f"Each team may send {holdout.quota:,}"
+    if holdout.quota_days is None:
+        return f"{many}."
+    return f"{many} in {'a day' if holdout.quota_days == 1 else f'{holdout.quota_days:g} days'}."
+
+
+def asked_words(holdout: Holdout) -> str:
+    """Return how many questions were asked, and how many are left.
+
+    Examples
+    --------
+    >>> fields = dict.fromkeys(Holdout.__dataclass_fields__)
+    >>> asked_words(Holdout(**{**fields, "asked": 1, "remaining": None}))
+    '1 question was answered'
+    """
+    asked = f"{holdout.asked:,} question{' was' if holdout.asked == 1 else 's were'} answered"
+    return asked if holdout.remaining is None else f"{asked}, {holdout.remaining:,} are left"
