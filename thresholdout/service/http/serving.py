@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, cast
@@ -27,7 +29,7 @@ from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.receipts.witness import witness_at
 
-__all__ = ["Serving", "board_app", "serve", "worker_app"]
+__all__ = ["Serving", "board_app", "serve", "serving_here", "worker_app"]
 
 _VARIABLE: Final = "THRESHOLDOUT_SERVING"
 """Environment variable by which a process tells its workers what to serve; there is no secret in it."""
@@ -155,6 +157,33 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
                 _serve_by_workers(serving, listening)
     finally:
         service.close()
+
+
+@contextlib.contextmanager
+def serving_here(service: EvaluationService, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve in a thread of this process while a block runs; give the address, and close the service in the end.
+
+    Parameters
+    ----------
+    service : EvaluationService
+        What is served.
+    host, port : str, int
+        Where it listens; port 0 is any that is free.
+    """
+    with _listen(host, port) as listening:
+        config = _config(Serving(service.ledger.location, host=host, port=port), board_app(service))
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), name="serving", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive() and not server.started:
+                thread.join(0.01)
+            if not server.started:
+                raise ThresholdoutError(f"the service did not start at {_address(listening)}")
+            yield _address(listening)
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def _address(listening: socket.socket) -> str:

@@ -15,12 +15,12 @@ import pytest
 from mcp import Client as AgentClient
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.thresholdout.service.agents.serving import listening
 from thresholdout.client import BadRequest, Client, KeyRefused, LimitReached, NothingThere
 from thresholdout.client.evaluate_server import EvaluateServer
 from thresholdout.client.scoring_command import ScoringCommand
 from thresholdout.client.tables import as_table
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.http.serving import serving_here
 
 N = 1500
 
@@ -48,7 +48,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     table = pd.DataFrame({"id": range(2 * N), "x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
     service.create_holdout(admin, "digits", table[:N], table[N:], label="y", quota=5)
     keys = [service.new_key(admin, "team", team)[0] for team in ("ann", "bob")]
-    with listening(service) as url:
+    with serving_here(service) as url:
         yield Board(url, keys[0], keys[1], table["y"].to_numpy()[N:])
 
 
