@@ -65,7 +65,7 @@ async def climb(url: str, key: str, train: pd.DataFrame, features: pd.DataFrame,
             name = str(rng.choice(list(SETTINGS)))
             candidate = kept | {name: rng.choice(SETTINGS[name]).item()}
             answer = await told(candidate)
-            if answer["verdict"] == "better":
+            if answer["verdict"] == "better" and not answer["repeated"]:
                 kept = candidate
                 print(f"{name} = {candidate[name]:g}: {answer['says']}")
         history = await service.call_tool("my_history", {"holdout": "digits", "count": 100})

@@ -296,7 +296,17 @@ def documented() -> list[doctest.DocTest]:
 
 
 DOCUMENTED = documented()
-SCRIPTS = ["gate", "grid_search", "hill_climbing", "kfold", "lightgbm_early_stopping", "optuna_study"]
+MAKES = r"Thresholdout\(|Guard\(|EvaluationService\.open\("
+SCRIPTS = [
+    "agent_over_mcp",
+    "client_that_crashes",
+    "gate",
+    "grid_search",
+    "hill_climbing",
+    "kfold",
+    "lightgbm_early_stopping",
+    "optuna_study",
+]
 
 #: End with answers as they come, which no document quotes and no test compares.
 ENDING_WITH_ANSWERS = ["grunfeld", "ratings", "sunspots", "wells"]
@@ -443,9 +453,7 @@ def test_examples_that_end_with_answers(script: str, monkeypatch: pytest.MonkeyP
 
 
 def test_every_example_with_a_guard_is_here() -> None:
-    with_guard = {
-        path.stem for path in (ROOT / "examples").glob("*.py") if re.search(r"Thresholdout\(|Guard\(", path.read_text())
-    }
+    with_guard = {path.stem for path in (ROOT / "examples").glob("*.py") if re.search(MAKES, path.read_text())}
     assert with_guard == {*SCRIPTS, *ENDING_WITH_ANSWERS}
 
 

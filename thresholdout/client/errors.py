@@ -2,7 +2,7 @@
 
 ::
 
-    ServiceError (ThresholdoutError)    .code, .details, .status, .retry_after
+    ServiceError (ThresholdoutError)    .code, .text, .details, .status, .retry_after
     ├── KeyRefused                      the key is missing, unknown, revoked, or for something else
     ├── NothingThere                    no such holdout or submission, or none that this key may see
     ├── BadRequest                      the table or an option cannot be used; free of charge
@@ -62,13 +62,15 @@ class ServiceError(ThresholdoutError):
         retry_after: float | None = None,
     ) -> None:
         self.code = code
+        self.text = text
         self.status = status
         self.details = dict(details or {})
         self.retry_after = retry_after
-        super().__init__(text)
+        more = "; ".join(f"{name}: {value}" for name, value in self.details.items())
+        super().__init__(f"{text} ({more})" if more else text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.code, str(self), self.status, self.details, self.retry_after))
+        return (type(self), (self.code, self.text, self.status, self.details, self.retry_after))
 
 
 class KeyRefused(ServiceError):
@@ -96,8 +98,8 @@ class BadRequest(ServiceError):
 
     Examples
     --------
-    >>> BadRequest("bad_table", "The table cannot be used.", 400, {"row": 3, "column": "id"}).details["row"]
-    3
+    >>> print(BadRequest("bad_table", "The table cannot be used.", 400, {"row": 3, "column": "id"}))
+    The table cannot be used. (row: 3; column: id)
     """
 
 

@@ -106,7 +106,7 @@ class EvaluateServer:
 def _refused(error: ServiceError) -> Answer:
     """Say that a service refuses; 429 says that asking again is of no use now."""
     budget = {"exhausted": isinstance(error, LimitReached) and error.code not in AGAIN}
-    told: dict[str, Any] = {"error": str(error), "code": error.code, "budget": budget}
+    told: dict[str, Any] = {"error": error.text, "code": error.code, "budget": budget}
     if error.retry_after is not None:
         told["retry_after"] = error.retry_after
     return error.status if 400 <= error.status < 600 else HTTPStatus.SERVICE_UNAVAILABLE, told

@@ -141,7 +141,7 @@ class TestRefusals:
             asked.submit("digits", PREDICTIONS)
         error = caught.value
         assert type(error) is self.KINDS[REFUSALS[code].status]
-        assert (error.code, str(error)) == (code, REFUSALS[code].text)
+        assert (error.code, error.text, str(error)) == (code, REFUSALS[code].text, f"{REFUSALS[code].text} (row: 3)")
         assert (error.status, error.details, error.retry_after) == (REFUSALS[code].status, {"row": 3}, 5.0)
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), vars(again)) == (type(error), vars(error))

@@ -134,6 +134,12 @@ _VERDICTS = {
     "not settled": "Not certified to be better than the incumbent, which stays.",
     "first": "There was no incumbent: this is the first one. It was not judged.",
 }
+_JUDGED_BEFORE = {
+    "better": "Judged before: better than the incumbent of that time, which it replaced then.",
+    "worse": "Judged before: worse than the incumbent of that time.",
+    "not settled": "Judged before: not certified to be better than the incumbent of that time.",
+    "first": "Sent before: there was no incumbent at that time, and it became the first one.",
+}
 _STATES = {
     "running": "Not answered yet. The same call again finds the answer, and is charged once.",
     "interrupted": "The service stopped. The same call again finishes it, and is charged once.",
@@ -147,7 +153,7 @@ def _says(submission: Submission | ReceivedSubmission) -> str:
     if submission.state in _STATES:
         return _STATES[submission.state]
     if submission.verdict in _VERDICTS:
-        return _VERDICTS[submission.verdict]
+        return (_JUDGED_BEFORE if submission.repeated else _VERDICTS)[submission.verdict]
     if submission.low is not None and submission.high is not None:
         return f"The truth is certified to be between {submission.low:.6g} and {submission.high:.6g}."
     if submission.value is not None:

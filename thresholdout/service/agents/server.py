@@ -39,7 +39,9 @@ _log: Final = logging.getLogger("thresholdout.service")
 INSTRUCTIONS: Final = """\
 Holdouts whose labels nobody sees. Submit predictions for all records of a holdout; the answer is an interval that
 holds with the stated confidence together with all others, or a verdict against your incumbent. The same predictions
-again are free. A submission that is refused is not charged. Do not ask again when a refusal says that nothing is left.
+again are free, and have the answer that they had: a verdict is about the incumbent of that time. Your incumbent is
+your last submission that was the first, or better. A submission that is refused is not charged. Do not ask again when
+a refusal says that nothing is left.
 """
 
 Holdout = Annotated[str, Field(description="The holdout's name, as list_holdouts says it.")]
