@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.scoring.metrics import get_metric
+from thresholdout.service.served_metric import served_metric
 from thresholdout.service.standings import Standing, Tally
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Boards:
         with self._lock:
             kept = self._kept.get(holdout.identity)
             if kept is None or kept.until != holdout.shown:
-                metric = get_metric(holdout.settings.metric)
+                metric = served_metric(holdout.settings.metric)
                 tally = Tally(metric.name, greater_is_better=metric.greater_is_better)
                 kept = self._kept[holdout.identity] = _Kept(tally, holdout.shown)
             return kept

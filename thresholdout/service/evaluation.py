@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
-from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.authority import check_role
 from thresholdout.service.boards import Boards
 from thresholdout.service.failures import Failures
@@ -30,9 +29,10 @@ from thresholdout.service.proofs import Proofs
 from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.sessions import Sessions
+from thresholdout.service.settings import check_phase, checked_settings
 from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
-from thresholdout.service.store.holdouts import HoldoutRow, Holdouts, Settings
+from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
 from thresholdout.service.store.incumbents import Incumbents
 from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
@@ -290,9 +290,11 @@ class EvaluationService:
             name, or these records are behind another one already, whose answers would tell about them twice.
         """
         check_name("name", name)
-        settings = Settings(check_text("title", title), metric, bool(public), feedback, quota, quota_days)
-        _check_settings(settings, phase)
+        chosen, settings = checked_settings(title, metric, public, feedback, quota, quota_days)
+        check_phase(phase)
         there = self._holdouts.find(name)
+        if there is not None and there.settings != settings:
+            raise ServiceRefused("name_taken")
         try:
             guard = PredictionGuard.create(
                 self.ledger,
@@ -307,7 +309,9 @@ class EvaluationService:
                 confidence=confidence,
                 looks=looks,
                 mechanism="ladder" if feedback == "best" else None,
+                given="features" if feedback == "best" and order is None and window is None else None,
             )
+            guard.check_metric(chosen)
         except InputError as error:
             raise ServiceRefused(
                 "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
@@ -317,7 +321,7 @@ class EvaluationService:
         if there is None:
             self._holdouts.add(name, guard.identity, settings, phase, 0 if phase == "blind" else None)
         found = self._holdouts.find(name)
-        if found is None or (found.identity, found.settings) != (guard.identity, settings):
+        if found is None or found.identity != guard.identity:
             raise ServiceRefused("name_taken")
         return self._shown(found)
 
@@ -339,7 +343,7 @@ class EvaluationService:
         what is answered from then on.
         """
         found = self._find(by, name)
-        if phase not in get_args(Phase) or (found.phase == "blind" and phase == "open"):
+        if check_phase(phase) == "open" and found.phase == "blind":
             raise ServiceRefused("bad_request", argument="phase")
         if phase != found.phase:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
@@ -540,23 +544,6 @@ class EvaluationService:
 def _may_see(by: Principal, holdout: HoldoutRow) -> bool:
     """Whether a holdout is shown: to all who have a key, and to visitors where it is public."""
     return bool(by.key) or by.role == "admin" or holdout.settings.public
-
-
-def _check_settings(settings: Settings, phase: object) -> None:
-    """Refuse settings that no holdout has."""
-    if settings.feedback not in get_args(Feedback):
-        raise ServiceRefused("bad_request", argument="feedback", expected=list(get_args(Feedback)))
-    if phase not in get_args(Phase):
-        raise ServiceRefused("bad_request", argument="phase", expected=list(get_args(Phase)))
-    quota, days = settings.quota, settings.quota_days
-    if quota is not None and (not isinstance(quota, int) or isinstance(quota, bool) or quota < 1):
-        raise ServiceRefused("bad_request", argument="quota", expected="an integer of at least 1, or nothing")
-    if days is not None and (quota is None or not isinstance(days, int | float) or not 0.0 < days <= 36500.0):
-        raise ServiceRefused("bad_request", argument="quota_days", expected="days beside a quota, above 0")
-    try:
-        get_metric(settings.metric)
-    except InputError as error:
-        raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
 
 
 def _lines(folder: tempfile.TemporaryDirectory[str], file: Path) -> Iterator[str]:

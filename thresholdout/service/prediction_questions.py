@@ -217,6 +217,16 @@ class AsksAboutPredictions:
             raise InputError("predictions", seen, "rows for both parts, or expected=")
         return Expected(expected, metric.name in OF_LABELS)
 
+    def check_metric(self, metric: str | Metric) -> None:
+        """Refuse a metric that does not suit the training labels or the mechanism.
+
+        Raises
+        ------
+        InputError
+            As `ask` with it.
+        """
+        self._checked(metric)
+
     def _checked(self, metric: str | Metric) -> Metric:
         """Return a metric that suits the training labels and the mechanism."""
         chosen = get_metric(metric)

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from thresholdout.scoring.metrics import get_metric
+from thresholdout.service.served_metric import served_metric
 from thresholdout.service.shown import Holdout, State, Submission
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes
         What happened to it since it was made.
     """
     settings, certificate = row.settings, guard.certificate
-    metric = get_metric(settings.metric)
+    metric = served_metric(settings.metric)
     asked = ledger.count(row.identity)
     blind = row.shown is not None
     return Holdout(

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired
-from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.crew import Crew
 from thresholdout.service.names import check_request_key, check_text
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.running import LEASE, Running
+from thresholdout.service.served_metric import served_metric
 from thresholdout.service.showing import shown
 from thresholdout.service.shown import Principal, Submission
 from thresholdout.service.store.incumbents import Incumbent
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from thresholdout.ledger import Ledger
     from thresholdout.ledger.entry import Entry
+    from thresholdout.scoring.metrics import Metric
     from thresholdout.service.failures import Failures
     from thresholdout.service.guard_cache import GuardCache
     from thresholdout.service.limits import Limits
@@ -76,6 +77,7 @@ class _Read:
 
     request: _Request
     guard: PredictionGuard
+    metric: Metric
     reading: Reading
     row: SubmissionRow
 
@@ -136,7 +138,7 @@ class Desk:
         key = check_request_key(idempotency_key)
         id = submission_id(holdout.number, by.team, key)
         name = check_text("title", title)
-        expected = _check_expected(holdout, expected)
+        expected = _check_expected(holdout, kind, expected)
         request = _Request(by, holdout, kind, id, key, name, expected, time.time())
         self._failures.check(by)
         read: Future[_Read] = Future()
@@ -188,8 +190,9 @@ class Desk:
     def _read(self, request: _Request, predictions: pd.DataFrame) -> _Read:
         """Check and join a table; what is refused here depends on identities and format alone."""
         guard = self._guards.get(request.holdout.identity)
+        metric = served_metric(request.holdout.settings.metric)
         try:
-            reading = guard.read(predictions, request.holdout.settings.metric)
+            reading = guard.read(predictions, metric)
         except InputError as error:
             self._failures.count(request.by)
             raise ServiceRefused(
@@ -201,7 +204,7 @@ class Desk:
             team=request.by.team,
             name=request.name,
             kind=request.kind,
-            content=_digest(request.kind, request.holdout.settings.metric, reading.digest, repr(request.expected)),
+            content=_digest(request.kind, metric.name, reading.digest, repr(request.expected)),
             state="running",
             received=request.received,
             until=request.received + LEASE,
@@ -209,7 +212,7 @@ class Desk:
         known = self._submissions.find(request.id)
         if known is not None and known.content != row.content:
             raise ServiceRefused("key_used")
-        return _Read(request, guard, reading, row if known is None else replace(known, until=row.until))
+        return _Read(request, guard, metric, reading, row if known is None else replace(known, until=row.until))
 
     def _answer(self, read: _Read) -> Submission:
         """Answer a submission that was read."""
@@ -224,7 +227,7 @@ class Desk:
 
     def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
         """Ask about a score; return the row with its answer, and whether that was stored before."""
-        request, metric = read.request, read.request.holdout.settings.metric
+        request, metric = read.request, read.metric
         known = self._known(read, read.row.content)
         row = self._begun(read, read.row, known)
         answer = self._asked(
@@ -232,8 +235,8 @@ class Desk:
             lambda quota, since: read.guard.ask(
                 read.reading,
                 metric,
-                expected=request.expected,
-                name=_title(read, known, metric),
+                expected=_expected(read, request.expected),
+                name=_title(read, known, metric.name),
                 key=row.content,
                 asker=row.team,
                 quota=quota,
@@ -280,14 +283,15 @@ class Desk:
         self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
         """Ask by how much predictions are better than an incumbent."""
-        metric = read.request.holdout.settings.metric
+        metric = read.metric
         found = self._asked(
             read.request,
             lambda quota, since: read.guard.compare(
                 read.reading,
                 self._decoded(read, incumbent),
                 metric,
-                name=_title(read, known, f"{metric}, difference"),
+                expected=read.request.expected,
+                name=_title(read, known, f"{metric.name}, difference"),
                 key=key,
                 asker=row.team,
                 quota=quota,
@@ -302,14 +306,14 @@ class Desk:
         self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
         """Ask for the one bit whether predictions are certified to be better than an incumbent."""
-        metric = read.request.holdout.settings.metric
+        metric = read.metric
         found = self._asked(
             read.request,
             lambda quota, since: read.guard.propose(
                 read.reading,
                 self._decoded(read, incumbent),
                 metric,
-                name=_title(read, known, f"{metric}, proposal"),
+                name=_title(read, known, f"{metric.name}, proposal"),
                 key=key,
                 asker=row.team,
                 quota=quota,
@@ -410,11 +414,21 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _check_expected(holdout: HoldoutRow, expected: object) -> float | None:
-    """Return what a team expects; refuse what no score can be."""
+def _expected(read: _Read, expected: float | None) -> float | None:
+    """Return what is expected, where a mechanism that looks at no guess has to be told something."""
+    if expected is not None or read.guard.guard.parameters.guesses:
+        return expected
+    lower, upper = read.metric.bounds
+    return lower + 0.5 * (upper - lower)
+
+
+def _check_expected(holdout: HoldoutRow, kind: Kind, expected: object) -> float | None:
+    """Return what a team expects; refuse what no score can be, or no difference of two."""
     if expected is None:
         return None
-    lower, upper = get_metric(holdout.settings.metric).bounds
+    lower, upper = served_metric(holdout.settings.metric).bounds
+    if kind == "comparison":
+        lower, upper = lower - upper, upper - lower
     number = isinstance(expected, int | float) and not isinstance(expected, bool)
     if not number or not lower <= float(expected) <= upper:  # type: ignore[arg-type]
         raise ServiceRefused("bad_request", argument="expected", lowest=lower, highest=upper)

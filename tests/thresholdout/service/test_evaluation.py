@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
@@ -224,3 +228,97 @@ def test_a_quota_of_some_days_says_when_there_is_room_again(tmp_path: Path) -> N
     assert refused.value.details == {"limit": 1, "days": 7.0}
     assert service.submit(ann, "cells", right_in(0.8), idempotency_key="3", expected=0.8).query == told.query
     service.close()
+
+
+@pytest.mark.parametrize(
+    ("metric", "output"),
+    [("squared_error(clip=1)", "prediction"), ("log_loss", "probabilities"), ("brier_score", "probabilities")],
+)
+def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, output: str) -> None:
+    """Losses of 0.2 and 0.4 of the records, each of 1 or, for probabilities of 0.9, from the formulas."""
+    service = made(tmp_path / "board.db", metric=metric)
+    teams = [team(service, "ann"), team(service, "bob")]
+    lost = {"squared_error(clip=1)": (0.0, 1.0), "log_loss": (-math.log(0.9), -math.log(0.1))}.get(metric, (0.01, 0.81))
+    for by, share in zip(teams, (0.8, 0.6), strict=True):
+        table = right_in(share)
+        if output == "probabilities":
+            of_1 = np.where(table["prediction"] == 1, 0.9, 0.1)
+            table = pd.DataFrame({"id": table["id"], "p_0": 1.0 - of_1, "p_1": of_1})
+        truth = share * lost[0] + (1.0 - share) * lost[1]
+        told = service.submit(by, "cells", table, idempotency_key="1", expected=truth, title="forest")
+        again = service.submit(by, "cells", table, idempotency_key="2", expected=truth, title="tree")
+        assert told.low is not None
+        assert told.high is not None
+        assert told.low <= truth <= told.high
+        assert (again.repeated, again.query) == (True, told.query)
+    rows = service.board(teams[0], "cells").rows
+    assert [(row.asker, row.submissions) for row in rows] == [("ann", 1), ("bob", 1)]
+    service.close()
+
+
+def test_the_best_so_far_is_told_of_scores_only(tmp_path: Path) -> None:
+    service = made(tmp_path / "board.db", feedback="best")
+    ann = team(service, "ann")
+    told = [service.submit(ann, "cells", right_in(share), idempotency_key=f"{share}") for share in (0.6, 0.9, 0.5)]
+    for found, best in zip(told, (0.6, 0.9, 0.9), strict=True):
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= best <= found.high
+    assert code(lambda: service.compare(ann, "cells", right_in(0.7), idempotency_key="c")) == "no_comparison"
+    create = lambda metric: service.create_holdout(  # noqa: E731
+        ADMIN, "losses", TRAIN, HOLDOUT.assign(id=HOLDOUT["id"] + "b"), label="y", feedback="best", metric=metric
+    )
+    assert code(create, "zero_one_loss") == "bad_request"
+    service.close()
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"metric": "roc_auc"},
+    {"metric": "squared_error"},
+    {"metric": "squared_error(clip=-1)"},
+    {"metric": 3},
+    {"feedback": "everything"},
+    {"phase": "over"},
+    {"quota": 0},
+    {"quota": True},
+    {"quota_days": 7.0},
+    {"quota": 3, "quota_days": -1.0},
+    {"quota": 3, "quota_days": float("nan")},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_settings_that_no_holdout_has_are_refused_before_anything_is_made(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    service = EvaluationService.open(tmp_path / "board.db")
+    assert code(lambda: service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y", **settings)) == "bad_request"
+    assert service.ledger.guards() == []
+    service.close()
+
+
+def test_a_comparison_tells_the_difference_to_the_incumbent(service: EvaluationService) -> None:
+    ann = team(service, "ann")
+    shares = (0.6, 0.95, 0.6)
+    told = [service.compare(ann, "cells", right_in(share, k), idempotency_key=f"{k}") for k, share in enumerate(shares)]
+    assert [found.verdict for found in told] == ["first", "better", "worse"]
+    for found, difference in zip(told[1:], (0.35, -0.35), strict=True):
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= difference <= found.high
+    assert service.board(ann, "cells").rows == ()  # differences rank nobody
+    score = service.submit(ann, "cells", right_in(0.6, 0), idempotency_key="score", expected=0.6)
+    assert (score.kind, score.verdict, score.repeated) == ("score", None, False)
+    assert code(lambda: service.compare(ann, "cells", right_in(0.6, 0), idempotency_key="score")) == "key_used"
+
+
+def test_equal_predictions_of_others_leave_no_trace(service: EvaluationService) -> None:
+    ann, bob = team(service, "ann"), team(service, "bob")
+    first = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
+    found = service.submit(bob, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert (found.repeated, found.name, found.query) == (False, "", 2)
+    assert found.id != first.id
+    assert code(lambda: service.submission(bob, "cells", first.id)) == "not_found"
+    assert code(lambda: service.submission(bob, "cells", "0" * 32)) == "not_found"
+    assert code(lambda: service.history(bob, "cells", team="ann")) == "forbidden"
+    assert [row.team for row in service.history(bob, "cells")] == ["bob"]

@@ -1,0 +1,61 @@
+"""What an administrator declares about a holdout for the service, checked before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from thresholdout.errors import InputError
+from thresholdout.service.names import check_text
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.served_metric import served_metric
+from thresholdout.service.shown import Feedback, Phase
+from thresholdout.service.store.holdouts import Settings
+
+if TYPE_CHECKING:
+    from thresholdout.scoring.metrics import Metric
+
+__all__ = ["check_phase", "checked_settings"]
+
+
+def checked_settings(
+    title: object, metric: object, public: object, feedback: Feedback, quota: object, quota_days: object
+) -> tuple[Metric, Settings]:
+    """Return the metric and the settings of a new holdout; see `Settings`.
+
+    Raises
+    ------
+    ServiceRefused
+        "bad_request" with the argument that no holdout has, or "bad_name".
+    """
+    chosen = _metric(metric, feedback)
+    if feedback not in get_args(Feedback):
+        raise ServiceRefused("bad_request", argument="feedback", expected=list(get_args(Feedback)))
+    if not isinstance(public, bool):
+        raise ServiceRefused("bad_request", argument="public", expected="true or false")
+    if quota is not None and (not isinstance(quota, int) or isinstance(quota, bool) or quota < 1):
+        raise ServiceRefused("bad_request", argument="quota", expected="an integer of at least 1, or nothing")
+    if quota_days is not None and (
+        quota is None or not isinstance(quota_days, int | float) or not 0.0 < quota_days <= 36500.0
+    ):
+        raise ServiceRefused("bad_request", argument="quota_days", expected="days beside a quota, above 0")
+    days = None if quota_days is None else float(quota_days)
+    return chosen, Settings(check_text("title", title), chosen.name, public, feedback, quota, days)
+
+
+def check_phase(phase: Phase) -> Phase:
+    """Return a phase that a holdout can be in."""
+    if phase not in get_args(Phase):
+        raise ServiceRefused("bad_request", argument="phase", expected=list(get_args(Phase)))
+    return phase
+
+
+def _metric(metric: object, feedback: object) -> Metric:
+    """Return the metric of a name; refuse losses where the largest value so far is told."""
+    try:
+        chosen = served_metric(metric)
+    except InputError as error:
+        raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
+    if feedback == "best" and not chosen.greater_is_better:
+        expected = "a score of which more is better, such as accuracy"
+        raise ServiceRefused("bad_request", argument="metric", expected=expected)
+    return chosen
