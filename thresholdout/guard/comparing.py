@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.holdout import Records
 
-__all__ = ["ComparesModels", "Expected", "Side"]
+__all__ = ["ComparesModels", "Expected", "Side", "among_counted"]
 
 _INSTEAD = "compare(b, a), which is about the difference"
 
@@ -52,12 +52,16 @@ class Side:
         What it says about the holdout's records, where truths are given their features.
     tested : ndarray or None
         Which training records the values are of, where it is not each of them once.
+    counted : ndarray of bool or None
+        Which of the holdout's records the comparison is about, where that is not all of them; public, and for truths
+        that are given the features.
     """
 
     train: NDArray[np.float64] | None
     holdout: Callable[[], NDArray[np.float64]]
     said: Said | None
     tested: NDArray[np.intp] | None = None
+    counted: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +287,8 @@ class ComparesModels(AsksAboutEstimators):
             known = replace(known, difference=True, vague=expected is not None and expected.difference is None)
             question = Question(mean, (-most, most), title, key, known)
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
-        differ = b.said.differs(a.said, self.n)
-        share = float(differ.mean())
+        differ, among = among_counted(b.said.differs(a.said, self.n), b.counted)
+        share = float(np.count_nonzero(differ)) / among
         two = np.unique(self._records.train[1]).size <= 2 and b.said.same_classes(a.said)
         if expected is not None:
             training, variance, binary = self._records.train_size or self.n, None, two and expected.binary
@@ -330,6 +334,19 @@ class ComparesModels(AsksAboutEstimators):
         return Comparison.of(
             answer, self.n, greater_is_better=metric.greater_is_better, about=about, candidate=candidate
         )
+
+
+def among_counted(differ: NDArray[np.bool_], counted: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_], int]:
+    """Return on which records that count two models say something else, and how many count.
+
+    As with `Said.differs`, it is the first that counts where there is none.
+    """
+    if counted is None:
+        return differ, differ.size
+    found = differ & counted
+    if not found.any():
+        found[np.argmax(counted)] = True
+    return found, int(np.count_nonzero(counted))
 
 
 def _trained(side: Side) -> NDArray[np.float64]:

@@ -19,10 +19,12 @@ from thresholdout.errors import InputError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import kind_named
+from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Given, MechanismName, read_declaration
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.service.corrections import Basis, CorrectedLabels, Corrections
 from thresholdout.service.labelled_records import LabelledRecords, labelled
 from thresholdout.service.prediction_reader import PredictionReader
 from thresholdout.service.proposals import DecidesAboutPredictions
@@ -31,6 +33,8 @@ from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_gu
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from thresholdout.ledger.entry import Entry
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
@@ -67,6 +71,7 @@ class PredictionGuard(DecidesAboutPredictions):
         self.queries = queries
         self._records = records
         self._reader = PredictionReader(records, guard._id)
+        self._labels = CorrectedLabels(guard, records)
 
     @classmethod
     def create(
@@ -127,10 +132,10 @@ class PredictionGuard(DecidesAboutPredictions):
             there is no `budget`. Mechanisms that answer from a part of the records are refused: a
             table of predictions by id is another function of every record.
         given : {"features", "nothing"}, optional
-            As for `Thresholdout`. In a competition of independent records or groups it is "features" by default, since
-            participants have them: truths are what is expected of the labels of these records. With "nothing", and for
-            orders, truths are about features and labels together, and predictions for a record have to come from a
-            rule that was chosen without the holdout's features.
+            As for `Thresholdout`. For independent records or groups it is "features" by default, since whoever sends
+            predictions has them: truths are what is expected of the labels of these records. With "nothing", for
+            orders, and for Algorithm 1 by hand, truths are about features and labels together, and predictions for a
+            record have to come from a rule that was chosen without the holdout's features.
         queries, budget, confidence, looks, allow_equal_rows, owner
             As for `Thresholdout`.
 
@@ -158,8 +163,8 @@ class PredictionGuard(DecidesAboutPredictions):
             graph=graph,
             allow_equal_rows=allow_equal_rows,
         )
-        if given is None and mechanism == "competition" and records.dependence["kind"] in _GIVEN_FEATURES:
-            given = "features"
+        if given is None:
+            given = _usual_given(mechanism, records)
         limits: dict[str, Any] = {
             "queries": queries,
             "budget": budget,
@@ -234,6 +239,54 @@ class PredictionGuard(DecidesAboutPredictions):
         seen = "edges touch both parts" if from_edges else "groups occur in both parts"
         return f"{both} {seen}: the certificate is about the holdout's expected values given the training records"
 
+    @property
+    def corrections(self) -> Corrections:
+        """What was corrected of the labels since the guard was made; its representation shows no label."""
+        return self._labels.now().corrections
+
+    def correct(self, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels") -> Entry:
+        """Put other labels in place of those of some records, or withdraw records; what was told carries over.
+
+        The holdout stays the same one. Answers from now on are about the records and labels as they are then, earlier
+        ones about those of their time, and the history notes the correction, by its reason alone.
+
+        Parameters
+        ----------
+        corrections : DataFrame
+            The id column, and ``label``: the new labels of some records of the holdout, written as in the tables of
+            `create`; a record without one is withdrawn. Records that were looked at and have the label that they had
+            may be among them.
+        reason : str
+            Why, in words that everybody may read: no function of the labels.
+        basis : {"public", "labels"}
+            "public" says of the corrections that (i) they are made now, and would be made, whatever the labels turned
+            out to be: at a date that was fixed, or since somebody who does not know the holdout's labels disputed one,
+            and then also where it was found to be right; (ii) each record's new label depends on what is public and on
+            this record alone, and not on other labels; which records are withdrawn on what is public alone. Then all
+            that was promised holds, for earlier answers and for later ones. With "labels" nothing is proved about later
+            answers, and the certificate of the holdout's page says so.
+
+        Returns
+        -------
+        Entry
+            As the history has it.
+
+        Raises
+        ------
+        InputError
+            When a row cannot be used, or the mechanism's history has no notes; nothing is changed then.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200})
+        >>> service = PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")
+        >>> new = pd.DataFrame({"id": [210, 211], "label": [1, 1]})
+        >>> service.correct(new, "two disputed labels", basis="public").name, service.corrections
+        ('labels checked: two disputed labels', Corrections(public=True, times=1))
+        """
+        return self._labels.correct(corrections, reason, basis)
+
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
         """Return who is certified to be how good, by the best submission of each asker.
 
@@ -276,6 +329,14 @@ def _check_mechanism(mechanism: object) -> None:
         name = chosen if isinstance(chosen, str) else kind.__name__
         seen = f"{name}, which answers from a part of the records, for predictions that come in by id"
         raise InputError("mechanism", seen, INSTEAD)
+
+
+def _usual_given(mechanism: object, records: LabelledRecords) -> Given:
+    """Return what truths are given where nobody says it: the features, where that is proved."""
+    serves = mechanism.given_features if isinstance(mechanism, Parameters) else True
+    if not serves or records.dependence["kind"] not in _GIVEN_FEATURES or is_unlimited(records.model()):
+        return None
+    return "features"
 
 
 def _guard(records: LabelledRecords, ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:

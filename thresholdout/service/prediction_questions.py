@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphs.numerics.arguments import as_real
-from thresholdout.data.identity import handed_out
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
@@ -20,6 +19,7 @@ from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.question import Question
 from thresholdout.mechanisms import Known
 from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.service.corrections import CorrectedLabels, Labels
 from thresholdout.service.labelled_records import LabelledRecords
 from thresholdout.service.prediction_reader import OF_LABELS, PredictionReader
 from thresholdout.service.reading import Reading
@@ -43,6 +43,7 @@ class AsksAboutPredictions:
     guard: Thresholdout
     _records: LabelledRecords
     _reader: PredictionReader
+    _labels: CorrectedLabels
 
     def read(self, predictions: pd.DataFrame, metric: str | Metric = "accuracy") -> Reading:
         """Check a table of predictions and put it in the order of the records; no label of the holdout is touched.
@@ -136,12 +137,19 @@ class AsksAboutPredictions:
         read = self._reader.read(predictions, chosen)
         mean, known = self._expected(chosen, read, expected)
         title = f"{name} ({chosen.name})" if name else chosen.name
-        if key is None:
-            said = chosen.name if expected is None else f"{chosen.name}, {expected!r} expected"
-            key, title = self._known_by(said, [read], title, asker)
-        question = Question(mean, chosen.bounds, title, key, known).asked_by(asker, quota, since)
-        reading = self.guard._reading("metric", question, lambda: self._on_holdout(chosen, read))
-        return self.guard._interaction.look("metric", question, reading, self.guard._worth)
+        said = chosen.name if expected is None else f"{chosen.name}, {expected!r} expected"
+
+        def ask(labels: Labels) -> Answer:
+            part = labels.part(self.guard, len(self._records.train_labels))
+            known_as, called = self._known_by(labels, key, said, [read], title, asker)
+            about = Question(mean, chosen.bounds, called, known_as, replace(known, part=part))
+            question = labels.asked(about.asked_by(asker, quota, since))
+            among = None if part is None else part.records
+            values = lambda: labels.among(self._on_holdout(chosen, read, labels))  # noqa: E731
+            reading = self.guard._reading("metric", question, values, among=among)
+            return self.guard._interaction.look("metric", question, reading, self.guard._worth)
+
+        return self._labels.with_these(ask)
 
     def compare(
         self,
@@ -199,12 +207,17 @@ class AsksAboutPredictions:
         ]
         title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
         stands_in = self._stands_in(chosen, said, expected)
-        if key is None:
-            asked = "" if expected is None else f", {expected!r} expected"
-            key, title = self._known_by(f"{chosen.name}, difference{asked}", said, title, asker)
-        first, second = (self._side(chosen, one) for one in said)
-        question, read = self.guard._versus(chosen, first, second, "difference", key, title, stands_in)
-        return self.guard._decide(chosen, question.asked_by(asker, quota, since), read, argument="metric")
+        asked = "" if expected is None else f", {expected!r} expected"
+
+        def ask(labels: Labels) -> Comparison:
+            about = f"{chosen.name}, difference{asked}"
+            known_as, called = self._known_by(labels, key, about, said, title, asker)
+            first, second = (self._side(chosen, one, labels) for one in said)
+            question, read = self.guard._versus(chosen, first, second, "difference", known_as, called, stands_in)
+            question = labels.asked(question.asked_by(asker, quota, since))
+            return self.guard._decide(chosen, question, read, argument="metric")
+
+        return self._labels.with_these(ask)
 
     def _stands_in(self, metric: Metric, said: list[Reading], expected: float | None) -> Expected | None:
         """Return what stands in for the difference on the training part, or `None` where that is used."""
@@ -255,25 +268,33 @@ class AsksAboutPredictions:
             raise InputError("predictions", seen, "rows for both parts, or expected=")
         return mean, known
 
-    def _on_holdout(self, metric: Metric, read: Reading) -> NDArray[np.float64]:
+    def _on_holdout(self, metric: Metric, read: Reading, labels: Labels) -> NDArray[np.float64]:
         """Return a metric's values on the holdout; after the training labels, so that the metric sees all classes."""
-        known, (_, labels) = self._records.train_labels, handed_out(self.guard._records.holdout)
+        known = self._records.train_labels
         output = read.output
         if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out
             output = np.concatenate([np.resize(output, (len(known), *output.shape[1:])), output])
-        values = metric.values(np.concatenate([known, labels]), output, read.classes)
+        values = metric.values(np.concatenate([known, labels.values]), output, read.classes)
         return np.asarray(values, dtype=np.float64)[len(known) :]
 
-    def _side(self, metric: Metric, read: Reading) -> Side:
+    def _side(self, metric: Metric, read: Reading, labels: Labels) -> Side:
         """Return a table of predictions as comparisons see it."""
         size = 0 if read.train is None else len(self._records.train_labels)
         said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
         train = None if read.train is None else np.asarray(read.train, dtype=np.float64)
-        return Side(train, lambda: self._on_holdout(metric, read), said)
+        values = lambda: self._on_holdout(metric, read, labels)  # noqa: E731
+        return Side(train, values, said, counted=labels.counted)
 
-    def _known_by(self, asked: str, said: list[Reading], title: str, asker: str) -> tuple[str, str]:
-        """Return a key for these predictions, and the name under which this asker sent them before, or the title."""
+    def _known_by(
+        self, labels: Labels, key: str | None, asked: str, said: list[Reading], title: str, asker: str
+    ) -> tuple[str, str]:
+        """Return a key for these predictions, and the name under which this asker sent them before, or the title.
+
+        With a key of the caller's own it is that one, and the title.
+        """
+        if key is not None:
+            return labels.key(key), title
         about = "\n".join([asked, *(one.digest for one in said)])
-        key = sha256(about.encode()).hexdigest()[:32]
+        key = labels.key(sha256(about.encode()).hexdigest()[:32])
         stored = self.guard._ledger.find(self.guard._id, key, asker)
         return key, title if stored is None else stored.name

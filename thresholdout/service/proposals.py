@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.data.values import UnitRecords, clipped, unit_records
+from thresholdout.guard.comparing import among_counted
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.given_features import described, said_by
 from thresholdout.guard.question import Question
@@ -16,6 +17,7 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
 from thresholdout.mechanisms.claims.gate_states import Rules
 from thresholdout.mechanisms.claims.proposals import Proposed
+from thresholdout.service.corrections import Labels
 from thresholdout.service.prediction_questions import AsksAboutPredictions
 from thresholdout.service.prediction_reader import OF_LABELS
 
@@ -92,24 +94,29 @@ class DecidesAboutPredictions(AsksAboutPredictions):
             for which, predictions in (("new", new), ("old", old))
         ]
         title = f"{name} ({chosen.name}, proposal)" if name else f"{chosen.name}, proposal"
-        if key is None:
-            key, title = self._known_by(f"{chosen.name}, proposal", said, title, asker)
         most = chosen.bounds[1] - chosen.bounds[0]
         known = Known(difference=True, proposal=True)
-        question = Question(0.5, (-most, most), title, key, known).asked_by(asker, quota, since)
-        test, which = self._contest(chosen, *said)
-        entry, repeated = self.guard._interaction.decide(
-            question,
-            lambda state: Proposed.planned(state, asker, test),
-            lambda: self._tested(chosen, said[0], said[1], which, test),
-            0.0,
-            0.0,
-            0.0,
-            self.guard._worth,
-        )
-        return self._decided(entry, repeated, test, name)
 
-    def _contest(self, metric: Metric, new: Reading, old: Reading) -> tuple[DifferenceTest, NDArray[np.bool_]]:
+        def ask(labels: Labels) -> Decision:
+            known_as, called = self._known_by(labels, key, f"{chosen.name}, proposal", said, title, asker)
+            about = Question(0.5, (-most, most), called, known_as, known).asked_by(asker, quota, since)
+            test, which = self._contest(chosen, said[0], said[1], labels)
+            entry, repeated = self.guard._interaction.decide(
+                labels.asked(about),
+                lambda state: Proposed.planned(state, asker, test),
+                lambda: self._tested(chosen, said[0], said[1], labels, which, test),
+                0.0,
+                0.0,
+                0.0,
+                self.guard._worth,
+            )
+            return self._decided(entry, repeated, test, name)
+
+        return self._labels.with_these(ask)
+
+    def _contest(
+        self, metric: Metric, new: Reading, old: Reading, labels: Labels
+    ) -> tuple[DifferenceTest, NDArray[np.bool_]]:
         """Return how both are tested, and on which records: from what is public."""
         n, parameters = self.guard.n, self.guard._mechanism.parameters
         if self.guard.given is None:
@@ -119,7 +126,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
             kind = Divergence if rules.test_name == "relative entropy" else Inflated
             return kind(n, rules.effective), everywhere
         b, a = (said_by(metric, one.output[-n:], one.classes) for one in (new, old))
-        differ = b.differs(a, n)
+        differ = among_counted(b.differs(a, n), labels.counted)[0]
         part = described(differ, self.guard.dependence, 1)
         if part.effective is not None:
             return Divergence(part.records, part.effective), differ
@@ -127,12 +134,18 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         return (Signs if two else Betting)(part.records), differ
 
     def _tested(
-        self, metric: Metric, new: Reading, old: Reading, which: NDArray[np.bool_], test: DifferenceTest
+        self,
+        metric: Metric,
+        new: Reading,
+        old: Reading,
+        labels: Labels,
+        which: NDArray[np.bool_],
+        test: DifferenceTest,
     ) -> Callable[[NoiseSource], float]:
         """Compute the differences on the holdout, and return what tests them."""
         n, bounds = self.guard.n, metric.bounds
         worst, most = bounds[0 if metric.greater_is_better else 1], bounds[1] - bounds[0]
-        values = [clipped(self._on_holdout(metric, one), n, bounds, "metric", worst) for one in (new, old)]
+        values = [clipped(self._on_holdout(metric, one, labels), n, bounds, "metric", worst) for one in (new, old)]
         gain = (values[0] - values[1]) if metric.greater_is_better else (values[1] - values[0])
         found: UnitRecords = unit_records(gain[which], test.records, (-most, most), "metric")
         return lambda noise: test.log_p(found, noise)

@@ -402,8 +402,10 @@ def test_an_existing_guard_must_be_the_same(tmp_path: Path) -> None:
     made(tmp_path, [0, 1], [0, 1])
     with pytest.raises(LedgerMismatch, match="another training part"):
         made(tmp_path, [1, 0], [0, 1])
-    with pytest.raises(LedgerMismatch, match="dependence"):
+    with pytest.raises(LedgerMismatch, match="declared with given = 'features', not None"):
         made(tmp_path, [0, 1], [0, 1], window=2)
+    with pytest.raises(LedgerMismatch, match="dependence"):
+        made(tmp_path, [0, 1], [0, 1], graph=pd.DataFrame({"a": ["r1000"], "b": ["r1001"]}))
     with pytest.raises(LedgerMismatch, match="another holdout"):
         made(tmp_path, [0, 1], [1, 0])
     train, holdout = (part.rename(columns={"id": "key"}) for part in tables([0, 1], [0, 1]))
@@ -509,7 +511,7 @@ def test_a_guard_without_labels_is_refused_and_left_as_it_is() -> None:
     ledger = MemoryLedger()
     train, holdout = tables([0, 1] * 20, [1, 0] * 20)
     records = [(np.asarray(t["id"].astype(str)), np.asarray(t["y"])) for t in (holdout, train)]
-    Thresholdout(records[0], train=records[1], queries=9, budget=2, ledger=ledger)
+    Thresholdout(records[0], train=records[1], queries=9, budget=2, given="features", ledger=ledger)
     with pytest.raises(LedgerMismatch, match="made without labels"):
         PredictionGuard.create(ledger, train, holdout, label="y", queries=9, budget=2, allow_equal_rows=True)
     with pytest.raises(LedgerUnusable, match="holds no labels"):

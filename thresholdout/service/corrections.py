@@ -1,0 +1,276 @@
+"""Labels that were corrected since a guard was made, and records that were withdrawn: secret, in the guard's state.
+
+The holdout stays the same one, and what was told carries over. What the promise is worth afterwards depends on how the
+corrections came about, which whoever makes them has to say; PROOFS.md, "The risk that is left" (B12).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from thresholdout.data.tables import check_table, first_twice, id_texts, predicted_labels
+from thresholdout.errors import InputError, LedgerDamaged
+from thresholdout.guard.answering import LabelsCorrected
+from thresholdout.guard.given_features import described
+from thresholdout.guard.question import Question
+from thresholdout.ledger.entry_checks import check_short_texts
+from thresholdout.mechanisms import Part
+from thresholdout.mechanisms.claims import ClaimsParameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thresholdout.guard.guard import Thresholdout
+    from thresholdout.ledger.entry import Entry
+    from thresholdout.service.labelled_records import LabelledRecords
+
+__all__ = ["MOST_CORRECTED", "Basis", "CorrectedLabels", "Corrections", "Labels"]
+
+Basis: TypeAlias = Literal["public", "labels"]
+"""What corrections rest on. "public": that they are made now, and which records are withdrawn, follows from what is
+public, and each record was judged by itself. "labels": anything else."""
+
+MOST_CORRECTED: Final = 10_000
+"""Records whose labels a guard keeps corrections of; they are a part of its state, which each answer writes."""
+
+_LABEL: Final = "label"
+
+Told = TypeVar("Told")
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """What was corrected.
+
+    Attributes
+    ----------
+    rows : dict of int to label or None
+        New labels by the place of the record in the holdout; None for a record that was withdrawn. Secret.
+    public : bool
+        Whether all of them rest on what is public, record by record; see `Basis`.
+    times : int
+        How often corrections were made.
+
+    Examples
+    --------
+    >>> made = Corrections({3: "cat", 5: None}, True, 1)
+    >>> Corrections.from_text(made.to_text()) == made, made
+    (True, Corrections(public=True, times=1))
+    >>> made.labels(np.array(["a"] * 6)).tolist(), made.counted(6).tolist()
+    (['a', 'a', 'a', 'cat', 'a', 'a'], [True, True, True, True, True, False])
+    """
+
+    rows: dict[int, Any] = field(default_factory=dict, repr=False)
+    public: bool = True
+    times: int = 0
+
+    @classmethod
+    def from_text(cls, text: str) -> Corrections:
+        """Return what `to_text` wrote; no corrections for no text.
+
+        Raises
+        ------
+        ValueError
+            When it is something else.
+        """
+        if not text:
+            return cls()
+        try:
+            rows, public, times = json.loads(zlib.decompress(base64.b64decode(text.encode(), validate=True)))
+            found = cls({int(place): label for place, label in rows}, bool(public), int(times))
+        except (binascii.Error, zlib.error, TypeError, ValueError):
+            raise ValueError("no corrections") from None  # the text could show labels
+        return found
+
+    def to_text(self) -> str:
+        """Return them as one line of text."""
+        said = json.dumps([sorted(self.rows.items()), self.public, self.times], separators=(",", ":"))
+        return base64.b64encode(zlib.compress(said.encode(), 9)).decode()
+
+    def with_rows(self, rows: dict[int, Any], basis: Basis) -> Corrections:
+        """Return these and further ones, which come after them."""
+        return Corrections({**self.rows, **rows}, self.public and basis == "public", self.times + 1)
+
+    def labels(self, first: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels as they are now, from those that the guard was made with."""
+        if not self.rows:
+            return first
+        found = first.tolist()
+        for place, label in self.rows.items():
+            if label is not None:
+                found[place] = label
+        return np.asarray(found)
+
+    def counted(self, n: int) -> NDArray[np.bool_] | None:
+        """Return which of n records were not withdrawn; ``None`` for all of them."""
+        gone = [place for place, label in self.rows.items() if label is None]
+        if not gone:
+            return None
+        counted = np.ones(n, dtype=bool)
+        counted[gone] = False
+        return counted
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a holdout as they are now. Secret.
+
+    Attributes
+    ----------
+    text : str
+        What a guard's state says of corrections; empty where there are none.
+    values : ndarray
+        Of all records; those that were withdrawn have any.
+    counted : ndarray of bool or None
+        Which records count, where some were withdrawn. Public.
+    corrections : Corrections
+        What was corrected.
+    """
+
+    text: str
+    values: NDArray[Any]
+    counted: NDArray[np.bool_] | None
+    corrections: Corrections
+
+    def part(self, guard: Thresholdout, training: int) -> Part | None:
+        """Return the part of the holdout that counts, for the mechanism; ``None`` for all of it."""
+        return None if self.counted is None else described(self.counted, guard.dependence, training)
+
+    def among(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of those records that count."""
+        return values if self.counted is None else values[self.counted]
+
+    def key(self, key: str) -> str:
+        """Return the key of a question that is asked with these labels: with others it is another question."""
+        return f"{key}, labels {self.corrections.times}" if self.text else key
+
+    def asked(self, question: Question) -> Question:
+        """Say with which labels a question is computed; return it."""
+        question.corrected = self.text
+        return question
+
+
+class CorrectedLabels:
+    """The labels behind a guard, and what was corrected of them.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard itself.
+    records : LabelledRecords
+        What it was made with.
+    """
+
+    def __init__(self, guard: Thresholdout, records: LabelledRecords) -> None:
+        self._guard = guard
+        self._records = records
+        self._kept: Labels | None = None
+
+    def now(self) -> Labels:
+        """Return the labels as they are now, whichever process has corrected them."""
+        text, kept = self._guard._interaction.corrected(), self._kept
+        if kept is None or kept.text != text:
+            corrections = self._read(text)
+            counted = corrections.counted(self._guard.n)
+            kept = self._kept = Labels(text, corrections.labels(self._first), counted, corrections)
+        return kept
+
+    def with_these(self, ask: Callable[[Labels], Told]) -> Told:
+        """Ask with the labels as they are now; once more when they are corrected meanwhile."""
+        while True:
+            try:
+                return ask(self.now())
+            except LabelsCorrected:
+                continue  # nothing was told or charged
+
+    def correct(self, corrections: pd.DataFrame, reason: str, basis: Basis) -> Entry:
+        """Put other labels in place; see `PredictionGuard.correct`."""
+        if basis not in ("public", "labels"):
+            raise InputError("basis", repr(basis)[:80], "'public' or 'labels'")
+        name = f"labels {'checked' if basis == 'public' else 'corrected in view of labels'}: {reason}"
+        check_short_texts(reason=reason, name=name)
+        rows = self._rows(corrections)
+        self._check_withdrawn(rows, basis)
+
+        def change(text: str) -> str:
+            found = self._read(text).with_rows(rows, basis)
+            if len(found.rows) > MOST_CORRECTED:
+                seen = f"{len(found.rows)} records with corrections"
+                raise InputError("corrections", seen, f"{MOST_CORRECTED} at most; or a new guard of new records")
+            if found.counted(self._guard.n) is not None and not np.any(found.counted(self._guard.n)):
+                raise InputError("corrections", "all records withdrawn", "records that are left")
+            return found.to_text()
+
+        return self._guard._interaction.correct(name, change)
+
+    @cached_property
+    def _first(self) -> NDArray[Any]:
+        return self._records.parts()[1][1]
+
+    def _read(self, text: str) -> Corrections:
+        try:
+            return Corrections.from_text(text)
+        except ValueError:
+            pass
+        raise LedgerDamaged(self._guard._ledger.location, None, "its corrections can't be read")
+
+    def _rows(self, corrections: pd.DataFrame) -> dict[int, Any]:
+        """Return the labels of a table by the places of its records."""
+        import pandas as pd
+
+        table = check_table(corrections, "corrections", [self._records.id])
+        if _LABEL not in table.columns:
+            raise InputError("corrections", f"no column {_LABEL!r}", f"columns {self._records.id!r} and {_LABEL!r}")
+        ids = id_texts(table[self._records.id])
+        twice = first_twice(ids)
+        if twice is not None:
+            raise InputError("corrections", f"id {twice!r} is there twice", "each record once")
+        train = len(self._records.train_labels)
+        places = self._records.ids.get_indexer(pd.Index(ids, dtype=object)) - train
+        if (places < 0).any():
+            seen = f"id {ids[int(np.flatnonzero(places < 0)[0])]!r}, which is no record of the holdout"
+            raise InputError("corrections", seen, "records of the holdout")
+        column = table[_LABEL]
+        gone = np.array([pd.isna(one) or one == "" for one in column.tolist()], dtype=bool)
+        rows: dict[int, Any] = dict.fromkeys(places[gone].tolist())
+        if not gone.all():
+            rows |= dict(zip(places[~gone].tolist(), self._labels(column[~gone]).tolist(), strict=True))
+        return rows
+
+    def _labels(self, column: pd.Series[Any]) -> NDArray[Any]:
+        """Return new labels in the type of the others."""
+        try:
+            found = predicted_labels(column, self._first)
+        except InputError as error:
+            seen = str(error.seen).replace("'prediction'", repr(_LABEL))
+            raise InputError("corrections", seen, error.expected) from None
+        if self._first.dtype.kind == "i":
+            if (found != np.round(found)).any():
+                raise InputError("corrections", "a label that is no integer", "integers, as the labels are")
+            found = found.astype(np.int64)
+        return found
+
+    def _check_withdrawn(self, rows: dict[int, Any], basis: Basis) -> None:
+        """Refuse records that are withdrawn where nothing is known of means over the others."""
+        if all(label is not None for label in rows.values()):
+            return
+        guard = self._guard
+        if guard.given is None or not isinstance(guard.parameters, ClaimsParameters):
+            seen = f"a withdrawn record of a guard that answers by {guard._mechanism.name}"
+            seen += "" if guard.given else ", whose truths are not given the features"
+            expected = "labels for all of them; or a guard that makes claims about labels given features, or a new one"
+            raise InputError("corrections", seen, expected)
+        if basis != "public":
+            seen = "a withdrawn record, with basis='labels'"
+            expected = "records that were chosen without the holdout's labels, which basis='public' says; or new labels"
+            raise InputError("corrections", seen, expected)

@@ -1,0 +1,131 @@
+"""What a holdout's answers are about, and what they are worth, in sentences for those who ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.mechanisms.kind import Parameters
+from thresholdout.mechanisms.ladder import LadderParameters
+from thresholdout.scoring.metrics import get_metric
+
+if TYPE_CHECKING:
+    from thresholdout.service.corrections import Corrections
+    from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.shown import Feedback, Phase
+
+__all__ = ["mechanism_for", "promise", "truth"]
+
+_WHOEVER: Final = (
+    "however submissions were chosen in view of earlier answers, whoever sees whose answers, and whether or not teams "
+    "work together"
+)
+_BLIND: Final = (
+    "In the blind phase submissions are answered and stored at once, and what they are worth is shown when it ends. "
+    "The promise is the same."
+)
+_CHECKED: Final = (
+    "Labels were checked since, or records withdrawn, record by record and for reasons that are public. Answers from "
+    "then on are about the records and labels as they are then, earlier ones about those of their time, and the "
+    "promise holds for all of them."
+)
+_NOT_PROVED: Final = (
+    "Labels were corrected in view of labels: the promise holds for the answers before that, which are about the "
+    "labels of their time, and nothing is proved about those after it."
+)
+
+
+def mechanism_for(feedback: Feedback, metric: str) -> Parameters | None:
+    """Return how questions are answered for a kind of feedback; ``None`` for as in a competition.
+
+    Parameters
+    ----------
+    feedback : {"interval", "verdict", "best"}
+        What a submission is told.
+    metric : str
+        What submissions are scored by.
+
+    Examples
+    --------
+    >>> mechanism_for("interval", "accuracy") is None, mechanism_for("best", "log_loss").direction
+    (True, 'minimize')
+    """
+    if feedback != "best":
+        return None
+    return LadderParameters(direction="maximize" if get_metric(metric).greater_is_better else "minimize")
+
+
+def truth(guard: PredictionGuard) -> str:
+    """Return what the answers of a guard are about, in sentences.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.ledger import open_ledger
+    >>> from thresholdout.service import PredictionGuard
+    >>> table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200})
+    >>> print(truth(PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")))
+    Answers are about what a submission's score is expected to be on these 200 records, given the features of ...
+    """
+    n = guard.guard.n
+    if guard.guard.given == "features":
+        found = (
+            f"Answers are about what a submission's score is expected to be on these {n:,} records, given the features "
+            "of all of them and what was known before the first question: features are taken as they are, and labels "
+            "as random. Nothing is said about records with other features."
+        )
+    else:
+        found = (
+            f"Answers are about what a submission's score is expected to be on {n:,} records like these, features and "
+            "labels together. That needs predictions which come, record by record, from a rule that was chosen without "
+            "the features of these records; for a rule that was fitted to them, or chosen by them, nothing is proved."
+        )
+    if guard.guard._mechanism.about == "best":
+        found += " Each answer is about the best of all submissions until then, and not about the one just sent."
+    return f"{found} Besides, {guard.note}." if guard.note else found
+
+
+def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -> str:
+    """Return what the answers of a guard are worth, in sentences.
+
+    Parameters
+    ----------
+    guard : PredictionGuard
+        Behind which the labels are.
+    feedback : {"interval", "verdict", "best"}
+        What a submission is told.
+    phase : {"open", "blind", "closed"}
+        Whether answers are shown at once.
+    """
+    certificate = guard.certificate
+    if certificate.chosen is None:
+        return f"Nothing is promised: {certificate.statement}"
+    likely = f"With probability {certificate.confidence:g}"
+    held = {
+        "interval": f"{likely} every interval that anybody is shown here contains its truth, all of them at once, "
+        f"{_WHOEVER}. So of two submissions whose intervals do not overlap one is better, and nothing certified "
+        "separates two whose intervals do.",
+        "verdict": f"{likely} every submission that is called better is better than the one that it was compared with, "
+        f"all of them at once, {_WHOEVER}. One that is not called better may be better, as good, or worse.",
+        "best": f"{likely} the best truth of all submissions is in the interval that is shown, after every submission, "
+        f"{_WHOEVER}. Nothing is said about a single submission.",
+    }[feedback]
+    said = [held, f"This rests on what was declared: {certificate.records}."]
+    if phase == "blind":
+        said.append(_BLIND)
+    return " ".join([*said, *corrected(guard.corrections)])
+
+
+def corrected(corrections: Corrections) -> tuple[str, ...]:
+    """Return what the promise is worth after corrections; nothing where there are none.
+
+    Examples
+    --------
+    >>> from thresholdout.service.corrections import Corrections
+    >>> corrected(Corrections())
+    ()
+    >>> corrected(Corrections({2: 1}, False, 1))[0].endswith("nothing is proved about those after it.")
+    True
+    """
+    if not corrections.times:
+        return ()
+    return (_CHECKED,) if corrections.public else (_NOT_PROVED,)
