@@ -86,6 +86,21 @@ def test_teams_do_not_see_each_other(service: EvaluationService) -> None:
     assert [one["id"] for one in history["result"]] == [bob["id"]]
 
 
+def test_verdicts_show_no_number_and_say_when_they_were_given(service: EvaluationService) -> None:
+    calls = [
+        ("submit", {"holdout": "verdicts", "predictions": predictions(right, 10 * N)})
+        for right in (0.6, 0.9, 0.6, 0.9, 0.7)
+    ]
+    first, better, again, repeated, rejected = told(service, "ann", *calls)
+    assert [one["verdict"] for one in (first, better, rejected)] == ["first", "better", "not settled"]
+    assert (again["id"], repeated["id"]) == (first["id"], better["id"])
+    assert [one["repeated"] for one in (first, better, again, repeated)] == [False, False, True, True]
+    assert better["says"] == "Better than the incumbent, which it replaces."
+    assert repeated["says"].startswith("Judged before: better than the incumbent of that time")
+    assert again["says"].startswith("Sent before")
+    assert [one[name] for one in (first, better, rejected) for name in ("value", "low", "high")] == [None] * 9
+
+
 def test_a_quota_and_the_rate_of_failures(service: EvaluationService) -> None:
     asked = [("submit", {"holdout": "intervals", "predictions": predictions(0.9 - k / 100)}) for k in range(5)]
     *taken, refused = told(service, "ann", *asked)
