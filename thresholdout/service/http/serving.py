@@ -21,12 +21,14 @@ from uvicorn.supervisors import Multiprocess
 from thresholdout.errors import InputError, ThresholdoutError
 from thresholdout.service.agents.mounted import mounted_server
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.http import bodies
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.logs import log_to
 from thresholdout.service.http.metrics import SHARED
 from thresholdout.service.http.protocol import BoundedProtocol
 from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
+from thresholdout.service.page.routes import routes
 from thresholdout.service.receipts.witness import witness_at
 
 __all__ = ["Serving", "board_app", "serve", "serving_here", "worker_app"]
@@ -108,11 +110,11 @@ class Serving:
 
 
 def board_app(service: EvaluationService) -> FastAPI:
-    """Make the whole application of a service: its API and the tools for agents."""
+    """Make the whole application of a service: its API, its pages, and the tools for agents."""
     limits = service.limits
     read = partial(_table, limits=limits)
     agents = mounted_server(service, read)
-    return make_app(service, routes=[agents.route], running=[agents.running])
+    return make_app(service, routers=[routes(bodies, read_upload)], routes=[agents.route], running=[agents.running])
 
 
 def _table(content: bytes, content_type: str, *, limits: Limits) -> Any:

@@ -9,7 +9,6 @@ from typing import Final
 
 from starlette.datastructures import FormData, UploadFile
 
-from thresholdout.service.http.uploads import CSV, PARQUET
 from thresholdout.service.refusals import ServiceRefused
 
 __all__ = ["FORM_BYTES", "MOST_FIELDS", "Sent", "sent_in"]
@@ -76,7 +75,8 @@ class Sent:
         """
         if not self.content:
             raise ServiceRefused("bad_table", seen="no file", expected="CSV or Parquet")
-        return self.content, PARQUET if self.content.startswith(_PARQUET) else CSV
+        parquet = self.content.startswith(_PARQUET)
+        return self.content, "application/vnd.apache.parquet" if parquet else "text/csv"
 
     def idempotency_key(self) -> str:
         """Return a key made of all that was sent, so that sending it again is the same request."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from thresholdout.service.evaluation import MOST_NUMBER
-from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.page import visits
 from thresholdout.service.page.refused import refused_view
 from thresholdout.service.page.render import HEADERS, render
@@ -18,13 +18,17 @@ from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.shown import Holdout, Key, Phase, Role, Submission
 
 if TYPE_CHECKING:
+    import pandas as pd
     from starlette.requests import Request
 
     from thresholdout.service.http.access import Served
+    from thresholdout.service.limits import Limits
     from thresholdout.service.page.forms import Sent
     from thresholdout.service.page.visits import Visit
 
-__all__ = ["Pages"]
+__all__ = ["Pages", "ReadTable"]
+
+ReadTable: TypeAlias = "Callable[[bytes, str, Limits], pd.DataFrame]"
 
 _ROWS: Final = 50
 _WAIT: Final = 3.0
@@ -41,11 +45,14 @@ class Pages:
     Parameters
     ----------
     served : Served
-        The service, and limits of uploads.
+        The service, room for what is sent to it, and limits of tables.
+    read_table : callable
+        Makes a table of a file, its media type and the limits, or refuses it.
     """
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, read_table: ReadTable) -> None:
         self.served = served
+        self._read_table = read_table
         self.service = served.service
 
     def holdouts(self, request: Request, visit: Visit) -> Response:
@@ -175,7 +182,7 @@ class Pages:
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
         try:
-            predictions = read_upload(*sent.table, self.served.limits)
+            predictions = self._read_table(*sent.table, self.served.limits)
         except ServiceRefused:
             self.service.failed(visit.principal, holdout.name)
             raise

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fastapi import APIRouter, Request, Response
+from starlette.datastructures import FormData
 
-from thresholdout.service.http.access import Served
-from thresholdout.service.http.bodies import announced, receive_form
 from thresholdout.service.page.forms import FORM_BYTES, MOST_FIELDS, Sent, sent_in
-from thresholdout.service.page.pages import Pages
+from thresholdout.service.page.pages import Pages, ReadTable
 from thresholdout.service.page.render import STATIC, static
 from thresholdout.service.page.visits import NOBODY, Visit, visit
 from thresholdout.service.refusals import ServiceRefused
 
-__all__ = ["router"]
+if TYPE_CHECKING:
+    from thresholdout.service.http.access import Served
+
+__all__ = ["Bodies", "routes"]
 
 _Reading = Callable[[Pages, Request, Visit], Response]
 _Writing = Callable[[Pages, Request, Visit, Sent], Response]
@@ -24,100 +26,132 @@ _Answering = Callable[[Pages, Request, Visit], Awaitable[Response]]
 _HOLDOUT: Final = "/holdouts/{name}"
 
 
-async def _answer(request: Request, answering: _Answering) -> Response:
-    """Answer a request of whoever makes it, and what is refused as a page."""
-    served: Served = request.app.state.served
-    pages, who = Pages(served), NOBODY
-    try:
-        who = await served.intake.read(visit, request, served.service)
-        request.state.by = who.principal
-        return await answering(pages, request, who)
-    except ServiceRefused as refused:
-        request.state.refused = refused.code
-        return pages.refused(request, who, refused)
+class Bodies(Protocol):
+    """How bodies of requests are received, within limits."""
+
+    def announced(self, request: Request, most: int) -> int:
+        """Return how many bytes a request announces."""
+        ...
+
+    async def receive_form(self, request: Request, most: int, *, files: int, fields: int) -> FormData:
+        """Read a form."""
+        ...
 
 
-def _shows(page: _Reading) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers requests that change nothing."""
+def routes(bodies: Bodies, read_table: ReadTable) -> APIRouter:
+    """Return the pages of the service that an application has as its state ``served``.
 
-    async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-        return await pages.served.intake.read(page, pages, request, who)
+    Parameters
+    ----------
+    bodies : Bodies
+        What receives forms.
+    read_table : callable
+        Makes a table of a file, its media type and the limits, or refuses it.
+    """
+    found = APIRouter()
+    endpoints = _Endpoints(bodies, read_table)
+    for path, page in (
+        ("/", Pages.holdouts),
+        (_HOLDOUT, Pages.board),
+        (f"{_HOLDOUT}/certificate", Pages.certificate),
+        (f"{_HOLDOUT}/submissions", Pages.history),
+        (f"{_HOLDOUT}/submissions/{{id}}", Pages.submission),
+        ("/keys", Pages.keys),
+        ("/sign-in", Pages.sign_in_form),
+    ):
+        found.add_route(path, endpoints.showing(page), methods=["GET"], include_in_schema=False)
+    for path, form in (
+        (f"{_HOLDOUT}/phase", Pages.set_phase),
+        ("/keys", Pages.make_key),
+        ("/keys/{id}/revoke", Pages.revoke),
+        ("/sign-out", Pages.sign_out),
+    ):
+        found.add_route(path, endpoints.taking(form), methods=["POST"], include_in_schema=False)
+    found.add_route(f"{_HOLDOUT}/submissions", endpoints.submit, methods=["POST"], include_in_schema=False)
+    found.add_route("/sign-in", endpoints.sign_in, methods=["POST"], include_in_schema=False)
+    found.add_route("/static/{name}", endpoints.static, methods=["GET"], include_in_schema=False)
+    return found
 
-    async def endpoint(request: Request) -> Response:
-        return await _answer(request, answering)
 
-    return endpoint
+class _Endpoints:
+    """What answers requests: who makes them, what they send, and what is refused, as a page."""
 
+    def __init__(self, bodies: Bodies, read_table: ReadTable) -> None:
+        self._bodies = bodies
+        self._read_table = read_table
 
-def _takes(page: _Writing) -> Callable[[Request], Awaitable[Response]]:
-    """Return what takes small forms, of a session and with its token."""
+    def showing(self, page: _Reading) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers requests that change nothing."""
 
-    async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-        who.check_session()
-        sent = await sent_in(await receive_form(request, FORM_BYTES, files=0, fields=MOST_FIELDS))
-        who.check(sent.text("token"))
-        return await pages.served.intake.read(page, pages, request, who, sent)
+        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+            return await pages.served.intake.read(page, pages, request, who)
 
-    async def endpoint(request: Request) -> Response:
-        return await _answer(request, answering)
+        async def endpoint(request: Request) -> Response:
+            return await self._answer(request, answering)
 
-    return endpoint
+        return endpoint
 
+    def taking(self, page: _Writing) -> Callable[[Request], Awaitable[Response]]:
+        """Return what takes small forms, of a session and with its token."""
 
-async def _submit(request: Request) -> Response:
-    """Take a form with predictions when there is room for it."""
-
-    async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-        who.check_session()
-        served, most = pages.served, pages.served.limits.most_bytes + FORM_BYTES
-        holdout = await served.intake.read(served.service.admit, who.principal, request.path_params["name"])
-        async with served.intake.place(who.principal.key), served.intake.room(2 * announced(request, most)):
-            sent = await sent_in(await receive_form(request, most, files=1, fields=MOST_FIELDS))
+        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+            who.check_session()
+            sent = await self._sent(request)
             who.check(sent.text("token"))
-            return await served.intake.work(pages.submit, request, who, sent, holdout)
+            return await pages.served.intake.read(page, pages, request, who, sent)
 
-    return await _answer(request, answering)
+        async def endpoint(request: Request) -> Response:
+            return await self._answer(request, answering)
 
+        return endpoint
 
-async def _sign_in(request: Request) -> Response:
-    """Take a key; who sends it has no session yet."""
+    async def submit(self, request: Request) -> Response:
+        """Take a form with predictions when there is room for it."""
 
-    async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-        sent = await sent_in(await receive_form(request, FORM_BYTES, files=0, fields=MOST_FIELDS))
-        return await pages.served.intake.read(pages.sign_in, request, who, sent)
+        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+            who.check_session()
+            served, most = pages.served, pages.served.limits.most_bytes + FORM_BYTES
+            holdout = await served.intake.read(served.service.admit, who.principal, request.path_params["name"])
+            size = 2 * self._bodies.announced(request, most)  # the form, and the file in it
+            async with served.intake.place(who.principal.key), served.intake.room(size):
+                sent = await self._sent(request, served.limits.most_bytes)
+                who.check(sent.text("token"))
+                return await served.intake.work(pages.submit, request, who, sent, holdout)
 
-    return await _answer(request, answering)
+        return await self._answer(request, answering)
 
+    async def sign_in(self, request: Request) -> Response:
+        """Take a key; who sends it has no session yet."""
 
-async def _static(request: Request) -> Response:
-    """Answer one of the files that pages load; their addresses change with them, so browsers may keep them."""
-    name = request.path_params["name"]
-    if name not in STATIC:
-        return Pages(request.app.state.served).refused(request, NOBODY, ServiceRefused("not_found"))
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(static(name), headers=headers, media_type=STATIC[name])
+        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+            return await pages.served.intake.read(pages.sign_in, request, who, await self._sent(request))
 
+        return await self._answer(request, answering)
 
-router: Final = APIRouter()
-"""The pages of a service, for `make_app`."""
+    async def static(self, request: Request) -> Response:
+        """Answer one of the files that pages load; their addresses change with them, so browsers may keep them."""
+        name = request.path_params["name"]
+        if name not in STATIC:
+            refused = ServiceRefused("not_found")
+            return Pages(request.app.state.served, self._read_table).refused(request, NOBODY, refused)
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(static(name), headers=headers, media_type=STATIC[name])
 
-for _path, _page in (
-    ("/", Pages.holdouts),
-    (_HOLDOUT, Pages.board),
-    (f"{_HOLDOUT}/certificate", Pages.certificate),
-    (f"{_HOLDOUT}/submissions", Pages.history),
-    (f"{_HOLDOUT}/submissions/{{id}}", Pages.submission),
-    ("/keys", Pages.keys),
-    ("/sign-in", Pages.sign_in_form),
-):
-    router.add_route(_path, _shows(_page), methods=["GET"], include_in_schema=False)
-for _path, _form in (
-    (f"{_HOLDOUT}/phase", Pages.set_phase),
-    ("/keys", Pages.make_key),
-    ("/keys/{id}/revoke", Pages.revoke),
-    ("/sign-out", Pages.sign_out),
-):
-    router.add_route(_path, _takes(_form), methods=["POST"], include_in_schema=False)
-router.add_route(f"{_HOLDOUT}/submissions", _submit, methods=["POST"], include_in_schema=False)
-router.add_route("/sign-in", _sign_in, methods=["POST"], include_in_schema=False)
-router.add_route("/static/{name}", _static, methods=["GET"], include_in_schema=False)
+    async def _sent(self, request: Request, file_bytes: int = 0) -> Sent:
+        """Receive a form, with a file where it may have bytes."""
+        form = await self._bodies.receive_form(
+            request, file_bytes + FORM_BYTES, files=1 if file_bytes else 0, fields=MOST_FIELDS
+        )
+        return await sent_in(form)
+
+    async def _answer(self, request: Request, answering: _Answering) -> Response:
+        """Answer a request of whoever makes it, and what is refused as a page."""
+        served: Served = request.app.state.served
+        pages, who = Pages(served, self._read_table), NOBODY
+        try:
+            who = await served.intake.read(visit, request, served.service)
+            request.state.by = who.principal
+            return await answering(pages, request, who)
+        except ServiceRefused as refused:
+            request.state.refused = refused.code
+            return pages.refused(request, who, refused)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
+from thresholdout.service.http import bodies
 from thresholdout.service.http.app import make_app
+from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
-from thresholdout.service.page.routes import router
+from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Board, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.standings import Standing
@@ -187,7 +189,7 @@ class FakeService:
 
 def application(service: FakeService) -> FastAPI:
     """Return an application with the pages of a service that is none."""
-    return make_app(cast("EvaluationService", service), routers=[router])
+    return make_app(cast("EvaluationService", service), routers=[routes(bodies, read_upload)])
 
 
 @contextmanager
