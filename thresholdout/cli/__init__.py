@@ -10,7 +10,7 @@ from thresholdout.cli.ledger_commands import backup, export, import_, key, move,
 from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
 from thresholdout.cli.privacy_commands import account, calibrate
-from thresholdout.cli.receipt_commands import receipt_key, statement, verify_receipt
+from thresholdout.cli.receipt_commands import receipt_key, statement, verify_receipt, witness
 from thresholdout.cli.serve_commands import holdouts, keys, serve
 
 __all__ = ["main"]
@@ -43,6 +43,7 @@ for _command in (
     verify_receipt,
     receipt_key,
     statement,
+    witness,
     account,
     calibrate,
     serve,

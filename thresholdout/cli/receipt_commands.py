@@ -15,7 +15,7 @@ from thresholdout.cli.terminal import say, table
 if TYPE_CHECKING:
     from thresholdout.service.receipts.statement import Statement
 
-__all__ = ["receipt_key", "statement", "verify_receipt"]
+__all__ = ["receipt_key", "statement", "verify_receipt", "witness"]
 
 _INVALID = 4
 _CONTRADICTED = 5
@@ -77,6 +77,24 @@ def receipt_key(ledger: str, key_file: Path | None, change: bool, withdraw: str 
     else:
         output.write_text(f"{text}\n")
         say(f"{output}: the public keys")
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0 is any that is free.")
+def witness(file: Path, host: str, port: int) -> None:
+    """Keep the heads of services on other machines in FILE, which only grows, at the address /heads, until Ctrl-C.
+
+    Where others can reach it, THRESHOLDOUT_WITNESS_KEY has to be set, here and at the services.
+    """
+    try:
+        from thresholdout.service.receipts.witness import FileWitness
+        from thresholdout.service.receipts.witness_server import serve_witness
+
+        serve_witness(FileWitness(file), host, port)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"a witness needs {error.name}: pip install 'thresholdout[service]'") from None
 
 
 @click.command()

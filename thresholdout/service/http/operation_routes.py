@@ -22,7 +22,12 @@ _log = logging.getLogger("thresholdout.service.http")
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/health", response_model=Health, responses={503: {"model": Health, "description": "It does not answer."}})
+@router.get(
+    "/health",
+    response_model=Health,
+    response_model_exclude_none=True,
+    responses={503: {"model": Health, "description": "It does not answer."}},
+)
 async def health(request: Request, response: Response) -> Any:
     """Return whether the service answers, as it was found within the last seconds; nothing waits for that."""
     found: Health = request.app.state.pulse.health()

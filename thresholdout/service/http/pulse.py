@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.service.http.schemas import Health
+from thresholdout.service.http.schemas import Health, WitnessHealth
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
@@ -30,16 +30,19 @@ class Pulse:
     def __init__(self, service: EvaluationService) -> None:
         self._service = service
         self._well = False
+        self._witness: WitnessHealth | None = None
         self._at = -_STALE
 
     def health(self) -> Health:
         """Return it."""
         fresh = time.monotonic() - self._at < _STALE
-        return Health(status="ok" if self._well and fresh else "unavailable")
+        return Health(status="ok" if self._well and fresh else "unavailable", witness=self._witness)
 
     async def look(self) -> None:
         """Look once."""
         found = await asyncio.to_thread(self._service.health)
+        witness = found.get("witness")
+        self._witness = None if witness is None else WitnessHealth(**witness)
         self._well, self._at = found.get("status") == "ok", time.monotonic()
 
     async def keep_looking(self) -> None:

@@ -68,12 +68,20 @@ class Refused(BaseModel):
     details: dict[str, Any] = Field(description="Rows, columns and limits: what depends on the request's format.")
 
 
+class WitnessHealth(BaseModel):
+    """Whether the witness of the heads keeps up; answers go on when it does not."""
+
+    waiting: int = Field(description="Holdouts whose last head it was not told yet.")
+    failing_since: str | None = Field(default=None, description="Since when it fails; absent while it does not.")
+
+
 class Health(BaseModel):
     """Whether the service answers."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok"}]})
 
     status: Literal["ok", "unavailable"]
+    witness: WitnessHealth | None = Field(default=None, description="Absent where there is none.")
 
 
 class HoldoutShown(_Shown):

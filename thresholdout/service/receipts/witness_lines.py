@@ -25,7 +25,17 @@ from typing import Any, Final, Literal
 
 from thresholdout.service.receipts.errors import WitnessUnusable
 
-__all__ = ["LONGEST", "Said", "accepted_line", "head_line", "mark_of", "read_lines", "started_line", "torn_line"]
+__all__ = [
+    "LONGEST",
+    "Said",
+    "accepted_line",
+    "head_line",
+    "ledger_of",
+    "mark_of",
+    "read_lines",
+    "started_line",
+    "torn_line",
+]
 
 LONGEST: Final = 1 << 16
 """Bytes that a line may have."""
@@ -133,6 +143,12 @@ def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
             yield _said(said, line)
     if unread is not None:
         yield _foreign(unread[0])
+
+
+def ledger_of(line: bytes) -> str | None:
+    """Return which ledger a line is about; empty when it is about none, None when no service wrote it so."""
+    said = _read(line.removesuffix(b"\n"))
+    return None if said is None else str(said.get("ledger", ""))
 
 
 def _foreign(number: int) -> Said:

@@ -4,11 +4,12 @@ An answer is stored, and leaves; its head follows to the witness, at once and fr
 witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing: an older
 copy is found by any head that it has not, so what goes unseen is only a copy that has all answers but those of the
 last moments before a crash. While a witness fails, answers go on; that it fails is said in `Witnessing.status`, which
-the service shows under ``/v1/health``, and heads that were not taken are told again until they are.
+the service shows under ``/health``, and heads that were not taken are told again until they are.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from thresholdout.service.receipts.witness import Witness
 
 __all__ = ["MOST_LINES", "WitnessStatus", "Witnessing", "in_parts"]
+
+_log: Final = logging.getLogger("thresholdout.service")
 
 MOST_LINES: Final = 100
 """Lines that are appended at once."""
@@ -133,6 +136,8 @@ class Witnessing:
                     del self._waiting[guard]
                 self._telling = len(part)
             failure = self._told_now(part)
+            if (failure is None) is not (self._failing_since is None):
+                _log.warning("the witness %s", "is told again" if failure is None else f"was not told: {failure}")
             with self._changed:
                 self._telling = 0
                 if failure is None:

@@ -1,0 +1,114 @@
+"""An address that keeps heads: what it takes, what it gives back, and that a service can rely on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from tests.thresholdout.cli.running import run
+from tests.thresholdout.service.receipts.boards import asked, copied
+from thresholdout.ledger import SQLLedger
+from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
+from thresholdout.service.receipts.older_copies import check_newest
+from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness, witness_at
+from thresholdout.service.receipts.witness_lines import head_line, torn_line
+from thresholdout.service.receipts.witness_server import witness_app
+
+KEY = "k" * 44
+LINE = head_line("ledger", "guard", 1, "0" * 64, "now") + "\n"
+OTHER = head_line("other", "guard", 1, "0" * 64, "now") + "\n"
+
+
+@contextmanager
+def serving(file: Path, key: str | None = KEY) -> Iterator[str]:
+    config = uvicorn.Config(witness_app(FileWitness(file), key), host="127.0.0.1", port=0, log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until = time.monotonic() + 30
+        while not server.started and time.monotonic() < until:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/heads"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+def headers(key: str | None = KEY) -> dict[str, str]:
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+
+def test_lines_come_back(tmp_path: Path) -> None:
+    file = tmp_path / "heads.jsonl"
+    with serving(file) as where:
+        assert httpx.post(where, content=LINE + OTHER, headers=headers()).status_code == 204
+        assert httpx.get(where, params={"ledger": "ledger"}, headers=headers()).text == LINE
+        assert httpx.get(where, headers=headers()).text == ""
+    assert file.read_text() == LINE + OTHER
+
+
+@pytest.mark.parametrize("sent", [None, "x", KEY[:-1], KEY + "k"])
+def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | None) -> None:
+    file = tmp_path / "heads.jsonl"
+    file.write_text(LINE)
+    with serving(file) as where:
+        assert httpx.post(where, content=LINE, headers=headers(sent)).status_code == 401
+        found = httpx.get(where, params={"ledger": "ledger"}, headers=headers(sent))
+        assert (found.status_code, "head" in found.text) == (401, False)
+    assert file.read_text() == LINE
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 400),
+        ("{}\n", 400),
+        (LINE + "x\n", 400),
+        (LINE.replace("guard", "guarb"), 400),
+        (torn_line(b"") + "\n", 400),
+        (LINE * 9000, 413),
+    ],
+)
+def test_what_no_service_writes_is_not_kept(tmp_path: Path, body: str, status: int) -> None:
+    with serving(tmp_path / "heads.jsonl") as where:
+        assert httpx.post(where, content=body, headers=headers()).status_code == status
+    assert not (tmp_path / "heads.jsonl").exists()
+
+
+def test_a_file_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    with serving(tmp_path / "missing" / "heads.jsonl") as where:
+        assert httpx.post(where, content=LINE, headers=headers()).status_code == 503
+
+
+def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    board, file = tmp_path / "board.db", tmp_path / "heads.jsonl"
+    with serving(file) as where:
+        with SQLLedger(board) as ledger:
+            check_newest(asked(ledger, 2), witness_at(where))
+        copied(board, tmp_path / "copy.db")
+        with file.open("ab") as out:
+            out.write(b"cut off")  # the machine of the witness went down
+        with SQLLedger(board) as ledger:
+            check_newest(asked(ledger, 1, start=2), witness_at(where))
+            check_newest(ledger, witness_at(where))
+        with SQLLedger(tmp_path / "copy.db") as ledger, pytest.raises(LedgerOutdated) as refused:
+            check_newest(ledger, witness_at(where))
+        assert next(iter(refused.value.behind.values())) == (3, 2)
+        monkeypatch.setenv(KEY_VARIABLE, "another")
+        with SQLLedger(board) as ledger, pytest.raises(WitnessUnusable, match="401"):
+            check_newest(ledger, witness_at(where))
+
+
+def test_an_open_address_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    file = str(tmp_path / "heads.jsonl")
+    assert KEY_VARIABLE in run("witness", file, "--host", "0.0.0.0", "--port", "0", code=1).output

@@ -1,0 +1,97 @@
+"""An address that keeps heads, for a service on another machine: lines come in, and nothing is ever taken away."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.errors import InputError
+from thresholdout.service.receipts.errors import WitnessUnusable
+from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness
+from thresholdout.service.receipts.witness_lines import ledger_of
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["serve_witness", "witness_app"]
+
+_MOST_BYTES: Final = 1 << 20
+_LOCAL: Final = ("127.0.0.1", "::1", "localhost")
+
+
+def witness_app(witness: FileWitness, key: str | None) -> Starlette:
+    """Return the application of an address that keeps heads.
+
+    Parameters
+    ----------
+    witness : FileWitness
+        Where lines are kept.
+    key : str or None
+        What has to come as a bearer token; None for nothing.
+    """
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import PlainTextResponse, StreamingResponse
+    from starlette.responses import Response as Empty
+    from starlette.routing import Route
+
+    def allowed(request: Request) -> bool:
+        sent = request.headers.get("authorization", "")
+        return key is None or hmac.compare_digest(sent.encode(), f"Bearer {key}".encode())
+
+    async def keep(request: Request) -> Response:
+        if not allowed(request):
+            return PlainTextResponse("A key is needed.", 401)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BYTES:
+                return PlainTextResponse("These are too many lines at once.", 413)
+        lines = body.splitlines(keepends=True)
+        if not lines or not all(ledger_of(line) for line in lines):
+            return PlainTextResponse("These are no lines that a service writes.", 400)
+        try:
+            await run_in_threadpool(witness.append, [line.decode().rstrip("\n") for line in lines])
+        except WitnessUnusable:
+            return PlainTextResponse("The lines could not be kept.", 503)
+        return Empty(status_code=204)
+
+    async def tell(request: Request) -> Response:
+        if not allowed(request):
+            return PlainTextResponse("A key is needed.", 401)
+        ledger = request.query_params.get("ledger", "")
+        return StreamingResponse(_about(witness, ledger), media_type="application/x-ndjson")
+
+    return Starlette(routes=[Route("/heads", keep, methods=["POST"]), Route("/heads", tell, methods=["GET"])])
+
+
+def serve_witness(witness: FileWitness, host: str, port: int) -> None:
+    """Keep heads at an address until a signal ends it.
+
+    Parameters
+    ----------
+    witness : FileWitness
+        Where lines are kept.
+    host, port : str, int
+        Where it listens.
+
+    Raises
+    ------
+    InputError
+        Others could reach it, and no key is set.
+    """
+    import uvicorn
+
+    key = os.environ.get(KEY_VARIABLE)
+    if not key and host not in _LOCAL:
+        raise InputError(KEY_VARIABLE, "not set", f"a key, since others can reach {host}: thresholdout key makes one")
+    uvicorn.run(witness_app(witness, key or None), host=host, port=port, access_log=False, server_header=False)
+
+
+def _about(witness: FileWitness, ledger: str) -> Iterator[bytes]:
+    """Give the lines about a ledger, and those that nobody can read: the one who asks has to see them."""
+    return (line for line in witness.lines(ledger) if ledger_of(line) in (None, "", ledger))
