@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
@@ -23,7 +26,7 @@ from thresholdout.service.shown import Principal
 
 if TYPE_CHECKING:
     import pandas as pd
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from thresholdout.service.agents.holdouts import Service
 
@@ -33,6 +36,12 @@ PATH: Final = "/mcp"
 
 MOST_BYTES: Final = 4 * 2**20
 """Of one call; larger tables come over HTTP."""
+
+_PATIENCE: Final = 60.0
+"""Seconds in which a call has to be here."""
+
+_PART_OF_ONE: Final = 4
+"""One key has at most this part of all calls at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ def _who() -> Principal:
 
 
 class _Bounded:
-    """As many calls at once as there is memory for; others are told that the service is busy.
+    """As many calls at once as there is memory for, a part of them with one key; others are told that it is busy.
 
     Parameters
     ----------
@@ -88,19 +97,43 @@ class _Bounded:
     def __init__(self, application: ASGIApp, most: int) -> None:
         self._application = application
         self._most = most
-        self._now = 0
+        self._of_one = max(1, most // _PART_OF_ONE)
+        self._now: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._now >= self._most:
+        key = Headers(scope=scope).get("authorization", "")
+        if self._now.total() >= self._most or self._now[key] >= self._of_one:
             busy = ServiceRefused("busy")
             body = {"code": busy.code, "text": str(busy), "details": {}}
             await JSONResponse(body, busy.status, headers={"Retry-After": "1"})(scope, receive, send)
             return
-        self._now += 1
+        self._now[key] += 1
         try:
-            await self._application(scope, receive, send)
+            await self._application(scope, _in_time(receive), send)
         finally:
-            self._now -= 1
+            self._now[key] -= 1
+            if not self._now[key]:
+                del self._now[key]
+
+
+def _in_time(receive: Receive) -> Receive:
+    """Return how a body is received that has to be complete in time; one that is not is as one that was cut off."""
+    end = asyncio.get_running_loop().time() + _PATIENCE
+    complete = False
+
+    async def received() -> Message:
+        nonlocal complete
+        if complete:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(end):
+                message = await receive()
+        except TimeoutError:
+            message = {"type": "http.disconnect"}
+        complete = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    return received
 
 
 def mounted_server(
@@ -108,8 +141,9 @@ def mounted_server(
 ) -> MountedServer:
     """Return the address ``/mcp`` of a service.
 
-    No state is kept between calls, so any process of several may answer any of them. Every call needs a key, so pages
-    of other sites that reach this address by a name of their own (DNS rebinding) get nothing.
+    No state is kept between calls, so any process of several may answer any of them, and there is no stream to listen
+    to. Every call needs a key, so pages of other sites that reach this address by a name of their own (DNS rebinding)
+    get nothing.
 
     Parameters
     ----------
@@ -129,4 +163,6 @@ def mounted_server(
         max_request_body_size=MOST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return MountedServer(Route(PATH, endpoint=_Bounded(application, most_at_once)), server.session_manager.run)
+    return MountedServer(
+        Route(PATH, endpoint=_Bounded(application, most_at_once), methods=["POST"]), server.session_manager.run
+    )

@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
 from tests.thresholdout.service.agents.service_double import ServiceDouble, read
+from thresholdout.service.agents import mounted
 from thresholdout.service.agents.mounted import MOST_BYTES, mounted_server
 
 CALL = {
@@ -28,9 +29,9 @@ HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Versio
 
 @asynccontextmanager
 async def running(service: ServiceDouble) -> AsyncIterator[httpx2.ASGITransport]:
-    mounted = mounted_server(service, read)
-    async with mounted.running():
-        yield httpx2.ASGITransport(Starlette(routes=[mounted.route]))
+    tools = mounted_server(service, read)
+    async with tools.running():
+        yield httpx2.ASGITransport(Starlette(routes=[tools.route]))
 
 
 @asynccontextmanager
@@ -125,7 +126,7 @@ def test_a_call_that_is_too_large_is_not_read() -> None:
 
 
 def test_calls_beyond_those_that_there_is_room_for_are_told_so() -> None:
-    service, held, at_once = ServiceDouble(), threading.Event(), 2
+    service, held, at_once, of_one = ServiceDouble(), threading.Event(), 5, 1
     begun: list[bytes] = []
 
     def slow(content: bytes, content_type: str) -> Any:
@@ -134,16 +135,45 @@ def test_calls_beyond_those_that_there_is_room_for_are_told_so() -> None:
         return read(content, content_type)
 
     async def run() -> list[int]:
-        mounted = mounted_server(service, slow, most_at_once=at_once)
-        async with mounted.running():
-            transport = httpx2.ASGITransport(Starlette(routes=[mounted.route]))
-            key = {"Authorization": "Bearer ann-key"}
-            waiting = [asyncio.create_task(posted(transport, key)) for _ in range(at_once)]
-            while len(begun) < at_once:
+        tools = mounted_server(service, slow, most_at_once=at_once)
+        async with tools.running():
+            transport = httpx2.ASGITransport(Starlette(routes=[tools.route]))
+            ann, bob, eve = ({"Authorization": f"Bearer {name}-key"} for name in ("ann", "bob", "eve"))
+            waiting = [asyncio.create_task(posted(transport, key)) for key in (ann, bob)]
+            while len(begun) < 2 * of_one:
                 await asyncio.sleep(0.01)
-            beyond = await posted(transport, key)
+            beyond = [await posted(transport, key) for key in (ann, bob, eve)]
             held.set()
-            answers = [*await asyncio.gather(*waiting), await posted(transport, key), beyond]
+            answers = [*await asyncio.gather(*waiting), await posted(transport, ann), *beyond]
             return [answer.status_code for answer in answers]
 
-    assert asyncio.run(run()) == [200, 200, 200, 503]
+    assert asyncio.run(run()) == [200, 200, 200, 503, 503, 401]
+
+
+def test_there_is_no_stream_to_listen_to() -> None:
+    async def run() -> list[int]:
+        async with running(ServiceDouble()) as transport, httpx2.AsyncClient(transport=transport) as http:
+            headers = {"Authorization": "Bearer ann-key", "Accept": "text/event-stream"}
+            address = "http://board.example/mcp"
+            return [(await http.request(method, address, headers=headers)).status_code for method in ("GET", "DELETE")]
+
+    assert asyncio.run(run()) == [405, 405]
+
+
+def test_a_call_that_does_not_come_in_time_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounted, "_PATIENCE", 0.05)
+    service = ServiceDouble()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b'{"jsonrpc": '
+        await asyncio.sleep(60)
+        yield b'"2.0"}'
+
+    async def run() -> None:
+        async with running(service) as transport, httpx2.AsyncClient(transport=transport) as http:
+            headers = HEADERS | {"Authorization": "Bearer ann-key", "Content-Type": "application/json"}
+            answer = await http.post("http://board.example/mcp", headers=headers, content=slowly())
+            assert answer.status_code >= 400
+
+    asyncio.run(run())
+    assert service.asked == []
