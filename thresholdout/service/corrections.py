@@ -58,21 +58,21 @@ class Corrections:
         New labels by the place of the record in the holdout; None for a record that was withdrawn. Secret.
     public : bool
         Whether all of them rest on what is public, record by record; see `Basis`.
-    times : int
-        How often corrections were made.
+    notes : tuple of str
+        What the history calls each of them.
 
     Examples
     --------
-    >>> made = Corrections({3: "cat", 5: None}, True, 1)
+    >>> made = Corrections({3: "cat", 5: None}, True, ("labels checked: a complaint",))
     >>> Corrections.from_text(made.to_text()) == made, made
-    (True, Corrections(public=True, times=1))
+    (True, Corrections(public=True, notes=('labels checked: a complaint',)))
     >>> made.labels(np.array(["a"] * 6)).tolist(), made.counted(6).tolist()
     (['a', 'a', 'a', 'cat', 'a', 'a'], [True, True, True, True, True, False])
     """
 
     rows: dict[int, Any] = field(default_factory=dict, repr=False)
     public: bool = True
-    times: int = 0
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_text(cls, text: str) -> Corrections:
@@ -86,20 +86,20 @@ class Corrections:
         if not text:
             return cls()
         try:
-            rows, public, times = json.loads(zlib.decompress(base64.b64decode(text.encode(), validate=True)))
-            found = cls({int(place): label for place, label in rows}, bool(public), int(times))
+            rows, public, notes = json.loads(zlib.decompress(base64.b64decode(text.encode(), validate=True)))
+            found = cls({int(place): label for place, label in rows}, bool(public), tuple(map(str, notes)))
         except (binascii.Error, zlib.error, TypeError, ValueError):
             raise ValueError("no corrections") from None  # the text could show labels
         return found
 
     def to_text(self) -> str:
         """Return them as one line of text."""
-        said = json.dumps([sorted(self.rows.items()), self.public, self.times], separators=(",", ":"))
+        said = json.dumps([sorted(self.rows.items()), self.public, self.notes], separators=(",", ":"))
         return base64.b64encode(zlib.compress(said.encode(), 9)).decode()
 
-    def with_rows(self, rows: dict[int, Any], basis: Basis) -> Corrections:
+    def with_rows(self, rows: dict[int, Any], basis: Basis, note: str) -> Corrections:
         """Return these and further ones, which come after them."""
-        return Corrections({**self.rows, **rows}, self.public and basis == "public", self.times + 1)
+        return Corrections({**self.rows, **rows}, self.public and basis == "public", (*self.notes, note))
 
     def labels(self, first: NDArray[Any]) -> NDArray[Any]:
         """Return the labels as they are now, from those that the guard was made with."""
@@ -152,7 +152,7 @@ class Labels:
 
     def key(self, key: str) -> str:
         """Return the key of a question that is asked with these labels: with others it is another question."""
-        return f"{key}, labels {self.corrections.times}" if self.text else key
+        return f"{key}, labels {len(self.corrections.notes)}" if self.text else key
 
     def asked(self, question: Question) -> Question:
         """Say with which labels a question is computed; return it."""
@@ -203,7 +203,7 @@ class CorrectedLabels:
         self._check_withdrawn(rows, basis)
 
         def change(text: str) -> str:
-            found = self._read(text).with_rows(rows, basis)
+            found = self._read(text).with_rows(rows, basis, name)
             if len(found.rows) > MOST_CORRECTED:
                 seen = f"{len(found.rows)} records with corrections"
                 raise InputError("corrections", seen, f"{MOST_CORRECTED} at most; or a new guard of new records")

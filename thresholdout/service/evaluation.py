@@ -19,12 +19,14 @@ from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
 from thresholdout.service.authority import check_role
 from thresholdout.service.boards import Boards
+from thresholdout.service.corrections import Basis
 from thresholdout.service.failures import Failures
 from thresholdout.service.guard_cache import GuardCache
 from thresholdout.service.keys import Keys
 from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.promises import mechanism_for
 from thresholdout.service.proofs import Proofs
 from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
@@ -308,8 +310,7 @@ class EvaluationService:
                 graph=graph,
                 confidence=confidence,
                 looks=looks,
-                mechanism="ladder" if feedback == "best" else None,
-                given="features" if feedback == "best" and order is None and window is None else None,
+                mechanism=mechanism_for(feedback, chosen),
             )
             guard.check_metric(chosen)
         except InputError as error:
@@ -349,6 +350,37 @@ class EvaluationService:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
             self._holdouts.set_phase(found.number, phase, shown)
         return self._shown(self._find(by, name))
+
+    @_guarded
+    def correct(
+        self, by: Principal, name: str, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels"
+    ) -> Holdout:
+        """Put other labels in place of those of some records, or withdraw records; what was told carries over.
+
+        Parameters
+        ----------
+        by : Principal
+            An administrator.
+        name : str
+            The holdout.
+        corrections, reason, basis
+            As for `PredictionGuard.correct`; the history and the notes show the reason.
+
+        Raises
+        ------
+        ServiceRefused
+            "bad_table" with what is wrong, "bad_name" or "bad_request"; nothing is changed then.
+        """
+        found = self._find(by, name)
+        if basis not in get_args(Basis):
+            raise ServiceRefused("bad_request", argument="basis", expected=list(get_args(Basis)))
+        try:
+            self._guards.get(found.identity).correct(corrections, check_text("reason", reason), basis=basis)
+        except InputError as error:
+            raise ServiceRefused(
+                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
+            ) from None
+        return self._shown(found)
 
     @_guarded
     def admit(self, by: Principal, name: str) -> Holdout:

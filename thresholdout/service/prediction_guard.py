@@ -283,7 +283,7 @@ class PredictionGuard(DecidesAboutPredictions):
         >>> service = PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")
         >>> new = pd.DataFrame({"id": [210, 211], "label": [1, 1]})
         >>> service.correct(new, "two disputed labels", basis="public").name, service.corrections
-        ('labels checked: two disputed labels', Corrections(public=True, times=1))
+        ('labels checked: two disputed labels', Corrections(public=True, notes=(...)))
         """
         return self._labels.correct(corrections, reason, basis)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from thresholdout.ledger.entry import Entry
+
 __all__ = ["AsksAboutPredictions"]
 
 
@@ -76,6 +78,10 @@ class AsksAboutPredictions:
         True
         """
         return self._reader.read(predictions, self._checked(metric))
+
+    def stored(self, key: str, asker: str = "") -> Entry | None:
+        """Return the answer that a key has with the labels as they are now; None where it has none."""
+        return self.guard._ledger.find(self.guard._id, self._labels.now().key(key), asker)
 
     def decoded(self, encoded: bytes) -> Reading:
         """Return the reading of which `Reading.encoded` was made.

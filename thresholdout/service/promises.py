@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import LadderParameters
-from thresholdout.scoring.metrics import get_metric
 
 if TYPE_CHECKING:
+    from thresholdout.scoring.metrics import Metric
     from thresholdout.service.corrections import Corrections
     from thresholdout.service.prediction_guard import PredictionGuard
     from thresholdout.service.shown import Feedback, Phase
@@ -34,24 +34,27 @@ _NOT_PROVED: Final = (
 )
 
 
-def mechanism_for(feedback: Feedback, metric: str) -> Parameters | None:
+def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | None:
     """Return how questions are answered for a kind of feedback; ``None`` for as in a competition.
 
     Parameters
     ----------
     feedback : {"interval", "verdict", "best"}
         What a submission is told.
-    metric : str
+    metric : Metric
         What submissions are scored by.
 
     Examples
     --------
-    >>> mechanism_for("interval", "accuracy") is None, mechanism_for("best", "log_loss").direction
-    (True, 'minimize')
+    >>> from thresholdout.scoring.metrics import get_metric
+    >>> mechanism_for("best", get_metric("zero_one_loss")).direction
+    'minimize'
+    >>> mechanism_for("interval", get_metric("accuracy")) is None
+    True
     """
     if feedback != "best":
         return None
-    return LadderParameters(direction="maximize" if get_metric(metric).greater_is_better else "minimize")
+    return LadderParameters(direction="maximize" if metric.greater_is_better else "minimize")
 
 
 def truth(guard: PredictionGuard) -> str:
@@ -123,9 +126,9 @@ def corrected(corrections: Corrections) -> tuple[str, ...]:
     >>> from thresholdout.service.corrections import Corrections
     >>> corrected(Corrections())
     ()
-    >>> corrected(Corrections({2: 1}, False, 1))[0].endswith("nothing is proved about those after it.")
-    True
+    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)))[0][-39:]
+    'nothing is proved about those after it.'
     """
-    if not corrections.times:
+    if not corrections.notes:
         return ()
     return (_CHECKED,) if corrections.public else (_NOT_PROVED,)

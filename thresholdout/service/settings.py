@@ -27,7 +27,7 @@ def checked_settings(
     ServiceRefused
         "bad_request" with the argument that no holdout has, or "bad_name".
     """
-    chosen = _metric(metric, feedback)
+    chosen = _metric(metric)
     if feedback not in get_args(Feedback):
         raise ServiceRefused("bad_request", argument="feedback", expected=list(get_args(Feedback)))
     if not isinstance(public, bool):
@@ -49,13 +49,9 @@ def check_phase(phase: Phase) -> Phase:
     return phase
 
 
-def _metric(metric: object, feedback: object) -> Metric:
-    """Return the metric of a name; refuse losses where the largest value so far is told."""
+def _metric(metric: object) -> Metric:
+    """Return the metric of a name."""
     try:
-        chosen = served_metric(metric)
+        return served_metric(metric)
     except InputError as error:
         raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
-    if feedback == "best" and not chosen.greater_is_better:
-        expected = "a score of which more is better, such as accuracy"
-        raise ServiceRefused("bad_request", argument="metric", expected=expected)
-    return chosen

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from thresholdout.service.promises import promise, truth
 from thresholdout.service.served_metric import served_metric
 from thresholdout.service.shown import Holdout, State, Submission
 
@@ -71,7 +72,7 @@ def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes
     ledger : Ledger
         Where the answers are.
     notes : tuple of str
-        What happened to it since it was made.
+        What happened to it since it was made, beside corrections of its labels.
     """
     settings, certificate = row.settings, guard.certificate
     metric = served_metric(settings.metric)
@@ -91,8 +92,8 @@ def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes
         records=guard.guard.n,
         confidence=certificate.confidence,
         mechanism=guard.guard._mechanism.name,
-        truth=certificate.about,
-        promise=certificate.statement,
+        truth=truth(guard),
+        promise=promise(guard, settings.feedback, row.phase),
         asked=asked if row.shown is None else row.shown,
         remaining=None if blind else guard.guard.remaining,
         told=None if blind else guard.guard.told,
@@ -100,5 +101,5 @@ def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes
         quota_days=settings.quota_days,
         head="" if blind else ledger.head(row.identity),
         made=row.made,
-        notes=notes,
+        notes=notes + guard.corrections.notes,
     )

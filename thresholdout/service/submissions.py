@@ -333,7 +333,7 @@ class Desk:
 
     def _known(self, read: _Read, key: str) -> Entry | None:
         """Return what the ledger has of a question, for whoever was cut off, or sends the same once more."""
-        return self._ledger.find(read.request.holdout.identity, key, read.row.team)
+        return read.guard.stored(key, read.row.team)
 
     def _decoded(self, read: _Read, incumbent: Incumbent) -> Reading:
         """Return what an incumbent predicts."""

@@ -74,14 +74,14 @@ def test_a_ledger_keeps_them_and_other_processes_see_them(tmp_path: Any) -> None
     service.correct(changed(range(200)), "first", basis="public")
     service.correct(changed(range(200, 300)), "second", basis="public")
     assert other.ask(wrong_on(range(300)), expected=1.0, asker="ann").interval[0] > 0.9
-    assert other.corrections.times == 2
+    assert len(other.corrections.notes) == 2
     again = PredictionGuard.open(tmp_path / "guard.db")
     assert again.identity == service.identity
     assert again.ask(wrong_on(range(300)), expected=1.0, asker="ann").repeated
     same = PredictionGuard.create(
         tmp_path / "guard.db", TABLE[:N], TABLE[N:], label="y", allow_equal_rows=True
     )  # the tables that it was made with
-    assert same.corrections.times == 2
+    assert len(same.corrections.notes) == 2
 
 
 @pytest.mark.parametrize("mechanism", ["thresholdout", "guess-and-check", "ladder", "competition"])
@@ -198,7 +198,7 @@ def test_rows_that_cannot_be_used_are_refused(table: pd.DataFrame, words: str) -
     with pytest.raises(InputError, match=words):
         service.correct(table, "why", basis="public")
     assert len(service.guard.history) == 0
-    assert service.corrections.times == 0
+    assert len(service.corrections.notes) == 0
 
 
 def test_guards_without_notes_and_other_bases_are_refused() -> None:

@@ -41,6 +41,8 @@ def code(call: Callable[..., object], *given: object) -> str:
     return ""
 
 
+LABEL = pd.DataFrame({"id": HOLDOUT["id"][:1], "label": [1]})
+
 CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
     "new_key": lambda service, by, name: service.new_key(by, "viewer"),
     "keys": lambda service, by, name: service.keys(by),
@@ -52,6 +54,7 @@ CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
     "admit": lambda service, by, name: service.admit(by, name),
     "failed": lambda service, by, name: service.failed(by, name),
     "submission": lambda service, by, name: service.submission(by, name, annes(service)),
+    "correct": lambda service, by, name: service.correct(by, name, LABEL, "why", basis="public"),
     "history": lambda service, by, name: service.history(by, name),
     "holdout": lambda service, by, name: service.holdout(by, name),
     "board": lambda service, by, name: service.board(by, name),
@@ -69,6 +72,7 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
     "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "correct": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "submit": ("forbidden", "", "", "forbidden", "no_key"),
     "admit": ("forbidden", "", "", "forbidden", "no_key"),
     "failed": ("", "", "", "forbidden", "no_key"),
@@ -89,7 +93,7 @@ def test_who_may_do_what(service: EvaluationService, method: str) -> None:
 
 
 def test_the_table_names_every_method() -> None:
-    assert set(CALLS) | {"compare", "holdouts", "correct"} == set(PERMITTED)
+    assert set(CALLS) | {"compare", "holdouts"} == set(PERMITTED)
 
 
 def test_the_same_request_is_charged_once(service: EvaluationService) -> None:
@@ -256,7 +260,7 @@ def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, outpu
     service.close()
 
 
-def test_the_best_so_far_is_told_of_scores_only(tmp_path: Path) -> None:
+def test_the_best_so_far_is_told_of_scores_and_of_losses(tmp_path: Path) -> None:
     service = made(tmp_path / "board.db", feedback="best")
     ann = team(service, "ann")
     told = [service.submit(ann, "cells", right_in(share), idempotency_key=f"{share}") for share in (0.6, 0.9, 0.5)]
@@ -265,10 +269,35 @@ def test_the_best_so_far_is_told_of_scores_only(tmp_path: Path) -> None:
         assert found.high is not None
         assert found.low <= best <= found.high
     assert code(lambda: service.compare(ann, "cells", right_in(0.7), idempotency_key="c")) == "no_comparison"
-    create = lambda metric: service.create_holdout(  # noqa: E731
-        ADMIN, "losses", TRAIN, HOLDOUT.assign(id=HOLDOUT["id"] + "b"), label="y", feedback="best", metric=metric
-    )
-    assert code(create, "zero_one_loss") == "bad_request"
+    other = HOLDOUT.assign(id=HOLDOUT["id"] + "b")
+    losses = service.create_holdout(ADMIN, "losses", TRAIN, other, label="y", feedback="best", metric="zero_one_loss")
+    assert "best truth" in losses.promise
+    found = service.submit(ann, "losses", right_in(0.7).assign(id=other["id"]), idempotency_key="1")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 0.3 <= found.high
+    service.close()
+
+
+def test_labels_are_corrected_and_the_page_says_what_that_means(tmp_path: Path) -> None:
+    service = made(tmp_path / "board.db")
+    ann = team(service, "ann")
+    before = service.submit(ann, "cells", right_in(0.5), idempotency_key="1", expected=0.5)
+    new = pd.DataFrame({"id": HOLDOUT["id"], "label": right_in(0.5)["prediction"]})
+    found = service.correct(ADMIN, "cells", new, "a second look at all of them", basis="public")
+    assert found.notes == ("labels checked: a second look at all of them",)
+    assert "the promise holds for all of them" in found.promise
+    again = service.submit(ann, "cells", right_in(0.5), idempotency_key="1", expected=0.5)
+    assert (again.query, again.value, again.repeated) == (before.query, before.value, True)
+    anew = service.submit(ann, "cells", right_in(0.5), idempotency_key="2", expected=1.0)
+    assert anew.low is not None
+    assert anew.low > 0.9
+    assert service.holdout(ann, "cells").asked == 3
+    assert code(lambda: service.correct(ADMIN, "cells", new, "why", basis="guess")) == "bad_request"  # type: ignore[arg-type]
+    assert code(lambda: service.correct(ADMIN, "cells", new.assign(id="x"), "why")) == "bad_table"
+    assert code(lambda: service.correct(ADMIN, "cells", new, "why\n")) == "bad_name"
+    last = service.correct(ADMIN, "cells", new[:1], "somebody saw one")
+    assert "nothing is proved" in last.promise
     service.close()
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from thresholdout.service.authority import check_role
+from thresholdout.service.corrections import Basis
 from thresholdout.service.http.access import By, Has, Served
 from thresholdout.service.http.answers import said
-from thresholdout.service.http.bodies import announced, receive_form
+from thresholdout.service.http.bodies import announced, receive, receive_form
 from thresholdout.service.http.schemas import (
     BoardShown,
     Certificate,
@@ -24,8 +25,8 @@ from thresholdout.service.http.schemas import (
     NewPhase,
     Remaining,
 )
-from thresholdout.service.http.submission_routes import Name
-from thresholdout.service.http.uploads import CSV, PARQUET, read_upload
+from thresholdout.service.http.submission_routes import TABLE_BODY, Name
+from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Holdout, Principal
 
@@ -164,6 +165,28 @@ async def head(has: Has, by: By, name: Name) -> Any:
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
     """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
     return await has.intake.read(has.service.board, by, name)
+
+
+@router.post("/{name}/corrections", response_model=HoldoutShown, responses=_ADMIN | _UPLOAD, openapi_extra=TABLE_BODY)
+async def correct(
+    request: Request,
+    has: Has,
+    by: By,
+    name: Name,
+    reason: Annotated[str, Query(max_length=100, description="Why: everybody sees it, and it must tell no label.")],
+    basis: Annotated[Basis, Query(description="What the corrections rest on, see the documentation.")] = "labels",
+) -> Any:
+    """Correct labels by a table of ids and labels, or withdraw records without one; what was told carries over."""
+    check_role(by, "correct")
+    await has.intake.read(has.service.holdout, by, name)
+    content_type = request.headers.get("content-type", "")
+    media_type(content_type)
+
+    def corrected(content: bytes) -> Holdout:
+        return has.service.correct(by, name, read_upload(content, content_type, has.limits), reason, basis=basis)
+
+    async with has.intake.place(by.key), has.intake.room(announced(request, has.limits.most_bytes)):
+        return await has.intake.work(corrected, await receive(request, has.limits.most_bytes))
 
 
 @router.put("/{name}/phase", response_model=HoldoutShown, responses=_ADMIN)

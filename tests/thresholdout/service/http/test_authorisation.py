@@ -28,6 +28,7 @@ PERMITTED = {
     ("GET", "/v1/holdouts/{name}/leaderboard"): (404, 200, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/export"): (401, 403, 403, 403, 200),
     ("PUT", "/v1/holdouts/{name}/phase"): (401, 403, 403, 403, 200),
+    ("POST", "/v1/holdouts/{name}/corrections"): (401, 403, 403, 403, 200),
     ("GET", "/v1/holdouts/{name}/submissions"): (401, 403, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/submissions/{id}"): (401, 403, 404, 200, 200),
     ("POST", "/v1/holdouts/{name}/submissions"): (401, 403, 200, 200, 403),
@@ -61,12 +62,18 @@ def test_address_by_role_and_owner(calls: Calls, method: str, path: str) -> None
 def _body(method: str, path: str, who: str) -> dict[str, Any]:
     if path.endswith(("submissions", "comparisons")) and method == "POST":
         return {"content": csv(), "headers": TABLE | {"Idempotency-Key": path[-11:]}}
-    return {
+    bodies: dict[tuple[str, str], dict[str, Any]] = {
         ("POST", "/v1/holdouts/{name}/evaluate"): {"json": {"candidate": csv().decode()}},
+        ("POST", "/v1/holdouts/{name}/corrections"): {
+            "content": b"id,label\nr400,1\n",
+            "headers": {"Content-Type": "text/csv"},
+            "params": {"reason": "a date that was fixed", "basis": "public"},
+        },
         ("POST", "/v1/keys"): {"json": {"role": "team", "team": "eve"}},
         ("POST", "/v1/holdouts"): {"files": settings_form("other", "o")},
         ("PUT", "/v1/holdouts/{name}/phase"): {"json": {"phase": "open"}},
-    }.get((method, path), {})
+    }
+    return bodies.get((method, path), {})
 
 
 def test_the_table_has_all_addresses(calls: Calls) -> None:
