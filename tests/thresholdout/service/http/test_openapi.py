@@ -100,7 +100,7 @@ def test_the_document_refers_to_what_it_has(document: dict[str, Any]) -> None:
     assert found == set(document["components"]["schemas"])
 
 
-@sizes("examples", 1, 60)
+@sizes("examples", 1, 40)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
 def test_requests_of_a_program_are_answered_as_documented(calls: Calls, mode: GenerationMode, examples: int) -> None:
     app: Any = calls.client.app

@@ -1,0 +1,256 @@
+"""The command that serves: processes that begin, answer, and stop without losing what they began."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from tests.thresholdout.service.evaluations import HOLDOUT, TRAIN, right_in
+from thresholdout.cli import main
+from thresholdout.errors import InputError
+from thresholdout.service.http.serving import Serving, serve
+from thresholdout.service.limits import Limits
+
+if TYPE_CHECKING:
+    from tests.thresholdout.ledger.postgres_server import Server
+
+SECONDS = 60.0
+
+
+class Process:
+    """A server in a process of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "thresholdout", "serve", "--port", "0", *options]
+        self.log = folder / "log.jsonl"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+        self.printed = ""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.printed += line
+            if "serving" in line:
+                break
+        else:
+            self.end()
+            raise AssertionError(self.printed + self.log.read_text())
+        self.address = re.search(r"http://[\d.:]+\d", self.printed)[0]  # type: ignore[index]
+
+    def key(self) -> str:
+        return re.search(r"tho_\S+", self.printed)[0]  # type: ignore[index]
+
+    def end(self) -> None:
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait(SECONDS)
+        self.process.stdout.close()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Process]:
+    process = Process(folder, *options)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def tables(folder: Path) -> list[str]:
+    TRAIN.to_csv(folder / "train.csv", index=False)
+    HOLDOUT.to_csv(folder / "holdout.csv", index=False)
+    return ["--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--name", "cells"]
+
+
+def submit(address: str, key: str, name: str, share: float = 0.8) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": name, "Content-Type": "text/csv"}
+    body = right_in(share).to_csv(index=False)
+    return httpx.post(f"{address}/v1/holdouts/cells/submissions", content=body, headers=headers, timeout=SECONDS)
+
+
+def made_key(process: Process, team: str) -> str:
+    admin = {"Authorization": f"Bearer {process.key()}"}
+    answer = httpx.post(
+        f"{process.address}/v1/keys", json={"role": "team", "team": team}, headers=admin, timeout=SECONDS
+    )
+    return str(answer.json()["text"])
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    found = CliRunner().invoke(main, list(arguments))
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) -> None:
+    options = tables(tmp_path)
+    with serving(tmp_path, *options) as process:
+        key = made_key(process, "ann")
+        first = submit(process.address, key, "a")
+        assert first.json()["state"] == "answered"
+        assert first.json()["receipt"] is not None
+        assert "shown this once" in process.printed
+        answers: list[int] = []
+        senders = [
+            threading.Thread(target=lambda k=k: answers.append(_status(process.address, key, str(k)))) for k in range(4)
+        ]
+        for sender in senders:
+            sender.start()
+        assert process.stop() in (0, -signal.SIGTERM)
+        for sender in senders:
+            sender.join(SECONDS)
+        assert len(answers) == 4
+        log = [json.loads(line) for line in process.log.read_text().splitlines()]
+        assert any(line.get("event") == "Application shutdown complete." for line in log)
+        assert key not in process.log.read_text()
+    with serving(tmp_path, *options) as again:
+        assert "shown this once" not in again.printed
+        repeated = submit(again.address, key, "a").json()
+        assert repeated == first.json() | {"repeated": True}
+        history = httpx.get(
+            f"{again.address}/v1/holdouts/cells/submissions",
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=SECONDS,
+        ).json()["submissions"]
+        assert len(history) >= 1 + answers.count(200)
+
+
+def _status(address: str, key: str, name: str) -> int:
+    try:
+        return submit(address, key, name, 0.5 + 0.01 * int(name)).status_code
+    except httpx.TransportError:
+        return 0  # it came when nobody listened any more
+
+
+@pytest.mark.slow
+def test_workers_share_a_server(server: "Server", tmp_path: Path) -> None:
+    address = server.new_database()
+    with serving(tmp_path, "--database", address, "--workers", "2", *tables(tmp_path)) as process:
+        end = time.monotonic() + SECONDS
+        while not _well(process.address):
+            assert time.monotonic() < end, process.log.read_text()
+            time.sleep(0.2)
+        key = made_key(process, "ann")
+        told = [submit(process.address, key, "a") for _ in range(8)]
+        assert len({answer.json()["query"] for answer in told}) == 1
+        admin = {"Authorization": f"Bearer {process.key()}"}
+        numbers = httpx.get(f"{process.address}/metrics", headers=admin, timeout=SECONDS).text
+        counted = re.findall(r'requests_total\{.*submissions",status="200"\} (\d+)', numbers)
+        assert sum(map(int, counted)) == 8
+        assert process.stop() == 0
+
+
+def _well(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/health", timeout=SECONDS).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    folder = tmp_path_factory.mktemp("small")
+    with serving(folder, *tables(folder), "--public", "--most-megabytes", "1", "--no-receipts") as process:
+        yield process
+
+
+def _sent(process: Process, data: bytes, most: int = 2000) -> bytes:
+    """Send bytes until the other side has enough, and return what it says."""
+    host, port = process.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=SECONDS) as connection:
+        found = b""
+        try:
+            connection.sendall(data)
+            while len(found) < most and (part := connection.recv(1000)):
+                found += part
+        except ConnectionError:
+            pass
+    return found
+
+
+def test_heads_without_an_end_are_cut_off(small: Process) -> None:
+    assert b"200 OK" in _sent(small, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert _sent(small, b"GET /health HTTP/1.1\r\nA: " + b"x" * 10**6) == b""
+    assert _sent(small, b"GET /health HTTP/1.1\r\n" + b"A: b\r\n" * 10**5) == b""
+    assert _sent(small, b"GET /" + b"a" * 10**6) == b""
+    assert b"400 Bad Request" in _sent(small, b"\x16\x03\x01 not http\r\n\r\n")
+
+
+def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:
+    page = httpx.get(f"{small.address}/", timeout=SECONDS)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "cells" in page.text
+    assert (
+        "script-src" not in page.headers["content-security-policy"]
+        or "unsafe" not in page.headers["content-security-policy"]
+    )
+    tools = httpx.post(
+        f"{small.address}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, timeout=SECONDS
+    )
+    assert tools.status_code == 401
+    for answer in (page, tools):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_cannot_be_served(tmp_path: Path) -> None:
+    database = str(tmp_path / "board.db")
+    with pytest.raises(InputError, match="workers"):
+        serve(Serving(database, workers=2), lambda address, service: None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert "nothing can listen" in run("serve", "--database", database, "--port", str(port), code=1)
+    assert "nothing can listen" in run("serve", "--database", database, "--host", "no.such.host.invalid", code=1)
+    assert "--label is needed" in run("serve", "--train", __file__, "--holdout", __file__, code=2)
+    assert "go together" in run("serve", "--train", __file__, code=2)
+
+
+def test_what_a_process_tells_its_workers() -> None:
+    told = Serving("postgresql://server/boards", "guard.key", workers=3, limits=Limits(most_rows=7))
+    assert Serving.read(told.text()) == told
+
+
+def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path) -> None:
+    database = ("--database", str(tmp_path / "board.db"))
+    text = run("keys", "new", "--team", "ann", "--note", "laptop", *database).strip()
+    assert text.startswith("tho_")
+    listed = run("keys", "list", *database)
+    assert "laptop" in listed
+    assert text not in listed
+    name = re.search(r"tho_\w+", listed)[0]  # type: ignore[index]
+    assert "revoked" in run("keys", "revoke", name, *database)
+    assert "--team is needed" in run("keys", "new", *database, code=2)
+    assert "address" in run("keys", "revoke", "nobody", *database, code=1)
+    tables(tmp_path)
+    parts = ("--train", str(tmp_path / "train.csv"), "--holdout", str(tmp_path / "holdout.csv"))
+    said = run("holdouts", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)
+    assert "400 records, interval by accuracy, open" in said
+    assert "--train or --holdout" in run("holdouts", "new", "other", *parts, "--label", "z", *database, code=1)
+    assert "--label is needed" in run("holdouts", "new", "other", *parts, *database, code=2)
+    assert "cells: closed" in run("holdouts", "phase", "cells", "closed", *database)
+    rows: list[Any] = run("holdouts", "list", *database).splitlines()
+    assert rows[1].split()[:3] == ["cells", "closed", "interval"]
