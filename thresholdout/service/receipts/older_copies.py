@@ -4,9 +4,9 @@ A ledger that is put back to an earlier copy would answer again what it has answ
 the risk that was left then: its budget is spent twice, and nothing inside of it shows that. The witness does: the last
 head that it was told has to be in the chain of the ledger.
 
-*What an accepted copy is worth.* The guard's first life is a session as any other, so all intervals of it hold together
-with its confidence, those included that are missing now: entries up to the last one that both lives have, and receipts
-of the others. What is answered from then on comes from a state that does not know of the missing answers, to people who
+*What an accepted copy is worth (PROOFS.md, "A ledger that is put back").* Entries up to the last one that is known to
+be in both lives keep their promise. So do receipts of answers that are missing now, unless two copies answered at the
+same time. What is answered from then on comes from a state that does not know of the missing answers, to people who
 know them. Nothing is promised of these.
 """
 
@@ -138,17 +138,24 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
     """
     notes = []
     for copy in accepted_copies(ledger):
-        if guard not in copy.asked:
-            continue  # it was made later
-        last, kept = copy.behind.get(guard, (copy.asked[guard], copy.asked[guard]))
+        when = f"On {copy.time[:10]} this service went on from a copy that its witness did not confirm ({copy.reason})"
+        if guard not in copy.asked:  # it was made later
+            if not copy.behind or any(other not in copy.asked for other in copy.behind):
+                notes.append(
+                    f"{when}, and holdouts may be missing in it. If the records of this one were behind one of those, "
+                    "nothing is promised of its answers."
+                )
+            continue
+        if copy.behind and guard not in copy.behind:
+            continue  # the witness confirmed it
+        what = "whether answers were given that are not in it is not known"
+        kept = copy.asked[guard]
         if guard in copy.behind:
+            last, kept = copy.behind[guard]
             what = f"answers were given that are not in it, up to number {last} at least"
-        else:
-            what = "whether answers were given that are not in it is not known"
         notes.append(
-            f"On {copy.time[:10]} this service went on from a copy that its witness did not confirm ({copy.reason}): "
-            f"{what}. Answers up to number {kept} keep their promise, and so do receipts that were given before; "
-            f"nothing is promised of answers after number {kept}."
+            f"{when}: {what}. Answers up to number {kept} keep their promise, and so do receipts of answers that are "
+            f"missing, unless two copies answered at the same time; nothing is promised of others after number {kept}."
         )
     return tuple(notes)
 

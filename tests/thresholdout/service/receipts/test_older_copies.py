@@ -316,7 +316,7 @@ def test_an_accepted_copy_goes_on_and_every_board_says_so(board: Path, witness: 
         (note,) = copy_notes(ledger, GUARD)
         assert "the disk broke" in note
         assert "up to number 5 at least" in note
-        assert "nothing is promised of answers after number 3" in note
+        assert "nothing is promised of others after number 3" in note
         assert copy_notes(ledger, OTHER) == ()  # it was made later
     assert any("the disk broke" in line.decode() for line in witness.lines(""))
 
@@ -347,8 +347,25 @@ def test_a_witness_that_is_lost_is_given_up_by_accepting(board: Path, witness: F
     starts(board, then)
     with SQLLedger(board) as ledger:
         (note,) = copy_notes(ledger, GUARD)
+        (later,) = copy_notes(ledger, "made later")
     assert "not known" in note
-    assert "nothing is promised of answers after number 3" in note
+    assert "nothing is promised of others after number 3" in note
+    assert "nothing is promised of its answers" in later
+
+
+def test_a_holdout_that_is_missing_is_not_forgotten(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 1)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2, guard=OTHER)
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {OTHER: (2, 0)}
+    life(board, witness, 1, guard="made again", accept="the disk broke")
+    with SQLLedger(board) as ledger:
+        (note,) = copy_notes(ledger, "made again")
+        assert "If the records of this one were behind one of those" in note
+        assert copy_notes(ledger, GUARD) == ()  # the witness confirmed it
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "\u202e", "x" * 501])

@@ -162,7 +162,7 @@ def test_a_service_from_an_older_copy_does_not_start(board: Path, tmp_path: Path
     service = opened(board, accept_older_copy="the disk broke")
     (note,) = service.holdout(ADMIN, "cells").notes
     assert "the disk broke" in note
-    assert "nothing is promised of answers after number 1" in note
+    assert "nothing is promised of others after number 1" in note
     assert read(service, lost).query == 2  # what was told before stays proved
     submitted(service, ann, seed=3, key="try 3")
     service.close()
