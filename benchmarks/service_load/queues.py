@@ -73,7 +73,7 @@ class Store:
     each : float
         Seconds that each answer adds to it.
     batch : int
-        How many submissions for one holdout one transaction answers at most.
+        How many submissions of one worker for one holdout one transaction answers at most.
     parts : int
         Servers that holdouts are spread over.
     slots : int
@@ -126,12 +126,12 @@ def arrivals(
     return Arrivals(times[order], which, rng.choice(np.atleast_1d(np.asarray(work)), times.size))
 
 
-def read(submissions: Arrivals, workers: Workers) -> Times:
-    """Return when each submission has been read, by workers that take the first that waits."""
+def read(submissions: Arrivals, workers: Workers) -> tuple[Times, NDArray[np.int64]]:
+    """Return when each submission has been read, and by which worker; a free one takes the first that waits."""
     free = [(0.0, worker) for worker in range(workers.count)]
     until = [0.0] * workers.count
     opened: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(workers.count)]
-    ends = np.empty(submissions.times.size)
+    ends, readers = np.empty(submissions.times.size), np.empty(submissions.times.size, dtype=np.int64)
     listed = zip(submissions.times.tolist(), submissions.holdouts.tolist(), submissions.work.tolist(), strict=True)
     for place, (time, holdout, work) in enumerate(listed):
         if workers.routed:
@@ -142,9 +142,10 @@ def read(submissions: Arrivals, workers: Workers) -> Times:
             start = max(time, since)
         end = start + work + (0.0 if _found(opened[worker], holdout, workers.cached) else workers.opening)
         until[worker] = ends[place] = end
+        readers[place] = worker
         if not workers.routed:
             heapq.heappush(free, (end, worker))
-    return ends
+    return ends, readers
 
 
 def _found(opened: OrderedDict[int, None], holdout: int, most: int) -> bool:
@@ -157,7 +158,9 @@ def _found(opened: OrderedDict[int, None], holdout: int, most: int) -> bool:
     return there
 
 
-def answered(ready: Times, holdouts: NDArray[np.int64], store: Store) -> Times:
+def answered(
+    ready: Times, holdouts: NDArray[np.int64], store: Store, readers: NDArray[np.int64] | None = None
+) -> Times:
     """Return when each submission that was read is answered.
 
     Parameters
@@ -168,7 +171,10 @@ def answered(ready: Times, holdouts: NDArray[np.int64], store: Store) -> Times:
         Which holdout it is for.
     store : Store
         What answers.
+    readers : ndarray, optional
+        Which worker has read it: a transaction answers what one worker has. By default there is only one.
     """
+    readers = np.zeros(ready.size, dtype=np.int64) if readers is None else readers
     ends, order = np.empty(ready.size), np.argsort(ready, kind="stable")
     waiting: dict[int, deque[int]] = {}
     turns: list[deque[int]] = [deque() for _ in range(store.parts)]  # holdouts that wait for a slot
@@ -178,7 +184,7 @@ def answered(ready: Times, holdouts: NDArray[np.int64], store: Store) -> Times:
     def begin(now: float, part: int) -> None:
         while turns[part] and used[part] < store.slots:
             holdout = turns[part].popleft()
-            batch = [waiting[holdout].popleft() for _ in range(min(store.batch, len(waiting[holdout])))]
+            batch = _together(waiting[holdout], readers, store.batch)
             end = now + store.commit + store.each * len(batch)
             ends[batch] = end
             used[part] += 1
@@ -206,3 +212,16 @@ def answered(ready: Times, holdouts: NDArray[np.int64], store: Store) -> Times:
             begin(now, part)
     finish(float("inf"))
     return ends
+
+
+def _together(waiting: deque[int], readers: NDArray[np.int64], most: int) -> list[int]:
+    """Take the first that waits, and those that the same worker has."""
+    if most == 1:
+        return [waiting.popleft()]
+    reader = readers[waiting[0]]
+    batch = [place for place in waiting if readers[place] == reader][:most]
+    taken = set(batch)
+    left = [place for place in waiting if place not in taken]
+    waiting.clear()
+    waiting.extend(left)
+    return batch

@@ -23,7 +23,7 @@ def test_workers_are_the_queue_of_erlang(servers: int, load: float) -> None:
     rng = np.random.default_rng(servers)
     drawn = arrivals(rng, load * servers, 60_000.0)
     drawn = Arrivals(drawn.times, drawn.holdouts, rng.exponential(1.0, drawn.times.size))
-    waits = read(drawn, Workers(servers)) - drawn.work - drawn.times
+    waits = read(drawn, Workers(servers))[0] - drawn.work - drawn.times
     assert waits.mean() == pytest.approx(erlang_wait(load * servers, 1.0, servers), rel=0.05)
 
 
@@ -64,14 +64,16 @@ def test_a_holdout_is_answered_one_after_another_and_others_beside_it() -> None:
     assert answered(ready, holdouts, Store(commit=1.0, batch=2)).tolist() == [1.0, 2.0, 1.2, 2.0]
     assert answered(ready, holdouts, Store(commit=1.0, each=0.5, batch=2)).tolist() == [1.5, 3.5, 1.7, 3.5]
     assert answered(ready, holdouts, Store(commit=1.0, slots=1)).tolist() == [1.0, 3.0, 2.0, 4.0]
+    by_worker = np.array([0, 1, 0, 0])
+    assert answered(ready, np.zeros(4, dtype=int), Store(1.0, batch=9), by_worker).tolist() == [1.0, 2.0, 3.0, 3.0]
 
 
 def test_a_worker_opens_what_it_does_not_keep() -> None:
     times, holdouts = np.arange(6.0), np.array([0, 1, 0, 2, 0, 1])
     drawn = Arrivals(times, holdouts, np.full(6, 0.1))
-    took = read(drawn, Workers(1, cached=2, opening=0.5)) - times
+    took = read(drawn, Workers(1, cached=2, opening=0.5))[0] - times
     assert took == pytest.approx([0.6, 0.6, 0.1, 0.6, 0.1, 0.6])
-    apart = read(drawn, Workers(2, opening=0.5, routed=True)) - times
+    apart = read(drawn, Workers(2, opening=0.5, routed=True))[0] - times
     assert apart == pytest.approx([0.6, 0.6, 0.1, 0.6, 0.1, 0.1])
 
 
