@@ -260,7 +260,7 @@ def kill_one(database: str, keys: dict[str, str], journal: Journal) -> None:
         for thread in range(len(LINES))
     ]
     process, reader = forked(serve, database, keys, plans)
-    said = first_lines(reader, random.randrange(40))  # the speed of the machine does not matter
+    said = first_lines(reader, random.randrange(80))  # the speed of the machine does not matter
     time.sleep(0.02 * random.random())
     os.kill(process, signal.SIGKILL)
     lines = lines_of(reader, said)
