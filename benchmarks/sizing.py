@@ -114,7 +114,7 @@ def _stored(folder: Path, count: int = 2000) -> float:
     from benchmarks.ledger import Question
 
     path = folder / "stored.db"
-    sizes = []
+    sizes: list[int] = []
     for _ in range(2):
         with closing(SQLLedger(path)) as ledger:
             question = Question(ledger, count, len(sizes) * count)

@@ -40,6 +40,7 @@ LABELS = np.random.default_rng(7).integers(0, 2, 2 * RECORDS)
 LIMITS = Limits(at_once=6, failures_per_hour=10**6)
 LINES = ("ann", "ann", "bob", "zoe", "eve")
 """Whose requests each thread sends; two threads send the same ones at the same time."""
+REFUSED = (("quota", "few"), ("allowance", "duel"))
 LATER = 3
 """Every so many requests are not waited for."""
 ALSO = 5
@@ -65,13 +66,26 @@ class Request:
         """What is charged once."""
         return self.holdout, self.team, self.number
 
+    @property
+    def share(self) -> float:
+        """Share of the records for which it is right; in comparisons the third one is the best of all."""
+        if self.holdout != "duel":
+            return 0.8
+        return 0.3 * self.number if self.number <= 3 else (0.6, 0.3, 0.8)[self.number % 3]
+
+    @property
+    def expected(self) -> float:
+        """The score, or the difference to the incumbent."""
+        if self.holdout != "duel":
+            return self.share
+        return 0.3 if self.number <= 3 else self.share - 0.9
+
     def predictions(self) -> pd.DataFrame:
-        """Return predictions that are right for four fifths of the records, or more and more in comparisons."""
+        """Return predictions that are right for their share of the records."""
         import pandas as pd
 
-        share = 0.8 if self.holdout != "duel" else (0.5, 0.6, 0.7, 0.8, 0.9, 0.6)[self.number % 6]
         rng = np.random.default_rng(self.number)
-        wrong = rng.permutation(RECORDS) >= round(share * RECORDS)
+        wrong = rng.permutation(RECORDS) >= round(self.share * RECORDS)
         known = LABELS[RECORDS:]
         ids = [f"{self.holdout} {number}" for number in range(RECORDS, 2 * RECORDS)]
         return pd.DataFrame({"id": ids, "prediction": np.where(wrong, 1 - known, known)})
@@ -123,12 +137,12 @@ class Journal:
             if request.holdout != "duel":
                 other = Request(*request.content, again=not request.again)
                 assert self.told.get(other, told) == told, (request, self.told[other], told)
-            assert request not in self.refused, request
+            assert self.refused.pop(request, None) != "quota", request  # what may be told can last again
         elif what == "repeated":
             self.repeats += 1
         elif what == "refused":
             assert request not in self.told, (request, told)
-            assert (told, request.holdout) == ("quota", "few"), (request, told)
+            assert (told, request.holdout) in REFUSED, (request, told)
             self.refused[request] = told
         else:
             assert what == "later", line
@@ -156,11 +170,15 @@ def send(service: EvaluationService, by: Principal, request: Request, *, wait: b
     """Send one request, and say what became of it."""
     say("begins", request)
     ask = service.compare if request.holdout == "duel" else service.submit
-    expected = None if request.holdout == "duel" else 0.8
     patience = None if wait or request.number % LATER else 0.0
     try:
         found = ask(
-            by, request.holdout, request.predictions(), idempotency_key=request.key, expected=expected, wait=patience
+            by,
+            request.holdout,
+            request.predictions(),
+            idempotency_key=request.key,
+            expected=request.expected,
+            wait=patience,
         )
     except ServiceRefused as refused:
         say("refused", request, refused.code)

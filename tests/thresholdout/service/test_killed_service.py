@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 def killed(database: str, kills: int) -> None:
     """Run the program, which checks everything itself; see it for what is checked."""
     words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.service.killed_service", database, str(kills)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=340)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     counted, entries, repeats, _ = map(int, done.stdout.split())
     assert counted == kills
