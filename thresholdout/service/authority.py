@@ -1,13 +1,24 @@
-"""Who may do what: one table of methods and roles, and what each of them may see."""
+"""Who may do what: one table of methods and roles; and what leaves a method when something fails."""
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Role
 
-__all__ = ["PERMITTED", "check_role"]
+__all__ = ["PERMITTED", "check_role", "checked"]
+
+_log: Final = logging.getLogger("thresholdout.service")
+
+Service = TypeVar("Service")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Method = Callable[Concatenate[Service, Principal, Given], Result]
 
 PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "new_key": frozenset({"admin"}),
@@ -48,3 +59,25 @@ def check_role(by: Principal, method: str) -> None:
     """
     if by.role not in PERMITTED[method]:
         raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_key")
+
+
+def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Result]:
+    """Let a method check the role of who asks first, and let nothing but refusals out.
+
+    What fails inside is logged with its kind and its lines: messages could show what was sent.
+    """
+    name = method.__name__
+
+    @functools.wraps(method)
+    def done(service: Service, by: Principal, /, *given: Given.args, **named: Given.kwargs) -> Result:
+        check_role(by, name)
+        try:
+            return method(service, by, *given, **named)
+        except ServiceRefused:
+            raise
+        except Exception as error:
+            where = "; ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
+            _log.error("%s failed: %s in %s", name, type(error).__name__, where)
+        raise ServiceRefused("unavailable", retry_after=5)
+
+    return done

@@ -7,17 +7,15 @@ asks first, and checks role, owner and phase before it does anything. Whatever f
 
 from __future__ import annotations
 
-import functools
 import logging
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
-from thresholdout.service.authority import check_role
+from thresholdout.service.authority import checked
 from thresholdout.service.boards import Boards
 from thresholdout.service.corrections import Basis
 from thresholdout.service.failures import Failures
@@ -32,9 +30,9 @@ from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.sessions import Sessions
 from thresholdout.service.settings import check_phase, checked_settings
-from thresholdout.service.showing import holdout_shown, shown
+from thresholdout.service.showing import facts_of, holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
-from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
+from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.incumbents import Incumbents
 from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
@@ -55,29 +53,6 @@ _MOST_ROWS: Final = 1000
 """Submissions of a history that are read at once."""
 
 _log: Final = logging.getLogger("thresholdout.service")
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
-Method = Callable[Concatenate["EvaluationService", Principal, Given], Result]
-
-
-def _guarded(method: Method[Given, Result]) -> Method[Given, Result]:
-    """Check the role first, and let nothing but refusals out."""
-    name = method.__name__
-
-    @functools.wraps(method)
-    def checked(service: EvaluationService, by: Principal, /, *given: Given.args, **named: Given.kwargs) -> Result:
-        check_role(by, name)
-        try:
-            return method(service, by, *given, **named)
-        except ServiceRefused:
-            raise
-        except Exception as error:
-            where = "; ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
-            _log.error("%s failed: %s in %s", name, type(error).__name__, where)
-        raise ServiceRefused("unavailable", retry_after=5)
-
-    return checked
 
 
 class EvaluationService:
@@ -202,7 +177,7 @@ class EvaluationService:
             _log.error("a key was not looked up: %s", type(error).__name__)
         raise ServiceRefused("unavailable", retry_after=5)
 
-    @_guarded
+    @checked
     def new_key(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Key]:
         """Make a key; return its text, which is shown this once, and the key as it is listed.
 
@@ -225,12 +200,12 @@ class EvaluationService:
             raise ServiceRefused("bad_request", argument="team")
         return self._keys.add(role, team, check_text("note", note))
 
-    @_guarded
+    @checked
     def keys(self, by: Principal) -> list[Key]:
         """Return all keys, the oldest first; none of their texts."""
         return self._keys.all()
 
-    @_guarded
+    @checked
     def revoke(self, by: Principal, id: str) -> Key:
         """Refuse a key from now on."""
         found = self._keys.revoke(id)
@@ -238,7 +213,7 @@ class EvaluationService:
             raise ServiceRefused("not_found")
         return found
 
-    @_guarded
+    @checked
     def create_holdout(
         self,
         by: Principal,
@@ -320,23 +295,24 @@ class EvaluationService:
         except LedgerMismatch:
             raise ServiceRefused("name_taken") from None
         if there is None:
-            self._holdouts.add(name, guard.identity, settings, phase, 0 if phase == "blind" else None)
+            facts = facts_of(guard, feedback, phase)
+            self._holdouts.add(name, guard.identity, settings, facts, phase, 0 if phase == "blind" else None)
         found = self._holdouts.find(name)
         if found is None or found.identity != guard.identity:
             raise ServiceRefused("name_taken")
         return self._shown(found)
 
-    @_guarded
+    @checked
     def holdouts(self, by: Principal) -> list[Holdout]:
         """Return the holdouts that may be seen, the oldest first."""
         return [self._shown(found) for found in self._holdouts.all() if _may_see(by, found)]
 
-    @_guarded
+    @checked
     def holdout(self, by: Principal, name: str) -> Holdout:
         """Return a holdout."""
         return self._shown(self._find(by, name))
 
-    @_guarded
+    @checked
     def set_phase(self, by: Principal, name: str, phase: Phase) -> Holdout:
         """Begin another phase of a holdout.
 
@@ -349,9 +325,10 @@ class EvaluationService:
         if phase != found.phase:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
             self._holdouts.set_phase(found.number, phase, shown)
+            self._keep_facts(found.name)
         return self._shown(self._find(by, name))
 
-    @_guarded
+    @checked
     def correct(
         self, by: Principal, name: str, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels"
     ) -> Holdout:
@@ -372,30 +349,34 @@ class EvaluationService:
             "bad_table" with what is wrong, "bad_name" or "bad_request"; nothing is changed then.
         """
         found = self._find(by, name)
+        check_text("reason", reason)
         if basis not in get_args(Basis):
             raise ServiceRefused("bad_request", argument="basis", expected=list(get_args(Basis)))
+        self._holdouts.set_facts(found.number, None)  # whatever happens now, the promise is read from the guard
         try:
-            self._guards.get(found.identity).correct(corrections, check_text("reason", reason), basis=basis)
+            self._guards.get(found.identity).correct(corrections, reason, basis=basis)
         except InputError as error:
+            self._keep_facts(found.name)
             raise ServiceRefused(
                 "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
             ) from None
-        return self._shown(found)
+        self._keep_facts(found.name)
+        return self._shown(self._find(by, name))
 
-    @_guarded
+    @checked
     def admit(self, by: Principal, name: str) -> Holdout:
         """Return the holdout for which a team is about to send a table; refuse what would be refused with any table."""
         found = self._find(by, name)
         self._failures.check(by)
         return self._shown(found)
 
-    @_guarded
+    @checked
     def failed(self, by: Principal, name: str) -> None:
         """Count a table that was refused before it came here against the public rate of its key."""
         self._find(by, name)
         self._failures.count(by)
 
-    @_guarded
+    @checked
     def submit(
         self,
         by: Principal,
@@ -437,7 +418,7 @@ class EvaluationService:
             by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
         )
 
-    @_guarded
+    @checked
     def compare(
         self,
         by: Principal,
@@ -466,7 +447,7 @@ class EvaluationService:
             wait=wait,
         )  # fmt: skip
 
-    @_guarded
+    @checked
     def submission(self, by: Principal, name: str, id: str) -> Submission:
         """Return a submission: a team's own, an administrator's any."""
         found = self._find(by, name)
@@ -475,7 +456,7 @@ class EvaluationService:
             raise ServiceRefused("not_found")
         return self._submitted(found, row)
 
-    @_guarded
+    @checked
     def history(
         self,
         by: Principal,
@@ -517,13 +498,13 @@ class EvaluationService:
         read_own = rows.of_team if before is None else rows.of_team_before
         return [self._submitted(found, row) for row in read_own(found.number, whose, start, count)]
 
-    @_guarded
+    @checked
     def board(self, by: Principal, name: str) -> Board:
         """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
         found = self._find(by, name)
         return Board(self._shown(found), self._boards.rows(found), by.team)
 
-    @_guarded
+    @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:
         """Return the public history as lines of JSON, each with its end; see `export_history`."""
         found = self._find(by, name)
@@ -569,8 +550,19 @@ class EvaluationService:
         return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
-        notes = self._holdouts.notes(found.number) + self._proofs.notes(found)
-        return holdout_shown(found, self._guards.get(found.identity), self.ledger, notes)
+        return holdout_shown(found, found.facts or self._facts(found), self.ledger, self._proofs.notes(found))
+
+    def _keep_facts(self, name: str) -> None:
+        """Store what a guard says now; nothing where somebody else has changed it meanwhile."""
+        found = self._holdouts.find(name)
+        assert found is not None
+        facts = self._facts(found)
+        self._holdouts.set_facts(found.number, facts)
+        if self._facts(self._holdouts.find(name) or found) != facts:
+            self._holdouts.set_facts(found.number, None)
+
+    def _facts(self, found: HoldoutRow) -> Facts:
+        return facts_of(self._guards.get(found.identity), found.settings.feedback, found.phase)
 
 
 def _may_see(by: Principal, holdout: HoldoutRow) -> bool:

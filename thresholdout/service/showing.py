@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thresholdout.service.promises import promise, truth
 from thresholdout.service.served_metric import served_metric
-from thresholdout.service.shown import Holdout, State, Submission
+from thresholdout.service.shown import Feedback, Holdout, Phase, State, Submission
+from thresholdout.service.store.holdouts import Facts
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from thresholdout.service.store.holdouts import HoldoutRow
     from thresholdout.service.store.submissions import SubmissionRow
 
-__all__ = ["holdout_shown", "shown", "told_of"]
+__all__ = ["facts_of", "holdout_shown", "shown", "told_of"]
 
 
 def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
@@ -60,24 +62,45 @@ def told_of(holdout: HoldoutRow, row: SubmissionRow) -> tuple[float | None, floa
     return row.value, row.low, row.high
 
 
-def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:
+def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
+    """Return what is true of a guard until its labels are corrected or the phase changes."""
+    parameters, confidence = guard.guard.parameters, guard.certificate.confidence
+    untouched = guard.guard._mechanism.start(guard.guard._noise)
+    return Facts(
+        records=guard.guard.n,
+        confidence=confidence,
+        mechanism=guard.guard._mechanism.name,
+        truth=truth(guard),
+        promise=promise(guard, feedback, phase),
+        notes=guard.corrections.notes,
+        remaining=guard.guard._mechanism.remaining(untouched),
+        risk=None if guard.guard.told is None else math.log1p(-confidence) - parameters.told,
+    )
+
+
+def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:
     """Return a holdout as everybody who may see it does; in a blind phase as it was when that began.
 
     Parameters
     ----------
     row : HoldoutRow
         As it is now.
-    guard : PredictionGuard
-        Behind which its labels are.
+    facts : Facts
+        What its guard says.
     ledger : Ledger
         Where the answers are.
     notes : tuple of str
-        What happened to it since it was made, beside corrections of its labels.
+        What else happened to it since it was made.
     """
-    settings, certificate = row.settings, guard.certificate
-    metric = served_metric(settings.metric)
-    asked = ledger.count(row.identity)
-    blind = row.shown is not None
+    settings, metric = row.settings, served_metric(row.settings.metric)
+    asked = ledger.count(row.identity) if row.shown is None else row.shown
+    remaining, told, head = None, None, ""
+    if row.shown is None:
+        last = ledger.entries(row.identity, asked, 1) if asked else []
+        remaining = last[0].remaining if last else facts.remaining
+        left = last[0].risk if last else facts.risk
+        told = None if left is None or facts.risk is None else max(0.0, facts.risk - left)
+        head = ledger.head(row.identity)
     return Holdout(
         name=row.name,
         title=settings.title or row.name,
@@ -89,17 +112,17 @@ def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes
         feedback=settings.feedback,
         phase=row.phase,
         public=settings.public,
-        records=guard.guard.n,
-        confidence=certificate.confidence,
-        mechanism=guard.guard._mechanism.name,
-        truth=truth(guard),
-        promise=promise(guard, settings.feedback, row.phase),
-        asked=asked if row.shown is None else row.shown,
-        remaining=None if blind else guard.guard.remaining,
-        told=None if blind else guard.guard.told,
+        records=facts.records,
+        confidence=facts.confidence,
+        mechanism=facts.mechanism,
+        truth=facts.truth,
+        promise=facts.promise,
+        asked=asked,
+        remaining=remaining,
+        told=told,
         quota=settings.quota,
         quota_days=settings.quota_days,
-        head="" if blind else ledger.head(row.identity),
+        head=head,
         made=row.made,
-        notes=notes + guard.corrections.notes,
+        notes=facts.notes + notes,
     )

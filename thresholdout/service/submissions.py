@@ -229,7 +229,7 @@ class Desk:
         """Ask about a score; return the row with its answer, and whether that was stored before."""
         request, metric = read.request, read.metric
         known = self._known(read, read.row.content)
-        row = self._begun(read, read.row, known)
+        row = self._counted(self._check_open(read, known), read.row)
         answer = self._asked(
             request,
             lambda quota, since: read.guard.ask(
@@ -252,8 +252,9 @@ class Desk:
         row = read.row
         if row.against is None:
             row = replace(row, against=self._incumbents.last(row.holdout, row.team))
+        row = self._counted(self._now(read.request), row)
         if row.against == 0:
-            self._check_open(read, None)
+            self._check_open(read)
             if self._succeed(read, row):
                 return replace(row, state="answered", verdict="first", refusal=None), False
             row = replace(row, against=self._incumbents.last(row.holdout, row.team))
@@ -272,7 +273,8 @@ class Desk:
         decides = read.request.holdout.settings.feedback == "verdict"
         key = _digest(row.content, incumbent.content)
         known = self._known(read, key)
-        row = self._begun(read, row, known, stored_first=True)
+        self._check_open(read, known)
+        row = self._submissions.put(row)
         ask = self._decided if decides else self._differed
         answered, repeated = ask(read, row, incumbent, key, known)
         if answered.verdict == "better":
@@ -340,21 +342,17 @@ class Desk:
         text = self._ledger.document(read.guard.identity, _document(incumbent.content))
         return read.guard.decoded(base64.b64decode(text or ""))
 
-    def _begun(
-        self, read: _Read, row: SubmissionRow, known: Entry | None, *, stored_first: bool = False
-    ) -> SubmissionRow:
-        """Return a submission that may be asked, stored where it has to be before the question."""
-        holdout = self._check_open(read, known)
+    def _counted(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
+        """Return a submission; in a blind phase stored and counted, before anything that depends on answers is done."""
+        if holdout.shown is None:
+            return row
         settings = holdout.settings
-        if holdout.shown is not None:
-            since = _since(settings.quota_days)
-            stored = self._submissions.put_within(row, settings.quota, since)
-            if stored is None:
-                raise self._beyond_quota(holdout, row.team)
-            return stored
-        return self._submissions.put(row) if stored_first else row
+        stored = self._submissions.put_within(row, settings.quota, _since(settings.quota_days))
+        if stored is None:
+            raise self._beyond_quota(holdout, row.team)
+        return stored
 
-    def _check_open(self, read: _Read, known: Entry | None) -> HoldoutRow:
+    def _check_open(self, read: _Read, known: Entry | None = None) -> HoldoutRow:
         """Return the holdout as it is now; refuse what is new to one that is closed."""
         holdout = self._now(read.request)
         if holdout.phase == "closed" and known is None:

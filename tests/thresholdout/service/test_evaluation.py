@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
+from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, TRAIN, N, made, right_in, team
 from thresholdout.service.authority import PERMITTED
+from thresholdout.service.corrections import Basis
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.receipts.errors import WitnessUnusable
 from thresholdout.service.receipts.receipt import read_receipt
@@ -49,12 +50,12 @@ CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
     "revoke": lambda service, by, name: service.revoke(by, service.new_key(ADMIN, "viewer")[1].id),
     "create_holdout": lambda service, by, name: service.create_holdout(by, name, TRAIN, HOLDOUT, label="y"),
     "set_phase": lambda service, by, name: service.set_phase(by, name, "open"),
+    "correct": lambda service, by, name: service.correct(by, name, LABEL, "a plate was turned"),
     "export": lambda service, by, name: list(service.export(by, name)),
     "submit": lambda service, by, name: service.submit(by, name, right_in(0.7, 7), idempotency_key=f"s{by.team}"),
     "admit": lambda service, by, name: service.admit(by, name),
     "failed": lambda service, by, name: service.failed(by, name),
     "submission": lambda service, by, name: service.submission(by, name, annes(service)),
-    "correct": lambda service, by, name: service.correct(by, name, LABEL, "why", basis="public"),
     "history": lambda service, by, name: service.history(by, name),
     "holdout": lambda service, by, name: service.holdout(by, name),
     "board": lambda service, by, name: service.board(by, name),
@@ -71,8 +72,8 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
     "revoke": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "correct": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "submit": ("forbidden", "", "", "forbidden", "no_key"),
     "admit": ("forbidden", "", "", "forbidden", "no_key"),
     "failed": ("", "", "", "forbidden", "no_key"),
@@ -260,22 +261,16 @@ def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, outpu
     service.close()
 
 
-def test_the_best_so_far_is_told_of_scores_and_of_losses(tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db", feedback="best")
+@pytest.mark.parametrize(("metric", "best"), [("accuracy", (0.6, 0.9, 0.9)), ("zero_one_loss", (0.4, 0.1, 0.1))])
+def test_the_best_so_far_is_told(tmp_path: Path, metric: str, best: tuple[float, ...]) -> None:
+    service = made(tmp_path / "board.db", feedback="best", metric=metric)
     ann = team(service, "ann")
     told = [service.submit(ann, "cells", right_in(share), idempotency_key=f"{share}") for share in (0.6, 0.9, 0.5)]
-    for found, best in zip(told, (0.6, 0.9, 0.9), strict=True):
+    for found, truth in zip(told, best, strict=True):
         assert found.low is not None
         assert found.high is not None
-        assert found.low <= best <= found.high
+        assert found.low <= truth <= found.high
     assert code(lambda: service.compare(ann, "cells", right_in(0.7), idempotency_key="c")) == "no_comparison"
-    other = HOLDOUT.assign(id=HOLDOUT["id"] + "b")
-    losses = service.create_holdout(ADMIN, "losses", TRAIN, other, label="y", feedback="best", metric="zero_one_loss")
-    assert "best truth" in losses.promise
-    found = service.submit(ann, "losses", right_in(0.7).assign(id=other["id"]), idempotency_key="1")
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low <= 0.3 <= found.high
     service.close()
 
 
@@ -299,6 +294,30 @@ def test_labels_are_corrected_and_the_page_says_what_that_means(tmp_path: Path) 
     last = service.correct(ADMIN, "cells", new[:1], "somebody saw one")
     assert "nothing is proved" in last.promise
     service.close()
+
+
+@pytest.mark.parametrize("basis", ["public", "labels"])
+def test_a_correction_is_noted_and_what_was_told_carries_over(service: EvaluationService, basis: Basis) -> None:
+    ann = team(service, "ann")
+    early = service.submit(ann, "cells", right_in(1.0), idempotency_key="1", expected=1.0)
+    labels = LABELS[N:]
+    new = pd.DataFrame({"id": HOLDOUT["id"][:80], "label": 1 - labels[:80]})
+    shown = service.correct(ADMIN, "cells", new, "a plate was turned", basis=basis)
+    assert service.holdout(ann, "cells") == shown
+    assert len(shown.notes) == 1
+    assert "a plate was turned" in shown.notes[0]
+    assert ("nothing is proved about those after it" in shown.promise) == (basis == "labels")
+    assert service.submission(ann, "cells", early.id) == early
+    again = service.submit(ann, "cells", right_in(1.0), idempotency_key="1", expected=1.0)
+    assert replace(again, repeated=False) == early
+    late = service.submit(ann, "cells", right_in(1.0), idempotency_key="2", expected=0.8)
+    assert late.high is not None
+    assert late.high < 1.0  # 80 of 400 labels are others now
+    assert service.set_phase(ADMIN, "cells", "closed").promise == shown.promise
+    assert code(lambda: service.submit(ann, "cells", right_in(1.0), idempotency_key="3", expected=1.0)) == "closed"
+    unknown = pd.DataFrame({"id": ["nobody"], "label": [1]})
+    assert code(service.correct, ADMIN, "cells", unknown, "none") == "bad_table"
+    assert len(service.holdout(ADMIN, "cells").notes) == 1
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -241,9 +241,10 @@ def _of_service(ledger: SQLLedger, guard: str) -> tuple[HoldoutRow | None, tuple
     """Return what a service knows of a guard, and its notes, where there is a service."""
     if read_setting(ledger, SETTING) is None:
         return None, ()
-    holdouts = Holdouts(Store(ledger.database))
-    row = holdouts.of_guard(guard)
-    return row, () if row is None else holdouts.notes(row.number)
+    row = Holdouts(Store(ledger.database)).of_guard(guard)
+    if row is None:
+        return None, ()
+    return row, PredictionGuard.open(ledger, guard).corrections.notes if row.facts is None else row.facts.notes
 
 
 def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:

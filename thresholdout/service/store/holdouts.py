@@ -12,7 +12,7 @@ from thresholdout.service.shown import Feedback, Phase
 if TYPE_CHECKING:
     from thresholdout.service.store.tables import Store
 
-__all__ = ["HoldoutRow", "Holdouts", "Settings"]
+__all__ = ["Facts", "HoldoutRow", "Holdouts", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,30 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What is true of a guard until its labels are corrected or the phase changes, so that lists open no guard.
+
+    Attributes
+    ----------
+    records, confidence, mechanism, truth, promise, notes
+        As of `thresholdout.service.shown.Holdout`.
+    remaining : int or None
+        Answers that there were before the first question.
+    risk : float or None
+        Logarithm of the risk that there was before the first question.
+    """
+
+    records: int
+    confidence: float
+    mechanism: str
+    truth: str
+    promise: str
+    notes: tuple[str, ...]
+    remaining: int | None
+    risk: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class HoldoutRow:
     """A holdout in the list.
 
@@ -45,6 +69,8 @@ class HoldoutRow:
         As of `thresholdout.service.shown.Holdout`.
     settings : Settings
         What was declared.
+    facts : Facts or None
+        What its guard says; None while that is about to change.
     shown : int or None
         In a blind phase the number of the last question whose answer is shown; None where all are.
     """
@@ -53,6 +79,7 @@ class HoldoutRow:
     name: str
     identity: str
     settings: Settings
+    facts: Facts | None
     phase: Phase
     shown: int | None
     made: float
@@ -62,7 +89,7 @@ class HoldoutRow:
         return self.shown is None or (query is not None and query <= self.shown)
 
 
-_FIELDS: Final = "number, name, identity, settings, phase, shown, made"
+_FIELDS: Final = "number, name, identity, settings, facts, phase, shown, made"
 
 
 class Holdouts:
@@ -77,7 +104,7 @@ class Holdouts:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, name: str, identity: str, settings: Settings, phase: Phase, shown: int | None) -> bool:
+    def add(self, name: str, identity: str, settings: Settings, facts: Facts, phase: Phase, shown: int | None) -> bool:
         """List a holdout; False where its name or its guard is in the list already."""
         store = self._store
         with store.database.transaction() as cursor:
@@ -89,8 +116,17 @@ class Holdouts:
                 return False
             cursor.execute("SELECT coalesce(max(number), 0) FROM service_holdouts")
             number = int(cursor.fetchone()[0]) + 1
-            added = store.statement(f"INSERT INTO service_holdouts ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?)")
-            row = (number, name, identity, json.dumps(asdict(settings)), phase, shown, time.time())
+            added = store.statement(f"INSERT INTO service_holdouts ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            row = (
+                number,
+                name,
+                identity,
+                json.dumps(asdict(settings)),
+                json.dumps(asdict(facts)),
+                phase,
+                shown,
+                time.time(),
+            )
             cursor.execute(added, row)
             return True
 
@@ -109,29 +145,21 @@ class Holdouts:
         return [_row(row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_holdouts ORDER BY number")]
 
     def set_phase(self, number: int, phase: Phase, shown: int | None) -> None:
-        """Begin another phase."""
-        self._store.write("UPDATE service_holdouts SET phase = ?, shown = ? WHERE number = ?", (phase, shown, number))
+        """Begin another phase; what its guard says has to be stored anew."""
+        text = "UPDATE service_holdouts SET phase = ?, shown = ?, facts = NULL WHERE number = ?"
+        self._store.write(text, (phase, shown, number))
 
-    def add_note(self, number: int, text: str) -> None:
-        """Note what happened to a holdout."""
-        store = self._store
-        with store.database.transaction() as cursor:
-            cursor.execute(
-                store.statement(f"SELECT name FROM service_holdouts WHERE number = ?{store.lock}"), (number,)
-            )
-            cursor.fetchone()
-            count = store.statement("SELECT count(*) FROM service_notes WHERE holdout = ?")
-            cursor.execute(count, (number,))
-            place = int(cursor.fetchone()[0]) + 1
-            added = store.statement("INSERT INTO service_notes (holdout, number, time, text) VALUES (?, ?, ?, ?)")
-            cursor.execute(added, (number, place, time.time(), text))
-
-    def notes(self, number: int) -> tuple[str, ...]:
-        """Return what happened to a holdout, the oldest first."""
-        rows = self._store.read("SELECT text FROM service_notes WHERE holdout = ? ORDER BY number", (number,))
-        return tuple(str(text) for (text,) in rows)
+    def set_facts(self, number: int, facts: Facts | None) -> None:
+        """Store what a guard says now, or that it is about to change."""
+        text = None if facts is None else json.dumps(asdict(facts))
+        self._store.write("UPDATE service_holdouts SET facts = ? WHERE number = ?", (text, number))
 
 
 def _row(row: tuple[Any, ...]) -> HoldoutRow:
-    number, name, identity, settings, phase, shown, made = row
-    return HoldoutRow(number, name, identity, Settings(**json.loads(settings)), phase, shown, made)
+    number, name, identity, settings, facts, phase, shown, made = row
+    found = None if facts is None else _facts(json.loads(facts))
+    return HoldoutRow(number, name, identity, Settings(**json.loads(settings)), found, phase, shown, made)
+
+
+def _facts(said: dict[str, Any]) -> Facts:
+    return Facts(**{**said, "notes": tuple(said["notes"])})

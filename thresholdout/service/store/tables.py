@@ -35,10 +35,7 @@ _CREATE: Final = (
     digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_keys (id), until DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_holdouts (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
-    phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",
-    """CREATE TABLE service_notes (
-    holdout INTEGER NOT NULL REFERENCES service_holdouts (number), number INTEGER NOT NULL,
-    time DOUBLE PRECISION NOT NULL, text TEXT NOT NULL, PRIMARY KEY (holdout, number))""",
+    facts TEXT, phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_submissions (
     id TEXT PRIMARY KEY, holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL,
     place BIGINT NOT NULL, turn BIGINT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL,
