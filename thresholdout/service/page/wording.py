@@ -7,7 +7,17 @@ from typing import Final
 from thresholdout.service.page.tiers import Relation, Tier
 from thresholdout.service.shown import Feedback, Holdout, Phase, State, Submission
 
-__all__ = ["FEEDBACK", "PHASES", "RELATIONS", "STATES", "asked_words", "quota_words", "tier_words", "verdict_words"]
+__all__ = [
+    "FEEDBACK",
+    "PHASES",
+    "RELATIONS",
+    "STATES",
+    "about_words",
+    "asked_words",
+    "quota_words",
+    "tier_words",
+    "verdict_words",
+]
 
 PHASES: Final[dict[Phase, tuple[str, str]]] = {
     "open": ("Open", "Submissions are answered at once."),
@@ -18,7 +28,7 @@ PHASES: Final[dict[Phase, tuple[str, str]]] = {
 FEEDBACK: Final[dict[Feedback, str]] = {
     "interval": "Each submission is told a certified interval around its score.",
     "verdict": "Each submission is told one thing: whether it is certified to be better than its team's incumbent.",
-    "best": "Each submission is told the best score so far.",
+    "best": "Each submission is told the best score of all submissions so far.",
 }
 
 STATES: Final[dict[State, tuple[str, str]]] = {
@@ -47,6 +57,15 @@ RELATIONS: Final[dict[Relation, str]] = {
 def verdict_words(submission: Submission) -> str:
     """Return what a verdict says, in a sentence; empty without one."""
     return "" if submission.verdict is None else _VERDICTS[submission.verdict]
+
+
+def about_words(holdout: Holdout, submission: Submission) -> str:
+    """Return what is between the ends of a submission's interval."""
+    if submission.kind == "comparison":
+        return f"The difference to the incumbent, in {holdout.metric}, is between these ends"
+    if holdout.feedback == "best":
+        return f"The best {holdout.metric} of all submissions until this one is between these ends"
+    return f"The {holdout.metric} of this submission is between these ends"
 
 
 def tier_words(tier: Tier) -> str:

@@ -40,9 +40,9 @@ HOLDOUT = Holdout(
     records=4000,
     confidence=0.95,
     mechanism="claims",
-    truth="Every interval is about what is expected of the labels of these records, given all their features.",
-    promise="With probability at least 0.95, every interval on this board contains the truth: all of them at once, "
-    "whoever saw whose answers.",
+    truth="Answers are about what a submission's score is expected to be on these records, given all their features.",
+    promise="With probability 0.95 every interval that anybody is shown here contains its truth, all of them at once, "
+    "whoever sees whose answers.",
     asked=1204,
     remaining=796,
     told=31.25,
