@@ -357,7 +357,7 @@ class Answering:
         """Return which labels were corrected since the guard was made, as `GuardState` says it. Secret."""
         return self._restored(self._ledger.state(self._id)).corrected
 
-    def correct(self, name: str, change: Callable[[str], str]) -> Entry:
+    def correct(self, name: str, change: Callable[[str], tuple[str, float]]) -> Entry:
         """Put other labels in place of those that questions were answered with; the history notes it.
 
         Parameters
@@ -365,7 +365,8 @@ class Answering:
         name : str
             What the history calls it: public, and no function of the labels.
         change : callable
-            From what was corrected before to what is now, as `GuardState` says it.
+            From what was corrected before to what is now, as `GuardState` says it, and by which part of the range that
+            can have moved a mean: the value of the note, public, 1 where nothing is known of it.
 
         Raises
         ------
@@ -377,8 +378,10 @@ class Answering:
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
             state, outcome = mechanism.noted(before.mechanism)
+            corrected, moved = change(before.corrected)
+            outcome = replace(outcome, value=moved)
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
-            return replace(before, mechanism=state, past="", corrected=change(before.corrected)).to_text(), entry
+            return replace(before, mechanism=state, past="", corrected=corrected).to_text(), entry
 
         return self._ledger.ask(self._id, None, 0.0, name, compute)[0]
 

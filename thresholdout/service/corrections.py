@@ -37,13 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_CORRECTED", "Basis", "CorrectedLabels", "Corrections", "Labels"]
 
 Basis: TypeAlias = Literal["public", "labels"]
-"""What corrections rest on. "public": that they are made now, and which records are withdrawn, follows from what is
-public, and each record was judged by itself. "labels": anything else."""
+"""What corrections rest on. "public": that they are made now, and of which records, follows from what is public, and
+each of these was judged by itself. "labels": anything else."""
 
 MOST_CORRECTED: Final = 10_000
 """Records whose labels a guard keeps corrections of; they are a part of its state, which each answer writes."""
 
 _LABEL: Final = "label"
+_NEARLY_ALL: Final = 1.0 - 2.0**-53
 
 Told = TypeVar("Told")
 
@@ -202,16 +203,23 @@ class CorrectedLabels:
         rows = self._rows(corrections)
         self._check_withdrawn(rows, basis)
 
-        def change(text: str) -> str:
-            found = self._read(text).with_rows(rows, basis, name)
+        def change(text: str) -> tuple[str, float]:
+            before = self._read(text)
+            found = before.with_rows(rows, basis, name)
             if len(found.rows) > MOST_CORRECTED:
                 seen = f"{len(found.rows)} records with corrections"
                 raise InputError("corrections", seen, f"{MOST_CORRECTED} at most; or a new guard of new records")
-            if found.counted(self._guard.n) is not None and not np.any(found.counted(self._guard.n)):
+            least = min(self._count(before), self._count(found))
+            if least == 0:
                 raise InputError("corrections", "all records withdrawn", "records that are left")
-            return found.to_text()
+            return found.to_text(), min(len(rows) / least, _NEARLY_ALL) if basis == "public" else 1.0
 
         return self._guard._interaction.correct(name, change)
+
+    def _count(self, corrections: Corrections) -> int:
+        """Return how many records count."""
+        counted = corrections.counted(self._guard.n)
+        return self._guard.n if counted is None else int(np.count_nonzero(counted))
 
     @cached_property
     def _first(self) -> NDArray[Any]:

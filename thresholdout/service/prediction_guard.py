@@ -259,12 +259,13 @@ class PredictionGuard(DecidesAboutPredictions):
         reason : str
             Why, in words that everybody may read: no function of the labels.
         basis : {"public", "labels"}
-            "public" says of the corrections that (i) they are made now, and would be made, whatever the labels turned
-            out to be: at a date that was fixed, or since somebody who does not know the holdout's labels disputed one,
-            and then also where it was found to be right; (ii) each record's new label depends on what is public and on
-            this record alone, and not on other labels; which records are withdrawn on what is public alone. Then all
-            that was promised holds, for earlier answers and for later ones. With "labels" nothing is proved about later
-            answers, and the certificate of the holdout's page says so.
+            "public" says of the corrections that (i) they are made now, and of these records, whatever the labels turn
+            out to be: at a date that was fixed, or since somebody who does not know the holdout's labels disputed some,
+            and then with those that were found to be right; (ii) each record's new label depends on what is public and
+            on this record alone, and not on other labels. Then all that was promised holds, for earlier answers and for
+            later ones, and `standings` widens earlier intervals by the share of records in the table. With "labels"
+            nothing is proved about later answers, `standings` counts earlier ones alone, and the holdout's page says
+            so.
 
         Returns
         -------

@@ -26,11 +26,11 @@ _BLIND: Final = (
 _CHECKED: Final = (
     "Labels were checked since, or records withdrawn, record by record and for reasons that are public. Answers from "
     "then on are about the records and labels as they are then, earlier ones about those of their time, and the "
-    "promise holds for all of them."
+    "promise holds for all of them. On a board earlier intervals are widened by as much as that can have moved them."
 )
 _NOT_PROVED: Final = (
     "Labels were corrected in view of labels: the promise holds for the answers before that, which are about the "
-    "labels of their time, and nothing is proved about those after it."
+    "labels of their time, and nothing is proved about those after it, which no board counts."
 )
 
 
@@ -126,8 +126,8 @@ def corrected(corrections: Corrections) -> tuple[str, ...]:
     >>> from thresholdout.service.corrections import Corrections
     >>> corrected(Corrections())
     ()
-    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)))[0][-39:]
-    'nothing is proved about those after it.'
+    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)))[0][-44:]
+    'about those after it, which no board counts.'
     """
     if not corrections.notes:
         return ()

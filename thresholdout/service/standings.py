@@ -8,6 +8,7 @@ no rank does.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
 from typing import Final, get_args
@@ -19,6 +20,7 @@ from thresholdout.mechanisms.base import AnswerSource
 
 __all__ = ["Standing", "Tally", "standings"]
 
+_ROUNDED_UP: Final = 1.0 + 1e-12
 _ANSWERS: Final = frozenset(get_args(AnswerSource))
 
 
@@ -113,17 +115,26 @@ class Tally:
 
     def __init__(self, metric: str, *, greater_is_better: bool) -> None:
         self.last = 0
+        self._limits = (-math.inf, math.inf)
+        self._proved = True
         self._metric = metric
         self._greater = greater_is_better
         self._found: dict[str, Standing] = {}
 
     def add(self, entry: Entry) -> None:
-        """Count an entry, which follows all that were added before."""
+        """Count an entry, which follows all that were added before.
+
+        A note says by which part of the range corrected labels can have moved a score: what was answered before is
+        about the labels as they are now when it is widened by as much. Behind a note that says the whole range, nothing
+        is certified, and no answer counts.
+        """
         self.last = entry.query
-        if entry.source not in _ANSWERS or not (
-            entry.name == self._metric or entry.name.endswith(f" ({self._metric})")
-        ):
+        if entry.source == "note":
+            self._widen(entry.value)
+        named = entry.name == self._metric or entry.name.endswith(f" ({self._metric})")
+        if entry.source not in _ANSWERS or not named or not self._proved:
             return
+        self._limits = entry.lower, entry.upper
         before = self._found.get(entry.asker)
         own = Standing(entry.asker, 0, 0, entry.low, entry.high, 1, entry.name, entry.query)
         if before is not None:
@@ -133,6 +144,18 @@ class Tally:
             high = max(before.high, entry.high) if self._greater else best.high
             own = replace(best, low=low, high=high, submissions=before.submissions + 1)
         self._found[entry.asker] = own
+
+    def _widen(self, moved: float) -> None:
+        """Widen all intervals by a part of the range; by all of it, end the board."""
+        if moved >= 1.0:
+            self._proved = False
+        elif self._found:
+            lower, upper = self._limits
+            by = moved * (upper - lower) * _ROUNDED_UP
+            self._found = {
+                asker: replace(one, low=max(lower, one.low - by), high=min(upper, one.high + by))
+                for asker, one in self._found.items()
+            }
 
     def standings(self) -> list[Standing]:
         """Return how askers stand; see `standings`."""
@@ -147,9 +170,11 @@ class Tally:
 
     def to_text(self) -> str:
         """Return what was found so far, to go on from there."""
-        return json.dumps([astuple(one) for one in self._found.values()])
+        return json.dumps([[astuple(one) for one in self._found.values()], self._limits, self._proved])
 
     def resume(self, last: int, text: str) -> None:
         """Go on from what `to_text` gave after a question; nothing was added here before."""
         self.last = last
-        self._found = {one[0]: Standing(*one) for one in json.loads(text)}
+        found, limits, self._proved = json.loads(text)
+        self._limits = limits[0], limits[1]
+        self._found = {one[0]: Standing(*one) for one in found}

@@ -21,6 +21,7 @@ from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.promises import promise, truth
+from thresholdout.service.standings import Tally, standings
 
 N = 1000
 LABELS = np.random.default_rng(7).integers(0, 2, 2 * N)
@@ -248,7 +249,7 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     service.correct(changed([1]), "a date that was fixed", basis="public")
     assert "the promise holds for all of them" in promise(service, "verdict")
     service.correct(changed([2]), "somebody saw it")
-    assert "nothing is proved about those after it" in promise(service, "verdict")
+    assert "nothing is proved about those after it, which no board counts" in promise(service, "verdict")
     service.correct(changed([3]), "a date that was fixed", basis="public")  # what was lost stays lost
     assert "nothing is proved about those after it" in promise(service, "interval", "blind")
     assert "blind phase" in promise(service, "interval", "blind")
@@ -330,3 +331,65 @@ def test_a_rule_that_compares_records_breaks_it() -> None:
     for most in (0.0, 1.0):
         low, high = interval_of(np.full(n, most), 0.5)
         assert not low <= 0.5 <= high
+
+
+# Boards
+
+
+def test_a_board_widens_what_was_answered_before_and_all_of_it_is_about_the_labels_as_they_are() -> None:
+    service = made()
+    first = service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
+    entry = service.correct(changed(range(50)), "as it was agreed", basis="public")
+    assert (entry.value, entry.low, entry.high) == (0.05, 0.0, 1.0)
+    (ann,) = service.standings()
+    assert (ann.low, ann.high) == pytest.approx((first.interval[0] - 0.05, first.interval[1] + 0.05))
+    assert ann.low < first.interval[0] - 0.05 < first.interval[1] + 0.05 < ann.high
+    second = service.ask(wrong_on(range(200)), expected=0.85, asker="bob")
+    by = {one.asker: one for one in service.standings()}
+    assert (by["bob"].low, by["bob"].high) == second.interval
+    service.correct(changed(range(100), lambda old: None), "withdrawn", basis="public")
+    again = {one.asker: one for one in service.standings()}
+    assert again["bob"].low == pytest.approx(second.interval[0] - 100 / 900)
+    assert again["ann"].low == pytest.approx(by["ann"].low - 100 / 900)
+
+
+def test_truths_before_and_after_are_as_near_as_the_note_says() -> None:
+    """The most that k new labels, s withdrawn records and a that come back move a mean, over random values."""
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        n, values = 12, rng.integers(0, 2, 12).astype(float)
+        gone = rng.random(n) < 0.3
+        looked = rng.random(n) < 0.5
+        after, left = values.copy(), gone.copy()
+        after[looked] = rng.integers(0, 2, looked.sum())
+        left[looked] = rng.random(looked.sum()) < 0.4
+        least = min((~gone).sum(), (~left).sum())
+        if least:
+            assert abs(values[~gone].mean() - after[~left].mean()) <= looked.sum() / least + 1e-12
+
+
+def test_no_board_counts_what_is_not_proved() -> None:
+    service = made()
+    first = service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
+    assert service.correct(changed(range(50)), "somebody saw it").value == 1.0
+    service.ask(wrong_on([]), expected=0.9, asker="bob")
+    (ann,) = service.standings()
+    assert (ann.asker, (ann.low, ann.high)) == ("ann", first.interval)
+
+
+def test_a_board_goes_on_with_its_notes_from_where_it_was() -> None:
+    service = made()
+    service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
+    service.correct(changed(range(50)), "as it was agreed", basis="public")
+    service.correct(changed(range(50)), "somebody saw it")
+    service.ask(wrong_on([]), expected=0.9, asker="bob")
+    entries = service.guard._ledger.entries(service.identity)
+    whole = standings(entries, "accuracy", greater_is_better=True)
+    for cut in range(1, 5):
+        before, after = (Tally("accuracy", greater_is_better=True) for _ in range(2))
+        for entry in entries[:cut]:
+            before.add(entry)
+        after.resume(cut, before.to_text())
+        for entry in entries[cut:]:
+            after.add(entry)
+        assert after.standings() == whole
