@@ -11,6 +11,7 @@ from thresholdout.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from graphs import DependenceModel
 
@@ -25,7 +26,8 @@ _TABLE: Final = (
 
 
 def described(
-    document: dict[str, Any],
+    ids: tuple[list[str], list[str]],
+    labels: list[NDArray[Any]],
     train: pd.DataFrame,
     holdout: pd.DataFrame,
     *,
@@ -34,15 +36,15 @@ def described(
     window: int | None,
     transition: pd.DataFrame | None,
     graph: pd.DataFrame | None,
-) -> dict[str, Any]:
-    """Write a dependence model down, as JSON values.
+) -> tuple[dict[str, Any], list[str] | None]:
+    """Write a dependence model down: as JSON values, and the group of each record of the holdout where it has groups.
 
     Parameters
     ----------
-    document : dict
-        Ids and labels of both parts.
+    ids, labels : pair
+        Of the training part and the holdout.
     train, holdout : DataFrame
-        Both parts, in the order of the document.
+        Both parts, in the same order.
     groups, order, window, transition, graph
         As in `thresholdout.service.prediction_guard.PredictionGuard.create`.
 
@@ -60,25 +62,26 @@ def described(
     elif transition is not None:
         raise InputError("transition", "probabilities without an order", "order=column beside them")
     if groups is not None:
-        labels = id_texts(holdout[groups])
-        in_both = set(labels) & set(id_texts(train[groups]))
-        return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
+        found = id_texts(holdout[groups])
+        in_both = set(found) & set(id_texts(train[groups]))
+        return {"kind": "groups", "in_both": len(in_both)}, found
     if window is not None:
-        return {"kind": "window", "m": _window(len(holdout), window)}
+        return {"kind": "window", "m": _window(len(holdout), window)}, None
     if transition is not None:
-        return _declared_chain(document, transition)
+        return _declared_chain(labels, transition), None
     if graph is not None:
-        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], graph)
-    return {"kind": "independent"}
+        return _edge_groups(*ids, graph)
+    return {"kind": "independent"}, None
 
 
-def model_of(document: dict[str, Any]) -> DependenceModel:
-    """Read a dependence model that `described` wrote down."""
+def model_of(stored: dict[str, Any], n: int, groups: list[str] | None) -> DependenceModel:
+    """Read a dependence model of n records that `described` wrote down."""
     from graphs import Groups, Independent, MarkovChain, MovingWindow
 
-    stored, n = document["dependence"], len(document["holdout"]["ids"])
     if stored["kind"] == "groups":
-        return Groups(stored["labels"])
+        if groups is None or len(groups) != n:
+            raise ValueError
+        return Groups(groups)
     if stored["kind"] == "window":
         return MovingWindow(n, stored["m"])
     if stored["kind"] == "chain":
@@ -111,7 +114,7 @@ def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: 
         raise InputError("order", seen, expected)
 
 
-def _declared_chain(document: dict[str, Any], transition: pd.DataFrame) -> dict[str, Any]:
+def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict[str, Any]:
     """Read a declared chain, and let it begin after the last training label, which is known."""
     from graphs import MarkovChain
     from graphs.errors import ArgumentError
@@ -123,7 +126,7 @@ def _declared_chain(document: dict[str, Any], transition: pd.DataFrame) -> dict[
             "transition", f"probabilities of {len(names)} labels", f"labels of at most {MOST_CLASSES} kinds"
         )
     check_table(table, "transition", list(table.columns))
-    labels = [part["labels"] for part in (document["train"], document["holdout"])]
+    labels = [part.tolist() for part in parts]
     text = isinstance(labels[0][0], str)
     states = names if text else numbers(table.columns[1:].to_series(), "transition", "its header").tolist()
     column = table.iloc[:, 0]
@@ -160,7 +163,7 @@ def _window(n: int, window: int) -> int:
     return int(window)
 
 
-def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> dict[str, Any]:
+def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> tuple[dict[str, Any], list[str]]:
     """Name each holdout record's connected component by one of its ids.
 
     Paths through training records count: given what is known about a common effect, its causes depend on each other.
@@ -185,4 +188,4 @@ def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> d
     network.add_edges_from(pairs)
     names = {member: min(component) for component in nx.connected_components(network) for member in component}
     touching = sum((a in protected) != (b in protected) for a, b in pairs)
-    return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}
+    return {"kind": "groups", "in_both": touching, "from": "edges"}, [names[i] for i in holdout]

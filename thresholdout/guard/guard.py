@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -263,7 +263,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         documents: Mapping[str, str] | None = None,
         owner: str = "",
     ) -> None:
-        self._records = Records(holdout, train, allow_equal_rows)
+        own = isinstance(holdout, Records)  # by a guard that keeps labels
+        self._records: Records = cast(Records, holdout) if own else Records(holdout, train, allow_equal_rows)
         self.n = self._records.n
         structure = declared_dependence(
             self._records,

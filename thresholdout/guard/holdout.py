@@ -53,6 +53,8 @@ class Records:
         See `thresholdout.Thresholdout`; the training part may be missing.
     allow_equal_rows : bool
         Accept rows that occur in both.
+    known : tuple of str, optional
+        Identity and order of the holdout, where they are known from before; otherwise computed from its records.
 
     Attributes
     ----------
@@ -77,7 +79,9 @@ class Records:
         When they share records.
     """
 
-    def __init__(self, holdout: object, train: object | None, allow_equal_rows: bool) -> None:
+    def __init__(
+        self, holdout: object, train: object | None, allow_equal_rows: bool, known: tuple[str, str] | None = None
+    ) -> None:
         given = part(holdout, "holdout")
         check_labels(given, "holdout")
         self.labels = record_labels(given, "holdout")
@@ -90,11 +94,11 @@ class Records:
             _check_parts(self._train, given)
         self.n = record_count(given)
         self.holdout = kept(given)
-        hashes = record_hashes(self.holdout)
-        if self._train is not None and not allow_equal_rows:
-            check_disjoint(self._train, self.holdout, hashes)
-        self.identity = identity(self.holdout, hashes)
-        self.order = order(self.holdout, hashes)
+        compared = None if allow_equal_rows else self._train
+        hashes = record_hashes(self.holdout) if known is None or compared is not None else None
+        if compared is not None:
+            check_disjoint(compared, self.holdout, hashes)
+        self.identity, self.order = known or (identity(self.holdout, hashes), order(self.holdout, hashes))
 
     def check_groups(
         self,

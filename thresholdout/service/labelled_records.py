@@ -33,33 +33,31 @@ _FOR_EACH_RECORD: Final = 160
 """Bytes: a text object and two references to it, a place in an index, labels twice and hashes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelledRecords:
     """The records behind a guard that holds labels. Secret.
 
     Attributes
     ----------
-    document : dict
-        Name of the id column, ids and labels of both parts, and dependence, as JSON values.
+    id : str
+        Name of the column that identifies a record.
+    train_ids, holdout_ids : list of str
+        Ids of both parts.
+    train_labels, holdout_labels : ndarray
+        Labels of both parts: integers, floats or texts. Those of the training part are not protected.
+    dependence : dict
+        How the holdout's records depend on each other, as JSON values.
+    groups : list of str or None
+        Group of each holdout record, where they depend on each other in groups.
     """
 
-    document: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """Name of the column that identifies a record."""
-        return str(self.document["id"])
-
-    @property
-    def dependence(self) -> dict[str, Any]:
-        """How the holdout's records depend on each other, as JSON values."""
-        found: dict[str, Any] = self.document["dependence"]
-        return found
-
-    @cached_property
-    def train_labels(self) -> NDArray[Any]:
-        """Labels of the training part, which are not protected."""
-        return np.asarray(self.document["train"]["labels"])
+    id: str
+    train_ids: list[str]
+    holdout_ids: list[str]
+    train_labels: NDArray[Any]
+    holdout_labels: NDArray[Any]
+    dependence: dict[str, Any]
+    groups: list[str] | None = None
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -71,27 +69,53 @@ class LabelledRecords:
         """The ids of both parts, those of the training part first."""
         import pandas as pd
 
-        found: pd.Index[Any] = pd.Index(
-            [*self.document["train"]["ids"], *self.document["holdout"]["ids"]], dtype=object
-        )
+        found: pd.Index[Any] = pd.Index([*self.train_ids, *self.holdout_ids], dtype=object)
         return found
+
+    @cached_property
+    def integer_ids(self) -> pd.Index[Any] | None:
+        """The same as integers, where all of them are written as integers are; None otherwise."""
+        import pandas as pd
+
+        texts = [*self.train_ids, *self.holdout_ids]
+        try:
+            found = list(map(int, texts))
+            return pd.Index(np.array(found, dtype=np.int64)) if list(map(str, found)) == texts else None
+        except (ValueError, OverflowError):
+            return None
+
+    def places(self, column: pd.Series[Any]) -> NDArray[np.intp]:
+        """Return where in `ids` those of a column are, -1 for those that are not there."""
+        import pandas as pd
+
+        if column.dtype.kind == "i" and self.integer_ids is not None:
+            return self.integer_ids.get_indexer(pd.Index(column.to_numpy(dtype=np.int64)))
+        return self._places_of_texts(id_texts(column))
+
+    def _places_of_texts(self, texts: list[str]) -> NDArray[np.intp]:
+        import pandas as pd
+
+        size = len(self.train_ids)
+        if texts == self.holdout_ids:
+            return np.arange(size, size + len(texts))
+        return self.ids.get_indexer(pd.Index(texts, dtype=object))
 
     @property
     def nbytes(self) -> int:
         """How much memory an open guard takes for them, about."""
-        texts = sum(map(len, self.ids.tolist()))
+        texts = sum(map(len, self.train_ids)) + sum(map(len, self.holdout_ids))
         return _FOR_EACH_RECORD * len(self.ids) + 5 * texts  # a byte for each character as text, four in an array
 
     def parts(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return training part and holdout as pairs of ids and labels."""
         return [
-            (np.asarray(part["ids"]), np.asarray(part["labels"]))
-            for part in (self.document["train"], self.document["holdout"])
+            (np.asarray(self.train_ids), self.train_labels),
+            (np.asarray(self.holdout_ids), self.holdout_labels),
         ]
 
     def model(self) -> DependenceModel:
         """Return how the holdout's records depend on each other."""
-        return model_of(self.document)
+        return model_of(self.dependence, len(self.holdout_ids), self.groups)
 
 
 def labelled(
@@ -131,12 +155,7 @@ def labelled(
     if not allow_equal_rows and len(train.columns) > 2:
         parts = shared_content(train, holdout, id)
         check_disjoint((parts[0],), (parts[1],))
-    document: dict[str, Any] = {
-        "id": id,
-        "train": {"ids": ids[0], "labels": labels[0].tolist()},
-        "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
-    }
-    document["dependence"] = described(
-        document, train, holdout, groups=groups, order=order, window=window, transition=transition, graph=graph
+    dependence, of_groups = described(
+        ids, labels, train, holdout, groups=groups, order=order, window=window, transition=transition, graph=graph
     )
-    return LabelledRecords(document)
+    return LabelledRecords(id, ids[0], ids[1], labels[0], labels[1], dependence, of_groups)

@@ -17,6 +17,7 @@ from thresholdout.certificates.prior_looks import PriorLooks
 from thresholdout.data.tables import read_table
 from thresholdout.errors import InputError
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.holdout import Records
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.claims.kinds import is_unlimited
@@ -29,7 +30,14 @@ from thresholdout.service.labelled_records import LabelledRecords, labelled
 from thresholdout.service.prediction_reader import PredictionReader
 from thresholdout.service.proposals import DecidesAboutPredictions
 from thresholdout.service.standings import Standing, standings
-from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_guard, documents_of, stored_records
+from thresholdout.service.stored_labels import (
+    DOCUMENT,
+    check_stored,
+    chosen_guard,
+    documents_of,
+    known_records,
+    stored_records,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,8 +182,9 @@ class PredictionGuard(DecidesAboutPredictions):
             "looks": looks,
             "owner": owner,
         }
-        made = _guard(records, path, documents=documents_of(records), **limits)
-        check_stored(made._ledger, made._id, records)
+        documents = documents_of(records)
+        made = _guard(records, path, documents=documents, **limits)
+        check_stored(made._ledger, made._id, documents)
         return cls(made, records, queries)
 
     @classmethod
@@ -201,7 +210,9 @@ class PredictionGuard(DecidesAboutPredictions):
         records = stored_records(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
         settings = {name: getattr(declared, name) for name in _DECLARED}
-        return cls(_guard(records, ledger, owner=ledger.owner(identity), **settings), records, declared.queries)
+        known = known_records(ledger, identity)
+        made = _guard(records, ledger, known, owner=ledger.owner(identity), **settings)
+        return cls(made, records, declared.queries)
 
     @property
     def nbytes(self) -> int:
@@ -340,6 +351,9 @@ def _usual_given(mechanism: object, records: LabelledRecords) -> Given:
     return "features"
 
 
-def _guard(records: LabelledRecords, ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
+def _guard(
+    records: LabelledRecords, ledger: str | Path | Ledger, known: tuple[str, str] | None = None, **settings: Any
+) -> Thresholdout:
     train, holdout = records.parts()
-    return Thresholdout(holdout, train=train, dependence=records.model(), ledger=ledger, **settings)
+    apart = True  # since all ids are different
+    return Thresholdout(Records(holdout, train, apart, known), dependence=records.model(), ledger=ledger, **settings)

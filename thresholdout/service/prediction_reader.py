@@ -73,7 +73,7 @@ class PredictionReader:
             output, classes = self._output(table, metric)
             rehearsed = self._rehearsed(metric, output, classes)
             train = rehearsed[: len(self._records.train_labels)] if trains else None
-            return Reading(self._guard, metric.name, output, classes, train)
+            return Reading(self._guard, metric.name, np.array(output), classes, train)  # nobody else can change it
         except InputError as error:
             if error.argument == "predictions" != argument:
                 raise type(error)(argument, error.seen, error.expected) from None
@@ -108,17 +108,19 @@ class PredictionReader:
 
     def _in_order(self, predictions: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
         """Return the predictions in the order of the records, training part first, and whether that part is there."""
-        import pandas as pd
-
-        ids = id_texts(check_table(predictions, "predictions", [self._records.id])[self._records.id])
-        places, size = self._records.ids.get_indexer(pd.Index(ids, dtype=object)), len(self._records.train_labels)
+        column = check_table(predictions, "predictions", [self._records.id])[self._records.id]
+        places, size = self._records.places(column), len(self._records.train_ids)
         trains = bool(((places >= 0) & (places < size)).any())
-        wanted: pd.Index[Any] = self._records.ids if trains else self._records.ids[size:]
-        places = places if trains else places - size
-        rows = np.full(len(wanted), -1)
+        first = 0 if trains else size
+        wanted = size + len(self._records.holdout_ids) - first
+        if len(places) == wanted and bool((places == np.arange(first, first + wanted)).all()):
+            return predictions, trains
+        places = places - first
+        rows = np.full(wanted, -1)
         rows[places[places >= 0]] = np.flatnonzero(places >= 0)
-        if (rows < 0).any() or len(ids) != len(wanted):
-            raise unordered(ids, wanted, "both parts" if trains else "the holdout")
+        if (rows < 0).any() or len(places) != wanted:
+            of = "both parts" if trains else "the holdout"
+            raise unordered(id_texts(column), self._records.ids[first:], of)
         return predictions.iloc[rows], trains
 
     def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:

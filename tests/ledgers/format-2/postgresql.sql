@@ -98,24 +98,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:dhx3NEjCta3BLLr0BOOjd2NYjTACBl8+hsqVvociLZuYKYgROm5VwG1LaDChcR27clrLTrVGxBfdBw2OKnPxW7SmtlpY+/Sm4KaULCYhuc5XNN7nhozbfaUC5uk=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:XQ7uQc2rM5UdkHqHKlca28LaAr23YL5XeBdfw6wIWLMZTyB9RGCY99unnPFd5J0CvOC1PrRZluiBWQxZGSf/caXFdddefnbIWrOueYkwXa62wtLi7CF3GFCn0wE=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:xZj4hUjtCG7H5HzR/3H2ULeF0bpNV9XTzk9dvz5jWa8JkShqpRfTpqXT+Y7CVH5HJj9glfdjoStxCO9aCDIOjZn4XEx13A9VfYWVIu6bxp52qw/hrjoBiRwuW2w=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:wnV+HbnGdMx7xf+B6XSoknUUTciqkFSGLiHhvG2UJx6jkmtwjnS352Y0Jz40xJtt6iXdsBqqVWF+kd+QBGTkokbnLBVWtBDSGeWYCob+VhMuwCLqlQ/gsOcdqA0=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795383419.9139361, 'c895dc6b063cfc9f487b097ce685617d0247f144cf89f581918f43fc9229fed8');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.21883934949043216, 0.0775769423153917, 0.3834538513405746, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795383419.9164336, '25692bdbd9135272057397150879a76bafd7a18d628de8a2454c5cb865cbe8a1');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7957337793393808, 0.6317512577282915, 0.9352568142976603, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795383419.9181268, '3efb64a074ba82eabb8770952677eaed74620699e475e291d11fdca423355597');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795386500.9645867, '226bffd63c303ecf21dd588a54f8b1f7aff800ac61b348085ce7d14f133b5ab1');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.28591318722248715, 0.13733189850472222, 0.4525700154529351, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795386500.9813373, '9758f90cc9f86cfcb19c58602611c761b00cc936e530d9519edaebba538e7a83');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7548785208880986, 0.5892951999712288, 0.8991439601782801, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795386500.9932666, '3deab08c021844a3043167617df71091eb8ea45a7c32d9e89084cb409653a7b1');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, '712e4ce9ecba5f8ddd465ff910a3591f', '', '0d13d470484ce9926f1c2b673bd36c103a9053a0b4c4d58fcc46bd3d50e8b88a', 'sealed:1:wcjG0qjb1+s+FineUkq9tAP26KuWjrjgqoYKhxkYLf/wUjTVAd8dzBxuKe3YM5w1tTqeQJKBy9mNJ2mXfQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '3efb64a074ba82eabb8770952677eaed74620699e475e291d11fdca423355597', NULL);
+INSERT INTO thresholdout.guards VALUES (1, '5a2396c1df2fa58a5a573df50f660356', '', 'a704005f60effdc2f6d6dc675ada1265879c13b8e87ca530d5d081d41fd66300', 'sealed:1:MSRwTmTydceebmzt/E4v82ZJHdpourGJ27VZH+m5Km7irAQ8xJPA8yrsYl+5YNS/WkUFsaHk0Izr0H78DQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '3deab08c021844a3043167617df71091eb8ea45a7c32d9e89084cb409653a7b1', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '2');
-INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:So9oIPJHlC5KjTbjwiEy4t+dXK2/EdpcFDaYQLc2VhqmiXJaSQhHOw==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:07yVO7oUokjHX4dwcMzg9HG9fTBRQAtXTN9nVa8tN/7AjHkkf+IuMI52dWxI/KJzsBEyzYnmtppAXSMHJrXex7Qn8WX7d5VLrJyauBudd4qYErD7/ojnvxajIIc=');
+INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:LvLkoO8uGhp4/JKJkReSCSekXPmHFd3//mUvOUeCL8JRFops+WkpKA==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:PJZBOGIllk2Be8uSaHwxK4I9rg6an+ZQsQRvgCRoJm2YmT3/Bcy26naYWF6FPJ1pUYJ87dYUaSzBc5R5Kkw1Y5CuRyhiDzjuctKcpgCVlRCKsYF6BI5gpsYoJ68=');
+INSERT INTO thresholdout.settings VALUES ('identity', '736ffeadf31d18c0826eb0358f029e7e');
 
 
 

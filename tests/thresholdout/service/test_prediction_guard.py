@@ -357,7 +357,7 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
     settings: dict[str, Any] = {"label": "y", "order": "t", "window": 2}
     service = PredictionGuard.create(tmp_path / "guard.db", train.assign(t=range(N)), shuffled, **settings)
     assert service.guard.dependence.fingerprint() == MovingWindow(N, 2).fingerprint()
-    assert service._records.document["holdout"]["ids"] == shuffled.sort_values("t")["id"].tolist()
+    assert service._records.holdout_ids == shuffled.sort_values("t")["id"].tolist()
     with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
         PredictionGuard.create(
             tmp_path / "other.db", train.assign(t=range(N)), holdout.assign(t=np.arange(N) - 0.5), **settings
@@ -500,7 +500,7 @@ def test_many_services_share_a_server() -> None:
     for name, service in services.items():
         found = PredictionGuard.open(ledger, service.identity[:8])
         assert (found.identity, found.queries) == (service.identity, 9)
-        assert found._records.document["train"]["ids"][3] == f"{name} 3"
+        assert found._records.train_ids[3] == f"{name} 3"
     with pytest.raises(InputError, match=r"guard: none, and 2 guards with labels; expected: the first characters"):
         PredictionGuard.open(ledger)
     with pytest.raises(InputError, match="'x', with which no guards with labels start"):

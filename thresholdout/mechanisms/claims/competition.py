@@ -21,7 +21,7 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Known, Outcome, refuse_if
-from thresholdout.mechanisms.claims.askers import Asker, asker_of, kept_as
+from thresholdout.mechanisms.claims.askers import Asker, asker_of, credited, kept_as
 from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import Claims
@@ -246,9 +246,7 @@ class Competition(Claims):
 
     def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
         """Count what a failure tells among what its asker was told."""
-        asker = asker_of(before, known.asker)
-        learned = replace(asker, asked=asker.asked + 1.0, told=asker.told + (before.log_risk - after.log_risk))
-        return replace(after, climbs={**before.climbs, kept_as(known.asker): learned.numbers()})
+        return credited(after, known.asker, before.log_risk - after.log_risk)
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""
