@@ -63,7 +63,7 @@ def kfold(ledger: Ledger | Path | str) -> KFoldGuard:
 def labelled(ledger: Ledger | Path | str) -> PredictionGuard:
     rows = pd.DataFrame({"id": range(4000), "label": [0, 1] * 2000})
     return PredictionGuard.create(
-        ledger, rows[:2000], rows[2000:], label="label", queries=50, budget=10, mechanism=GAUSSIAN
+        ledger, rows[:2000], rows[2000:], label="label", queries=50, budget=10, mechanism=GAUSSIAN, given="nothing"
     )
 
 
