@@ -256,7 +256,7 @@ def test_a_cut_witness_still_finds_an_older_copy(board: Path, witness: FileWitne
     assert refused.value.behind == {GUARD: (3, 1)}
 
 
-@sizes("changed", 30, 500)
+@sizes("changed", 30, 200)
 def test_every_changed_character_of_a_witness_shows(board: Path, witness: FileWitness, changed: int) -> None:
     file = witnessed(board, witness)
     whole = file.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.thresholdout.ledger.postgres_server import Server, programs
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
 from tests.thresholdout.service.receipts.boards import copied
 from thresholdout.ledger import export_history
@@ -195,4 +197,31 @@ def test_keys_are_looked_after_without_the_witness(board: Path) -> None:
     service.close()
     service = opened(board)
     assert submitted(service, ann).query == 1
+    service.close()
+
+
+def test_a_service_on_a_server_comes_back_and_is_refused(server: Server, server_key: str, tmp_path: Path) -> None:
+    """The commands of docs/operation.md, and what the witness says to what they bring back."""
+    folder = programs()
+    if folder is None or not (folder / "pg_dump").exists():
+        pytest.skip("needs pg_dump")
+    source, target, dump = server.new_database(), server.new_database(), str(tmp_path / "board.dump")
+    witness = FileWitness(tmp_path / "elsewhere.jsonl")
+    service = EvaluationService.open(source, receipts=True, witness=witness)
+    service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")
+    text, _ = service.new_key(ADMIN, "team", "ann")
+    told = submitted(service, service.authenticate(text))
+    subprocess.run(
+        [str(folder / "pg_dump"), "--format=custom", "--schema=thresholdout", "--file", dump, source], check=True
+    )
+    submitted(service, service.authenticate(text), seed=2, key="try 2")
+    service.close()
+    restoring = [str(folder / "pg_restore"), "--exit-on-error", "--no-owner", f"--dbname={target}", dump]
+    subprocess.run(restoring, check=True)
+    with pytest.raises(LedgerOutdated):
+        EvaluationService.open(target, receipts=True, witness=witness)
+    service = EvaluationService.open(target, receipts=True, witness=witness, accept_older_copy="the server broke")
+    ann = service.authenticate(text)
+    assert service.submission(ann, "cells", told.id) == told
+    assert submitted(service, ann).repeated
     service.close()
