@@ -7,12 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.errors import LedgerUnusable
+from thresholdout.service import failures
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
@@ -27,6 +29,12 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     server: Server = request.getfixturevalue("server")
     request.getfixturevalue("server_key")
     return server.emptied_database()
+
+
+@pytest.fixture
+def _in_one_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let refused tables be counted in the middle of an hour, whenever the test runs."""
+    monkeypatch.setattr(failures, "time", SimpleNamespace(time=lambda: 500_000 * 3600.0 + 1800.0))
 
 
 def code(call: Callable[..., object], *given: object) -> str:
@@ -140,6 +148,7 @@ def test_a_blind_phase_counts_what_was_sent_and_not_what_was_answered(where: str
     service.close()
 
 
+@pytest.mark.usefixtures("_in_one_hour")
 def test_refused_tables_are_counted_for_each_key_in_all_processes(where: str | Path) -> None:
     one = made(where, limits=Limits(failures_per_hour=3))
     two = EvaluationService.open(where, limits=Limits(failures_per_hour=3))
@@ -164,3 +173,17 @@ def test_tables_of_a_later_format_are_refused(where: str | Path) -> None:
     service.close()
     with pytest.raises(LedgerUnusable, match="format 99"):
         EvaluationService.open(where)
+
+
+@pytest.mark.usefixtures("_in_one_hour")
+def test_threads_that_fail_at_once_are_refused_beyond_the_rate(where: str | Path) -> None:
+    service = made(where, limits=Limits(failures_per_hour=4))
+    ann = team(service, "ann")
+    broken = right_in(0.8)[1:]
+    with ThreadPoolExecutor(THREADS) as threads:
+        jobs = [
+            threads.submit(code, lambda k=k: service.submit(ann, "cells", broken, idempotency_key=f"{k}"))
+            for k in range(12)
+        ]
+    assert sorted(job.result() for job in jobs) == [*["bad_table"] * 4, *["rate"] * 8]
+    service.close()
