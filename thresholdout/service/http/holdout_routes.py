@@ -62,11 +62,9 @@ _FORM: Final[dict[str, Any]] = {
         },
     }
 }
-_SEEN: Final = said("bad_request", "no_key", "unknown_key", "not_found", "stopping", "unavailable")
-_ADMIN: Final = said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable")
-_UPLOAD: Final = said(
-    "bad_request", "bad_name", "bad_table", "too_slow", "too_large", "unsupported", "busy", "stopping", "unavailable"
-)
+_SEEN: Final = ("bad_request", "no_key", "unknown_key", "not_found", "stopping", "unavailable")
+_ADMIN: Final = (*_SEEN, "forbidden")
+_UPLOAD: Final = (*_ADMIN, "bad_name", "bad_table", "too_slow", "too_large", "unsupported", "busy")
 
 router = APIRouter(prefix="/v1/holdouts", tags=["holdouts"])
 
@@ -81,7 +79,7 @@ async def holdouts(has: Has, by: By) -> Any:
     "",
     status_code=201,
     response_model=HoldoutShown,
-    responses=_ADMIN | _UPLOAD | said("name_taken"),
+    responses=said(*_UPLOAD, "name_taken"),
     openapi_extra=_FORM,
 )
 async def create_holdout(request: Request, has: Has, by: By, response: Response) -> Any:
@@ -137,37 +135,37 @@ def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[s
     return has.service.create_holdout(by, name, train, holdout, **chosen, **tables)
 
 
-@router.get("/{name}", response_model=HoldoutShown, responses=_SEEN)
+@router.get("/{name}", response_model=HoldoutShown, responses=said(*_SEEN))
 async def holdout(has: Has, by: By, name: Name) -> Any:
     """Return a holdout: what it promises, and what is left of it."""
     return await has.intake.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/certificate", response_model=Certificate, responses=_SEEN)
+@router.get("/{name}/certificate", response_model=Certificate, responses=said(*_SEEN))
 async def certificate(has: Has, by: By, name: Name) -> Any:
     """Return what a holdout's answers are worth, in words."""
     return await has.intake.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/remaining", response_model=Remaining, responses=_SEEN)
+@router.get("/{name}/remaining", response_model=Remaining, responses=said(*_SEEN))
 async def remaining(has: Has, by: By, name: Name) -> Any:
     """Return what is left of a holdout."""
     return await has.intake.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/head", response_model=Head, responses=_SEEN)
+@router.get("/{name}/head", response_model=Head, responses=said(*_SEEN))
 async def head(has: Has, by: By, name: Name) -> Any:
     """Return the digest of the last entry of a holdout's history."""
     return await has.intake.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/leaderboard", response_model=BoardShown, responses=_SEEN)
+@router.get("/{name}/leaderboard", response_model=BoardShown, responses=said(*_SEEN))
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
     """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
     return await has.intake.read(has.service.board, by, name)
 
 
-@router.post("/{name}/corrections", response_model=HoldoutShown, responses=_ADMIN | _UPLOAD, openapi_extra=TABLE_BODY)
+@router.post("/{name}/corrections", response_model=HoldoutShown, responses=said(*_UPLOAD), openapi_extra=TABLE_BODY)
 async def correct(
     request: Request,
     has: Has,
@@ -189,7 +187,7 @@ async def correct(
         return await has.intake.work(corrected, await receive(request, has.limits.most_bytes))
 
 
-@router.put("/{name}/phase", response_model=HoldoutShown, responses=_ADMIN)
+@router.put("/{name}/phase", response_model=HoldoutShown, responses=said(*_ADMIN))
 async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body()]) -> Any:
     """Begin another phase: open, blind until it is closed, or closed."""
     return await has.intake.read(has.service.set_phase, by, name, new.phase)
@@ -198,8 +196,7 @@ async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body(
 @router.get(
     "/{name}/export",
     response_class=StreamingResponse,
-    responses=_ADMIN
-    | said("hidden")
+    responses=said(*_ADMIN, "hidden")
     | {200: {"description": "Lines of JSON.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}},
 )
 async def export(has: Has, by: By, name: Name) -> Response:

@@ -68,7 +68,7 @@ _REFUSALS: Final = (
     "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "key_used",
     "closed", "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
 )  # fmt: skip
-_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
+_LATER: Final[dict[int | str, dict[str, Any]]] = {
     202: {
         "model": SubmissionShown,
         "description": "It is stored and goes on; the answer will be at Location.",
@@ -76,8 +76,7 @@ _TAKEN: Final[dict[int | str, dict[str, Any]]] = {
             "Location": {"schema": {"type": "string"}, "description": "Where to look for the answer."},
             "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until then."},
         },
-    },
-    **said(*_REFUSALS),
+    }
 }
 
 router = APIRouter(prefix="/v1/holdouts/{name}", tags=["submissions"])
@@ -86,7 +85,7 @@ router = APIRouter(prefix="/v1/holdouts/{name}", tags=["submissions"])
 @router.post(
     "/submissions",
     response_model=SubmissionShown,
-    responses=_TAKEN,
+    responses=_LATER | said(*_REFUSALS),
     openapi_extra=TABLE_BODY,
 )
 async def submit(
@@ -106,7 +105,7 @@ async def submit(
 @router.post(
     "/comparisons",
     response_model=SubmissionShown,
-    responses=_TAKEN | said("no_comparison", "no_incumbent", "key_used", "closed"),
+    responses=_LATER | said(*_REFUSALS, "no_comparison", "no_incumbent"),
     openapi_extra=TABLE_BODY,
 )
 async def compare(
