@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from thresholdout.service.keys import Keys
     from thresholdout.service.store.tables import Store
 
-__all__ = ["SESSION_SECONDS", "Sessions"]
+__all__ = ["MOST_OF_A_KEY", "SESSION_SECONDS", "Sessions"]
 
 SESSION_SECONDS: Final = 24 * 3600
 """How long a session lasts."""
+
+MOST_OF_A_KEY: Final = 50
+"""Sessions of one key at the same time; the oldest end first."""
 
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -35,6 +38,11 @@ _HOLDER: Final = (
     "WHERE service_sessions.digest = ? AND service_sessions.until > ? AND service_keys.revoked IS NULL"
 )
 
+
+_OLDEST: Final = (
+    "DELETE FROM service_sessions WHERE key = ? AND digest NOT IN "
+    "(SELECT digest FROM service_sessions WHERE key = ? ORDER BY until DESC, digest LIMIT ?)"
+)
 
 _log: Final = logging.getLogger("thresholdout.service")
 
@@ -85,6 +93,7 @@ class Sessions:
         holder = self._keys.holder(key)
         text, now = secrets.token_urlsafe(32), time.time()
         self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
+        self._store.write(_OLDEST, (holder.key, holder.key, MOST_OF_A_KEY - 1))
         insert = "INSERT INTO service_sessions (digest, key, until) VALUES (?, ?, ?)"
         self._store.write(insert, (_digest(text), holder.key, now + SESSION_SECONDS))
         return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 
@@ -56,9 +56,14 @@ def refused_view(refused: ServiceRefused) -> RefusedView:
     return RefusedView(
         _TITLES.get(refused.status, "This cannot be done"),
         REFUSALS[refused.code].text,
-        [f"{name.replace('_', ' ')}: {value}" for name, value in refused.details.items() if name not in _UNSAID],
+        [f"{name.replace('_', ' ')}: {_said(value)}" for name, value in refused.details.items() if name not in _UNSAID],
         "" if refused.retry_after is None or permanent else _duration(refused.retry_after),
     )
+
+
+def _said(value: Any) -> str:
+    """Return a detail as people read it."""
+    return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _duration(seconds: int) -> str:

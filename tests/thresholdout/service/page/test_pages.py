@@ -315,12 +315,17 @@ def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
     assert client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="ajar")).status_code == 400
 
 
-def test_a_blind_phase_shows_no_number(service: FakeService, client: TestClient) -> None:
+@pytest.mark.parametrize("before", [(), (("ann", 0.5, 0.6, 1),)])
+def test_a_blind_phase_shows_what_was_shown_before(
+    service: FakeService, client: TestClient, before: tuple[tuple[str, float, float, int], ...]
+) -> None:
     service.shown = [replace(HOLDOUT, phase="blind", asked=77_001, told=12.34, remaining=55_002)]
-    service.rows = ranked([("ann", 0.5, 0.6, 1)])
+    service.rows = ranked(before)
     for path in ("/", BOARD, f"{BOARD}/certificate"):
-        text = client.get(path).text
-        assert not re.search("77,?001|12[.]|55,?002|0[.]50", text)
+        assert not re.search("77,?001|12[.][34]|55,?002", client.get(path).text)
+    text = client.get(BOARD).text
+    assert ("as it was when this phase began" in text) == ("0.50" in text) == bool(before)
+    check(text)
 
 
 def test_pages_lead_below_the_address_of_a_proxy(service: FakeService) -> None:
