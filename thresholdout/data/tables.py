@@ -178,6 +178,8 @@ def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.D
 
 def _check_full(column: pd.Series[Any], name: str, title: object) -> None:
     """Refuse a column with a missing value."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
+        return  # which have no way to be missing
     missing = column.isna().to_numpy(dtype=bool)
     if _is_text(column):
         missing = missing | (column == "").to_numpy(dtype=bool)
@@ -378,8 +380,9 @@ def shared_content(train: pd.DataFrame, holdout: pd.DataFrame, id: str) -> tuple
 
 
 def _check_names(table: pd.DataFrame, name: str) -> None:
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
+    names = table.columns.tolist()
+    if len(set(names)) < len(names):
+        twice = table.columns[table.columns.duplicated()]
         raise InputError(name, f"two columns are called {str(twice[0])!r}", "different names")
 
 

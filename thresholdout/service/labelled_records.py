@@ -89,7 +89,10 @@ class LabelledRecords:
         import pandas as pd
 
         if column.dtype.kind == "i" and self.integer_ids is not None:
-            return self.integer_ids.get_indexer(pd.Index(column.to_numpy(dtype=np.int64)))
+            integers, size = column.to_numpy(dtype=np.int64), len(self.train_ids)
+            if np.array_equal(integers, self.integer_ids.to_numpy()[size:]):
+                return np.arange(size, size + len(integers))
+            return self.integer_ids.get_indexer(pd.Index(integers))
         return self._places_of_texts(id_texts(column))
 
     def _places_of_texts(self, texts: list[str]) -> NDArray[np.intp]:

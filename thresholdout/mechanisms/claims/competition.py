@@ -162,7 +162,7 @@ class Competition(Claims):
         claim = self._claim(forecast(Memory(), guess, variance, effective, training), variance, holdout, noise)
         assert isinstance(claim, MeanTest)
         cells = self.cells(state, train, known, claim.steps)
-        value = claim.stated(0.0)[0]
+        value = claim.value
         cell = cells.holding(value)
         level = lowered(state.log_risk + cells.log_shares[cell])
         low, high = self._interval(claim, cells, cell, level)

@@ -146,6 +146,11 @@ class MeanTest(Claim):
         self._value = value
         self._lower = lower
 
+    @property
+    def value(self) -> int:
+        """K, in steps. Secret."""
+        return self._value
+
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the limits of both edges."""
         low = 0.0 if lo <= 0 else self._lower(lo, log_level, scales)
