@@ -6,6 +6,7 @@ import click
 
 from thresholdout.cli.agent_commands import evaluate_server, mcp
 from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
+from thresholdout.cli.label_commands import correct, propose
 from thresholdout.cli.ledger_commands import backup, export, import_, key, move, rekey, retire, seal, verify
 from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
@@ -27,6 +28,8 @@ for _command in (
     create,
     ask,
     compare,
+    propose,
+    correct,
     board,
     status,
     history,

@@ -56,8 +56,8 @@ __all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
 @click.option(
     "--given",
     type=click.Choice(["features", "nothing"]),
-    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper. A "
-    "competition of independent records or groups has it without being told, unless this says nothing.",
+    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper. For "
+    "independent records or groups this is so without being told, unless this says nothing.",
 )
 @click.option(
     "--looks",
@@ -155,7 +155,7 @@ def ask(
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
-    chosen = _metric(metric, clip)
+    chosen = metric_of(metric, clip)
     low, high = chosen.bounds
     if expected is not None and not low <= expected <= high:
         raise click.ClickException(f"--expected: {expected:g}; expected: a score between {low:g} and {high:g}")
@@ -213,7 +213,7 @@ def compare(
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
-    chosen = _metric(metric, clip)
+    chosen = metric_of(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
         tables = read_table(new), read_table(old)
         service = PredictionGuard.open(opened, guard)
@@ -233,7 +233,7 @@ def compare(
     ctx.exit(_CODES[found.verdict])
 
 
-def _metric(name: str, clip: float | None) -> Metric:
+def metric_of(name: str, clip: float | None) -> Metric:
     """Return the metric that the options name."""
     from thresholdout.scoring import metrics
 
@@ -289,7 +289,7 @@ def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: st
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard
 
-    chosen = _metric(metric, clip)
+    chosen = metric_of(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)
         found = service.standings(chosen)
@@ -328,6 +328,7 @@ def status(ledger: str) -> None:
 def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
     """Say what there is to say about one guard of a ledger."""
     from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.promises import corrected
 
     if labelled:
         service = PredictionGuard.open(ledger, guard)
@@ -335,6 +336,8 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
         asked, queries = ledger.count(guard), service.queries
         say(f"{asked} {'questions' if queries is None else f'of {queries} questions'} asked")
         say(service.certificate.statement)
+        for sentence in corrected(service.corrections):
+            say(sentence)
     else:
         say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
     retired = ledger.retired(guard)

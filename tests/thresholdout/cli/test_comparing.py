@@ -76,7 +76,7 @@ def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> No
     assert "any number of answers from the holdout left" in status
     assert "0 questions asked" in status
     assert "given the features" in status  # of a competition, by default
-    plain = run("create", "plain.db", *TABLES, "--mechanism", "thresholdout").output
+    plain = run("create", "plain.db", *TABLES, "--mechanism", "thresholdout", "--given", "nothing").output
     assert "given the features" not in plain
     created = run("create", "given.db", *TABLES, "--given", "features", "--queries", "30", "--budget", "4").output
     assert "given the features of all of them" in created
