@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from thresholdout.service.receipts.older_copies import proved_until
 from thresholdout.service.served_metric import served_metric
 from thresholdout.service.standings import Standing, Tally
 
 if TYPE_CHECKING:
-    from thresholdout.ledger import Ledger
+    from thresholdout.ledger import SQLLedger
     from thresholdout.service.store.holdouts import HoldoutRow
     from thresholdout.service.store.tables import Store
 
@@ -38,13 +39,13 @@ class Boards:
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : SQLLedger
         Where the histories are.
     store : Store
         Where is kept how far boards are, from time to time; the histories remain what counts.
     """
 
-    def __init__(self, ledger: Ledger, store: Store) -> None:
+    def __init__(self, ledger: SQLLedger, store: Store) -> None:
         self._ledger = ledger
         self._store = store
         self._kept: dict[str, _Kept] = {}
@@ -54,7 +55,8 @@ class Boards:
         """Return who leads, as far as that may be shown now."""
         if holdout.settings.feedback != "interval":
             return ()
-        kept = self._of(holdout)
+        ends = [end for end in (holdout.shown, proved_until(self._ledger, holdout.identity)) if end is not None]
+        kept = self._of(holdout, min(ends, default=None))
         with kept.lock:
             if kept.rows[0] < 0:
                 self._resume(holdout, kept)
@@ -63,14 +65,14 @@ class Boards:
                 kept.rows = kept.tally.last, tuple(kept.tally.standings())
             return kept.rows[1]
 
-    def _of(self, holdout: HoldoutRow) -> _Kept:
-        """Return what is kept of a board; in a blind phase one that ends where it began."""
+    def _of(self, holdout: HoldoutRow, until: int | None) -> _Kept:
+        """Return what is kept of a board that ends where a blind phase began, or where nothing is proved any more."""
         with self._lock:
             kept = self._kept.get(holdout.identity)
-            if kept is None or kept.until != holdout.shown:
+            if kept is None or kept.until != until:
                 metric = served_metric(holdout.settings.metric)
                 tally = Tally(metric.name, greater_is_better=metric.greater_is_better)
-                kept = self._kept[holdout.identity] = _Kept(tally, holdout.shown)
+                kept = self._kept[holdout.identity] = _Kept(tally, until)
             return kept
 
     def _resume(self, holdout: HoldoutRow, kept: _Kept) -> None:

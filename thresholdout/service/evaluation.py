@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
@@ -361,6 +362,7 @@ class EvaluationService:
                 "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
             ) from None
         self._keep_facts(found.name)
+        self._proofs.heed(found)
         return self._shown(self._find(by, name))
 
     @checked
@@ -550,7 +552,10 @@ class EvaluationService:
         return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
-        return holdout_shown(found, found.facts or self._facts(found), self.ledger, self._proofs.notes(found))
+        facts, copies = found.facts or self._facts(found), self._proofs.notes(found)
+        if copies:
+            facts = replace(facts, promise=" ".join([facts.promise, *copies]))
+        return holdout_shown(found, facts, self.ledger, copies)
 
     def _keep_facts(self, name: str) -> None:
         """Store what a guard says now; nothing where somebody else has changed it meanwhile."""

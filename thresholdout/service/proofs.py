@@ -68,6 +68,12 @@ class Proofs:
             self._witnessing.note(holdout.identity, row.query, head_at(self._ledger, holdout.identity, row.query))
         return self._signed(holdout, row, row.query, key_digest(request), content)
 
+    def heed(self, holdout: HoldoutRow) -> None:
+        """Tell the witness of a history that has gone on by something else than an answer."""
+        if self._witnessing is not None:
+            count = self._ledger.count(holdout.identity)
+            self._witnessing.note(holdout.identity, count, head_at(self._ledger, holdout.identity, count))
+
     def current(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
         """Return a submission whose receipt has the present key's signature: the one that it had may be withdrawn.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.witness import Witness
 
-__all__ = ["AcceptedCopy", "accepted_copies", "check_newest", "copy_notes", "remember_line"]
+__all__ = ["AcceptedCopy", "accepted_copies", "check_newest", "copy_notes", "proved_until", "remember_line"]
 
 _MARK: Final = "witness"
 """Name of the setting that says which line the witness is known to have."""
@@ -146,18 +146,31 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
                     "nothing is promised of its answers."
                 )
             continue
-        if copy.behind and guard not in copy.behind:
-            continue  # the witness confirmed it
+        kept = _kept(copy, guard)
+        if kept is None:
+            continue
         what = "whether answers were given that are not in it is not known"
-        kept = copy.asked[guard]
         if guard in copy.behind:
-            last, kept = copy.behind[guard]
-            what = f"answers were given that are not in it, up to number {last} at least"
+            what = f"answers were given that are not in it, up to number {copy.behind[guard][0]} at least"
         notes.append(
             f"{when}: {what}. Answers up to number {kept} keep their promise, and so do receipts of answers that are "
             f"missing, unless two copies answered at the same time; nothing is promised of others after number {kept}."
         )
     return tuple(notes)
+
+
+def proved_until(ledger: SQLLedger, guard: str) -> int | None:
+    """Return the number of the last answer that is promised anything; None where no copy was accepted.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        The service's.
+    guard : str
+        What it calls the guard.
+    """
+    limits = [limit for copy in accepted_copies(ledger) if (limit := _kept(copy, guard)) is not None]
+    return min(limits, default=None)
 
 
 def remember_line(ledger: SQLLedger, line: str) -> None:
@@ -172,6 +185,13 @@ def remember_line(ledger: SQLLedger, line: str) -> None:
     """
     if line:
         change_setting(ledger, _MARK, lambda _: mark_of(line))
+
+
+def _kept(copy: AcceptedCopy, guard: str) -> int | None:
+    """Return the number of a copy's last answer that is promised anything; None where the witness confirmed all."""
+    if guard in copy.behind:
+        return copy.behind[guard][1]
+    return None if copy.behind else copy.asked.get(guard)
 
 
 def _examined(

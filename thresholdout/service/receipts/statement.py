@@ -20,6 +20,7 @@ from thresholdout.ledger.settings import read_setting
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
 from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.promises import promise, truth
 from thresholdout.service.receipts.comparing_heads import head_at
 from thresholdout.service.receipts.older_copies import copy_notes
 from thresholdout.service.receipts.receipt import written_time
@@ -190,7 +191,7 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
     """
     opened = PredictionGuard.open(ledger, guard)
     identity = opened.identity
-    row, notes = _of_service(ledger, identity)
+    row, copies = _of_service(ledger, identity), copy_notes(ledger, identity)
     if row is not None and row.shown is not None:
         expected = "a holdout whose blind phase was closed, since a statement shows every answer"
         raise InputError("holdout", f"{row.name}, in a blind phase", expected)
@@ -203,16 +204,16 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
         guard=identity,
         made=written_time(time.time()),
         records=opened.guard.n,
-        ids=ids_digest(str(id) for id in opened._records.parts()[1][0]),
+        ids=ids_digest(opened._records.holdout_ids),
         mechanism=opened.guard._mechanism.name,
-        truth=opened.certificate.about,
-        promise=opened.certificate.statement,
+        truth=truth(opened),
+        promise=" ".join([promise(opened, "interval" if row is None else row.settings.feedback), *copies]),
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
         head=head_at(ledger, identity, count),
         nats=_sum(signals),
-        teams=_teams(signals),
+        teams=_teams([signal for signal in signals if signal.kind != "note"]),
         signals=signals,
-        notes=(*notes, *copy_notes(ledger, identity)),
+        notes=(*opened.corrections.notes, *copies),
     )
 
 
@@ -237,14 +238,9 @@ def ids_digest(ids: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _of_service(ledger: SQLLedger, guard: str) -> tuple[HoldoutRow | None, tuple[str, ...]]:
-    """Return what a service knows of a guard, and its notes, where there is a service."""
-    if read_setting(ledger, SETTING) is None:
-        return None, ()
-    row = Holdouts(Store(ledger.database)).of_guard(guard)
-    if row is None:
-        return None, ()
-    return row, PredictionGuard.open(ledger, guard).corrections.notes if row.facts is None else row.facts.notes
+def _of_service(ledger: SQLLedger, guard: str) -> HoldoutRow | None:
+    """Return what a service knows of a guard, where there is a service."""
+    return None if read_setting(ledger, SETTING) is None else Holdouts(Store(ledger.database)).of_guard(guard)
 
 
 def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:

@@ -20,6 +20,7 @@ from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.receipts.errors import LedgerOutdated, ReceiptInvalid, WitnessUnusable
 from thresholdout.service.receipts.receipt import Receipt, key_digest, read_receipt, verify_in_history
 from thresholdout.service.receipts.signing_keys import public_keys, published_keys, withdraw_key
+from thresholdout.service.receipts.statement import statement_of
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Submission
@@ -165,10 +166,30 @@ def test_a_service_from_an_older_copy_does_not_start(board: Path, tmp_path: Path
     (note,) = service.holdout(ADMIN, "cells").notes
     assert "the disk broke" in note
     assert "nothing is promised of others after number 1" in note
+    assert note in service.holdout(ADMIN, "cells").promise
+    rows = service.board(ADMIN, "cells").rows
+    assert [row.submissions for row in rows] == [1]
     assert read(service, lost).query == 2  # what was told before stays proved
-    submitted(service, ann, seed=3, key="try 3")
+    told = service.submit(ann, "cells", right_in(0.99), idempotency_key="try 3", expected=0.99)
+    assert told.state == "answered"
+    assert service.board(ADMIN, "cells").rows == rows  # nothing is promised of it, and no board counts it
     service.close()
     opened(board).close()
+
+
+def test_the_witness_is_told_of_corrections(board: Path, tmp_path: Path) -> None:
+    service = made(board)
+    back_up(board, tmp_path / "copy.db")
+    labels = HOLDOUT[["id", "y"]][:2].rename(columns={"y": "label"})
+    service.correct(ADMIN, "cells", labels.assign(label=1 - labels["label"]), "two labels were mixed up")
+    statement = statement_of(service.ledger)
+    assert [(one.query, one.kind) for one in statement.signals] == [(1, "note")]
+    assert (statement.teams, statement.records) == ((), 400)
+    assert "two labels were mixed up" in statement.notes[0]
+    service.close()
+    copied(tmp_path / "copy.db", board)
+    with pytest.raises(LedgerOutdated):
+        opened(board)
 
 
 def test_a_backup_of_a_service_brings_all_of_it_back(board: Path, tmp_path: Path) -> None:
