@@ -53,12 +53,14 @@ class Served:
         Its file, or the address of a server.
     workers : int
         How many processes.
+    port : int
+        Where it listens; 0 is any that is free.
     options : sequence of str
         Further options of the command.
     """
 
-    def __init__(self, database: str, *, workers: int = 1, options: Sequence[str] = ()) -> None:
-        words = [sys.executable, "-m", "thresholdout", "serve", "--database", database, "--port", "0"]
+    def __init__(self, database: str, *, workers: int = 1, port: int = 0, options: Sequence[str] = ()) -> None:
+        words = [sys.executable, "-m", "thresholdout", "serve", "--database", database, "--port", str(port)]
         self._process = subprocess.Popen(
             [*words, "--workers", str(workers), *options],
             stdout=subprocess.PIPE,
@@ -111,6 +113,11 @@ class Served:
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
 
     def processes(self) -> list[int]:
         """Return its processes."""
