@@ -128,6 +128,18 @@ def test_comparisons_know_who_asks(tmp_path: Path) -> None:
         service.compare(right_in(0.9, 1, train=0.9), right_in(0.7, 2, train=0.7), asker="ann", quota=1)
 
 
+def test_a_quota_of_a_week_counts_from_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, week = made(tmp_path), 7 * 86400.0
+    for number, now in enumerate((10.0, week - 1.0, week)):
+        monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
+        service.ask(right_in(0.8, number), expected=0.8, asker="ann", quota=2, since=0.0 if now < week else week)
+    service.compare(right_in(0.8, 1), right_in(0.7, 2), expected=0.1, asker="ann", quota=2, since=week)
+    with pytest.raises(BudgetExhausted, match="all 2 questions of this asker"):
+        service.ask(right_in(0.8, 3), expected=0.8, asker="ann", quota=2, since=week)
+    assert service.ask(right_in(0.8, 0), expected=0.8, asker="ann", quota=2, since=week).repeated
+    assert service.guard.history["time"].tolist() == [10.0, week - 1.0, week, week]
+
+
 def difference_of(b: pd.DataFrame, a: pd.DataFrame) -> float:
     """The difference of both shares of right predictions, counted from the tables."""
     truth = TABLE.set_index("id")["y"]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.ledgers.guards import FOLDER
 from thresholdout.errors import LedgerDamaged, LedgerMismatch
-from thresholdout.ledger import new_key, open_ledger
+from thresholdout.ledger import move, new_key, open_ledger
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.stored_labels import DOCUMENT, documents_of, stored_records
 
@@ -74,6 +74,19 @@ def test_they_are_sealed_where_the_ledger_is(tmp_path: Path) -> None:
     assert b'"texts"' not in raw
     with open_ledger(file, key=key) as ledger:
         assert PredictionGuard.open(ledger)._records.holdout_labels[0] == "secret-ant"
+
+
+def test_they_move_with_their_guard(tmp_path: Path) -> None:
+    service = made(tmp_path / "guard.db", "texts", "who")
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(N, 2 * N)], "prediction": "secret-ant"})
+    told = service.ask(table, expected=0.5, asker="ann")
+    with open_ledger(tmp_path / "new.db", key=new_key()) as target:
+        move(service.guard._ledger, target, service.identity)
+        moved = PredictionGuard.open(target)
+        assert moved._records.groups == service._records.groups
+        again = moved.ask(table, expected=0.5, asker="ann")
+        assert (again.repeated, again.interval) == (True, told.interval)
+        assert moved.ask(table, expected=0.4, asker="ann").query == 2
 
 
 def changed(file: Path, name: str, text: str | None) -> None:
