@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.guard_state import GuardState
+from thresholdout.guard.guard_state import GuardState, corrected_of
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import ContentKey, check_questions, check_repeat, check_short_texts
@@ -355,7 +355,7 @@ class Answering:
 
     def corrected(self) -> str:
         """Return which labels were corrected since the guard was made, as `GuardState` says it. Secret."""
-        return self._restored(self._ledger.state(self._id)).corrected
+        return corrected_of(self._ledger.state(self._id))
 
     def correct(self, name: str, change: Callable[[str], tuple[str, float]]) -> Entry:
         """Put other labels in place of those that questions were answered with; the history notes it.

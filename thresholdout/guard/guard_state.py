@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import MechanismState
 
-__all__ = ["GuardState"]
+__all__ = ["GuardState", "corrected_of"]
 
 S = TypeVar("S", bound=MechanismState)
 
@@ -70,14 +70,27 @@ class GuardState(Generic[S]):
         InputError
             When it is something else.
         """
-        failures, past, corrected = 0, "", ""
-        if text.startswith(_FAILURES):
-            count, _, text = text[len(_FAILURES) :].partition("\n")
-            if not (count.isascii() and count.isdecimal() and len(count) <= _MOST_DIGITS):
-                raise InputError("state", "no number of failures", "the text of a guard's state")
-            failures = int(count)
-        if text.startswith(_PAST):
-            past, _, text = text[len(_PAST) :].partition("\n")
-        if text.startswith(_CORRECTED):
-            corrected, _, text = text[len(_CORRECTED) :].partition("\n")
-        return cls(read(text), failures, past, corrected)
+        failures, past, corrected, rest = _parted(text)
+        if not (failures.isascii() and failures.isdecimal() and len(failures) <= _MOST_DIGITS):
+            raise InputError("state", "no number of failures", "the text of a guard's state")
+        return cls(read(rest), int(failures), past, corrected)
+
+
+def corrected_of(text: str) -> str:
+    r"""Return what a state's text says of corrected labels, without reading the rest.
+
+    Examples
+    --------
+    >>> corrected_of("failures 2\ncorrected here\ngaussian/1 7 2"), corrected_of("gaussian/1 7 2")
+    ('here', '')
+    """
+    return _parted(text)[2]
+
+
+def _parted(text: str) -> tuple[str, str, str, str]:
+    """Return the number of failures, the past, the corrections and the mechanism's state as a text has them."""
+    found = {_FAILURES: "0", _PAST: "", _CORRECTED: ""}
+    for name in found:
+        if text.startswith(name):
+            found[name], _, text = text[len(name) :].partition("\n")
+    return found[_FAILURES], found[_PAST], found[_CORRECTED], text
