@@ -7,6 +7,7 @@ restored alone, another disk survives more, and an address of somebody else's ma
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ KEY_VARIABLE: Final = "THRESHOLDOUT_WITNESS_KEY"
 """What an address is sent as a bearer token."""
 
 _SECONDS: Final = 5.0
+_STEPS: Final = 60
 _TAIL: Final = 1 << 16
 
 
@@ -127,7 +129,7 @@ class AddressWitness(Witness):
         kept; ``GET`` with ``?ledger=IDENTITY`` returns those about a ledger, in their order. The variable
         ``THRESHOLDOUT_WITNESS_KEY`` is sent as a bearer token, where it is set.
     seconds : float, default 5
-        How long each step of a request may take.
+        How long each step of a request may take; all lines together may take 60 times as long.
     """
 
     def __init__(self, address: str, *, seconds: float = _SECONDS) -> None:
@@ -153,7 +155,11 @@ class AddressWitness(Witness):
         try:
             with self._client() as client, client.stream("GET", self.location, params={"ledger": ledger}) as answer:
                 self._check(answer)
-                yield from _split(answer)
+                until = time.monotonic() + _STEPS * self._seconds
+                for line in _split(answer):
+                    if time.monotonic() > until:
+                        raise WitnessUnusable(self.location, f"its lines take longer than {_STEPS * self._seconds:g} s")
+                    yield line
         except httpx.HTTPError as error:
             raise WitnessUnusable(self.location, f"it can't be read: {type(error).__name__}") from None
 

@@ -18,6 +18,7 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.receipts.boards import asked, copied
 from thresholdout.errors import InputError
 from thresholdout.ledger import SQLLedger
+from thresholdout.service.receipts import witness as witness_module
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.older_copies import accepted_copies, check_newest, copy_notes, remember_line
 from thresholdout.service.receipts.witness import AddressWitness, FileWitness, Witness, witness_at
@@ -447,6 +448,16 @@ def test_an_address_that_is_silent_stops_a_start_and_no_answer(board: Path, tmp_
         assert json.loads(file.read_bytes().splitlines()[-1])["query"] == 2
     with pytest.raises(WitnessUnusable, match="can't be read"):
         starts(board, witness)
+
+
+def test_an_address_whose_lines_take_too_long_stops_a_start(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with address(tmp_path / "far.jsonl") as (where, _), SQLLedger(board) as ledger:
+        check_newest(asked(ledger, 1), witness_at(where))
+        monkeypatch.setattr(witness_module, "_STEPS", -1)  # the time is over with the first line
+        with pytest.raises(WitnessUnusable, match="take longer"):
+            check_newest(ledger, witness_at(where))
 
 
 @pytest.mark.parametrize("where", ["ftp://host/heads", "http://user:secret@host/heads"])
