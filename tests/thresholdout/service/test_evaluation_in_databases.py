@@ -106,7 +106,7 @@ def test_a_submission_that_takes_long_is_running_and_one_that_nobody_works_on_wa
     service._submissions._store.write(  # as a process leaves it that is killed after the ledger's commit
         "UPDATE service_submissions SET state = 'running', until = ?, query = NULL, value = NULL, low = NULL, "
         "high = NULL WHERE id = ?",
-        (time.time() + 60.0, told.id),
+        (time.time() + 1e6, told.id),
     )
     assert service.submission(ann, "cells", told.id).state == "running"
     service._submissions.put_off([told.id], time.time() - 1.0)
