@@ -330,7 +330,10 @@ class Desk:
         assert row.against is not None
         incumbent = Incumbent(row.against + 1, row.id, read.reading.digest)
         text = base64.b64encode(read.reading.encoded).decode()
-        self._ledger.put_document(read.guard.identity, _document(read.reading.digest), text)
+        try:
+            self._ledger.put_document(read.guard.identity, _document(read.reading.digest), text)
+        except LedgerRetired:
+            raise _exhausted() from None
         return self._incumbents.add(row.holdout, row.team, incumbent)
 
     def _known(self, read: _Read, key: str) -> Entry | None:
@@ -371,7 +374,7 @@ class Desk:
                 raise ServiceRefused("allowance", retry_after=_EXHAUSTED, permanent=True) from None
         except LedgerRetired:
             pass
-        raise ServiceRefused("exhausted", retry_after=_EXHAUSTED, permanent=True)
+        raise _exhausted()
 
     def _beyond_quota(self, holdout: HoldoutRow, team: str) -> ServiceRefused:
         """Return the refusal of a team that has used its submissions, with the time when there is one again."""
@@ -389,6 +392,11 @@ class Desk:
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
         """Return what the team is shown now."""
         return shown(self._now(request), self._proofs.current(request.holdout, row))
+
+
+def _exhausted() -> ServiceRefused:
+    """Return the refusal of a holdout that answers no more."""
+    return ServiceRefused("exhausted", retry_after=_EXHAUSTED, permanent=True)
 
 
 def _since(days: float | None) -> float | None:

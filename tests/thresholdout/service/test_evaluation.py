@@ -370,3 +370,34 @@ def test_equal_predictions_of_others_leave_no_trace(service: EvaluationService) 
     assert code(lambda: service.submission(bob, "cells", "0" * 32)) == "not_found"
     assert code(lambda: service.history(bob, "cells", team="ann")) == "forbidden"
     assert [row.team for row in service.history(bob, "cells")] == ["bob"]
+
+
+def test_a_guard_that_answers_no_more_is_exhausted_and_earlier_answers_stay(service: EvaluationService) -> None:
+    ann = team(service, "ann")
+    told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    service.ledger.retire(service.holdout(ADMIN, "cells").identity, "it was moved")
+    for ask in (service.submit, service.compare):
+        with pytest.raises(ServiceRefused) as refused:
+            ask(ann, "cells", right_in(0.7), idempotency_key="2")
+        assert (refused.value.code, refused.value.retry_after) == ("exhausted", 86400)
+        assert refused.value.details == {"permanent": True}
+    again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert again == replace(told, repeated=True)
+    assert service.board(ann, "cells").rows[0].asker == "ann"
+    assert [found.id for found in service.history(ann, "cells")] == [told.id]
+
+
+def test_refusals_that_depend_on_answers_are_hidden_while_a_phase_is_blind(tmp_path: Path) -> None:
+    """The guard answers no more after the first of two: neither the state nor the refusal shows it before the end."""
+    service = made(tmp_path / "board.db", phase="blind")
+    ann = team(service, "ann")
+    told = [service.submit(ann, "cells", right_in(0.7), idempotency_key="1", expected=0.7)]
+    service.ledger.retire(service.holdout(ADMIN, "cells").identity, "it was moved")
+    told += [service.submit(ann, "cells", right_in(0.8), idempotency_key=key, expected=0.8) for key in ("2", "2", "3")]
+    for found in told:
+        assert (found.state, found.refusal, found.query, found.repeated) == ("hidden", None, None, False)
+    assert [found.state for found in service.history(ADMIN, "cells")] == ["hidden"] * 3
+    service.set_phase(ADMIN, "cells", "closed")
+    states = [(found.state, found.refusal) for found in service.history(ann, "cells")]
+    assert states == [("answered", None), ("refused", "exhausted"), ("refused", "exhausted")]
+    service.close()
