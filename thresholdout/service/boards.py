@@ -58,12 +58,18 @@ class Boards:
         ends = [end for end in (holdout.shown, proved_until(self._ledger, holdout.identity)) if end is not None]
         kept = self._of(holdout, min(ends, default=None))
         with kept.lock:
-            if kept.rows[0] < 0:
+            last = self._ledger.count(holdout.identity) if kept.until is None else kept.until
+            if last - kept.tally.last > _SLICE:
                 self._resume(holdout, kept)
             self._read_on(holdout, kept)
             if kept.rows[0] != kept.tally.last:
                 kept.rows = kept.tally.last, tuple(kept.tally.standings())
             return kept.rows[1]
+
+    def follow(self, holdout: HoldoutRow, query: int | None) -> None:
+        """Read on from time to time while questions are answered, so that no board begins with a long history."""
+        if query is not None and query % _SLICE == 0:
+            self.rows(holdout)
 
     def _of(self, holdout: HoldoutRow, until: int | None) -> _Kept:
         """Return what is kept of a board that ends where a blind phase began, or where nothing is proved any more."""
@@ -76,9 +82,9 @@ class Boards:
             return kept
 
     def _resume(self, holdout: HoldoutRow, kept: _Kept) -> None:
-        """Go on from where a process was before, if all of that may be shown."""
+        """Go on from where any process was before, if that is further, and all of it may be shown."""
         rows = self._store.read("SELECT last, tally FROM service_boards WHERE holdout = ?", (holdout.number,))
-        if rows and (kept.until is None or int(rows[0][0]) <= kept.until):
+        if rows and kept.tally.last < int(rows[0][0]) and (kept.until is None or int(rows[0][0]) <= kept.until):
             kept.tally.resume(int(rows[0][0]), str(rows[0][1]))
 
     def _read_on(self, holdout: HoldoutRow, kept: _Kept) -> None:

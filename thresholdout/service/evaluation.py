@@ -327,6 +327,7 @@ class EvaluationService:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
             self._holdouts.set_phase(found.number, phase, shown)
             self._keep_facts(found.name)
+            self._boards.rows(self._find(by, name))  # what was hidden is read here, and not by the first visitor
         return self._shown(self._find(by, name))
 
     @checked
@@ -416,9 +417,11 @@ class EvaluationService:
         """
         found = self._find_to_answer(by, name)
         kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
-        return self._desk.take(
+        told = self._desk.take(
             by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
         )
+        self._boards.follow(found, told.query)
+        return told
 
     @checked
     def compare(

@@ -173,7 +173,7 @@ class Tally:
         return json.dumps([[astuple(one) for one in self._found.values()], self._limits, self._proved])
 
     def resume(self, last: int, text: str) -> None:
-        """Go on from what `to_text` gave after a question; nothing was added here before."""
+        """Go on from what `to_text` gave after a question, in place of what was added here before."""
         self.last = last
         found, limits, self._proved = json.loads(text)
         self._limits = limits[0], limits[1]
