@@ -151,7 +151,8 @@ def _same(one: str, other: str) -> bool:
 
 def _name(request: Request, what: str) -> str:
     """Return the name of a cookie; over https one that only this host can have set, for all of its paths."""
-    return f"__Host-{what}" if request.url.scheme == "https" else what
+    name = f"thresholdout-{what}"  # other services of this host, at other ports, share its cookies
+    return f"__Host-{name}" if request.url.scheme == "https" else name
 
 
 def _keep(request: Request, response: Response, what: str, text: str, seconds: int) -> None:

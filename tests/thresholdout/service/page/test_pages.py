@@ -123,7 +123,7 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
 
 def test_a_session_is_a_cookie_that_says_nothing(client: TestClient) -> None:
     answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=BOARD))
-    cookie = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("session="))
+    cookie = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("thresholdout-session="))
     assert {part.strip().lower() for part in cookie.split(";")[1:]} >= {"httponly", "samesite=strict", "path=/"}
     assert "ann-key" not in cookie
     assert "secure" not in cookie.lower()
@@ -134,17 +134,17 @@ def test_over_https_cookies_are_of_this_host_alone(service: FakeService) -> None
     with TestClient(application(service), base_url="https://board.example", follow_redirects=False) as client:
         answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=BOARD))
         cookies = answer.headers.get_list("set-cookie")
-        assert any(one.startswith("__Host-session=") for one in cookies)
+        assert any(one.startswith("__Host-thresholdout-session=") for one in cookies)
         assert all("; secure" in one.lower() and "domain" not in one.lower() for one in cookies)
 
 
 def test_sign_out_ends_the_session_for_those_who_copied_it(service: FakeService, client: TestClient) -> None:
     sign_in(client, "ann-key")
-    copied = client.cookies["session"]
+    copied = client.cookies["thresholdout-session"]
     answer = client.post("/sign-out", files=form(client, BOARD))
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    assert "session" not in client.cookies
-    client.cookies.set("session", copied)
+    assert "thresholdout-session" not in client.cookies
+    client.cookies.set("thresholdout-session", copied)
     assert "Sign in" in client.get(BOARD).text
     assert service.sessions.kept == {}
 
@@ -154,7 +154,7 @@ def test_a_wrong_key_is_told_so_and_not_shown_again(client: TestClient) -> None:
     assert answer.status_code == 401
     assert REFUSALS["unknown_key"].text in answer.text
     assert "tho_wrong" not in answer.text
-    assert "session" not in client.cookies
+    assert "thresholdout-session" not in client.cookies
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_the_sign_in_form_of_another_site_signs_nobody_in(client: TestClient) ->
     token = token_in(strange.get("/sign-in").text)
     answer = client.post("/sign-in", files={"token": (None, token), "key": (None, "ann-key"), "next": (None, "/")})
     assert answer.status_code == 403
-    assert "session" not in client.cookies
+    assert "thresholdout-session" not in client.cookies
 
 
 def test_predictions_are_sent_once_and_looked_at_elsewhere(service: FakeService, client: TestClient) -> None:
