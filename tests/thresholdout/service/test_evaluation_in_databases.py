@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from tests.thresholdout.ledger.postgres_server import Server
@@ -187,3 +188,32 @@ def test_threads_that_fail_at_once_are_refused_beyond_the_rate(where: str | Path
         ]
     assert sorted(job.result() for job in jobs) == [*["bad_table"] * 4, *["rate"] * 8]
     service.close()
+
+
+def test_every_entry_is_about_the_labels_that_stand_before_it(where: str | Path) -> None:
+    """Labels are corrected by one service while another one answers; keys say with which labels."""
+    one = made(where)
+    two = EvaluationService.open(where)
+    by, corrected = [team(one, "ann"), team(one, "bob")], 8
+
+    def send(job: int) -> None:
+        service = (one, two)[job % 2]
+        if job % 3 == 0:
+            table = pd.DataFrame({"id": HOLDOUT["id"][job : job + 1], "label": [job % 2]})
+            service.correct(ADMIN, "cells", table, f"complaint {job}", basis="public")
+        else:
+            service.submit(by[job % 2], "cells", right_in(0.7, job), idempotency_key=f"{job}", expected=0.7)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(send, range(3 * corrected)))
+    notes = 0
+    entries = one.ledger.entries(one.holdout(ADMIN, "cells").identity)
+    for entry in entries:
+        if entry.source == "note":
+            notes += 1
+        else:
+            assert int(entry.key.partition(", labels ")[2] or 0) == notes
+    assert (len(entries), notes) == (3 * corrected, corrected)
+    assert len(two.holdout(ADMIN, "cells").notes) == corrected
+    one.close()
+    two.close()
