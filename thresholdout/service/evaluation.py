@@ -156,7 +156,7 @@ class EvaluationService:
             raise
 
     def first_admin_key(self) -> str | None:
-        """Return the text of the first administrator's key, once, when the service has no key yet; None afterwards."""
+        """Return the text of the first administrator's key, once; None where there is or was such a key."""
         return self._keys.first("the first key")
 
     def authenticate(self, text: str | None) -> Principal:

@@ -51,14 +51,14 @@ class Keys:
         return text, key
 
     def first(self, note: str) -> str | None:
-        """Make a key for an administrator where there is none of any role; return its text, or None."""
-        if self._store.read("SELECT id FROM service_keys LIMIT 1"):
+        """Make a key for an administrator where there was never one; return its text, or None."""
+        if self._store.read(_ADMIN):
             return None
         text, key = _made("admin", "", note)
         with self._store.database.transaction() as cursor:
             if self._store.database.on_server:
                 cursor.execute("LOCK TABLE service_keys IN EXCLUSIVE MODE")
-            cursor.execute("SELECT id FROM service_keys LIMIT 1")
+            cursor.execute(_ADMIN)
             if cursor.fetchone() is not None:
                 return None
             values = (key.id, _digest(text), "admin", "", note, key.made)
@@ -93,6 +93,7 @@ class Keys:
         return Principal(id, role, team)
 
 
+_ADMIN: Final = "SELECT id FROM service_keys WHERE role = 'admin' LIMIT 1"
 _INSERT: Final = "INSERT INTO service_keys (id, digest, role, team, note, made) VALUES (?, ?, ?, ?, ?, ?)"
 
 
