@@ -32,7 +32,7 @@ ROWS = (4_000, 100_000, 1_000_000)
 HOLDOUTS, DAY, PEAK, LATE = 10_000, 86_400.0, 3.0, 1.0
 """Holdouts, seconds, the peak hour's rate over the day's mean, and seconds that 99 % may wait."""
 
-COMMIT, SLOTS, MANY = 0.005, 16, 60_000
+COMMIT, SLOTS, MANY = 0.005, 16, 20_000
 """Seconds of a commit on a data centre's disk, transactions that a server does at once, and submissions simulated."""
 
 
@@ -224,7 +224,7 @@ def _bottlenecks(costs: Costs, work: np.ndarray) -> None:
     rows = {
         "one worker, every holdout open": most(work, one, Store(0.0)),
         "one worker, 100 of 10,000 open": most(work, Workers(1, 100, costs.opening[0]), Store(0.0)),
-        "one SQLite file for all": most(idle, one, Store(COMMIT, costs.each, slots=1)),
+        "one SQLite file for all, one answer in a commit": most(idle, one, Store(COMMIT, costs.each, slots=1)),
         "the most asked holdout, one answer in a commit": most(idle, one, Store(COMMIT, costs.each)),
         "the same, all that wait in one commit": most(idle, one, Store(COMMIT, costs.each, batch=10**6)),
         "one server, no holdout asked more than others": SLOTS / (COMMIT + costs.each),
