@@ -16,7 +16,7 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.errors import LedgerUnusable
 from thresholdout.service import failures
-from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.evaluation import MOST_NUMBER, EvaluationService
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
 
@@ -218,3 +218,23 @@ def test_every_entry_is_about_the_labels_that_stand_before_it(where: str | Path)
     assert len(two.holdout(ADMIN, "cells").notes) == corrected
     one.close()
     two.close()
+
+
+def test_histories_are_read_from_the_newest_on(where: str | Path) -> None:
+    service = made(where)
+    ann, bob = team(service, "ann"), team(service, "bob")
+    sent: dict[str, list[str]] = {"ann": [], "bob": []}
+    for job, by in enumerate([ann, bob, ann, ann, bob]):
+        told = service.submit(by, "cells", right_in(0.7, job), idempotency_key=f"{job}", expected=0.7)
+        sent[by.team].append(told.id)
+    all_of_them = [one.id for one in service.history(ADMIN, "cells")]
+    assert [one.id for one in service.history(ann, "cells", before=MOST_NUMBER)] == sent["ann"][::-1]
+    assert [one.id for one in service.history(ADMIN, "cells", before=MOST_NUMBER, team="bob")] == sent["bob"][::-1]
+    assert [one.id for one in service.history(ADMIN, "cells", before=MOST_NUMBER)] == all_of_them[::-1]
+    for by, count in ((ann, 3), (ADMIN, 5)):
+        found = service.history(by, "cells", before=MOST_NUMBER, count=2)
+        assert [one.number for one in found] == [count, count - 1]
+        assert [one.number for one in service.history(by, "cells", before=found[-1].number, count=1)] == [count - 2]
+    assert service.history(ann, "cells", before=1) == []
+    assert code(lambda: service.history(ann, "cells", before=-1)) == "bad_request"
+    service.close()
