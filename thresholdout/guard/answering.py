@@ -118,15 +118,21 @@ class Answering:
         self._noise = noise
         self._parameters = parameters
         self._confidence = confidence
+        self._last: tuple[str, GuardState[Any]] | None = None
 
     def state(self) -> Any:
         """Return the mechanism's state. Secret."""
         return self._restored(self._ledger.state(self._id)).mechanism
 
     def _restored(self, text: str) -> GuardState[Any]:
-        """Return the state that the ledger keeps."""
+        """Return the state that the ledger keeps; one that was read last is not read again."""
+        last = self._last
+        if last is not None and last[0] == text:
+            return last[1]
         try:
-            return GuardState.from_text(text, self._mechanism.restore)
+            state: GuardState[Any] = GuardState.from_text(text, self._mechanism.restore)
+            self._last = text, state
+            return state
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
