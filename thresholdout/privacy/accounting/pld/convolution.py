@@ -14,9 +14,9 @@ from thresholdout.privacy.accounting.pld.loss import Floats
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
 from thresholdout.privacy.accounting.pld.spectrum import FFT, low_frequencies, powers, transformed
 
-__all__ = ["Composed", "log_moment", "mixed_moments", "tilted_moments"]
+__all__ = ["OUTSIDE", "Composed", "log_moment", "mixed_moments", "tilted_moments"]
 
-_OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
+OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
 _SAMPLED = 64  # different lattices whose whole spectra are kept, at most
 _WORK = 1e9  # multiplications that are spent on low frequencies, at most
@@ -116,10 +116,6 @@ class Composed:
         self.size = size
         self._convolve()
 
-    def strays(self, tilt: float, spread: float) -> bool:
-        """Whether another tilt, with its spread, is so far that the sum's bounds there are much less accurate."""
-        return not self.empty and abs(tilt - self.tilt) * max(self.spread, spread) > 1.5
-
     def _moments(self, tilt: float) -> tuple[Floats, Floats, Floats]:
         found = np.array([tilted_moments(lattice.losses, lattice.mass, tilt) for lattice in self._lattices])
         return found[:, 0], found[:, 1], found[:, 2]
@@ -146,7 +142,7 @@ class Composed:
         total = float(self._counts @ (logs - self._steps))
         # Of the two moments, whose sums have some units of rounding for each step.
         doubt = 4.0 * self._growth + float(self._counts @ (64.0 + 8.0 * np.abs(logs))) * UNIT
-        return (total + doubt + _OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
+        return (total + doubt + OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
 
     def _tilted(self) -> None:
         """Find each lattice's tilted masses, and a bound on the relative size of all rounding errors in them."""
@@ -260,7 +256,7 @@ class Composed:
             room = min(cells * most, 1.0 / -math.expm1(-max(tilt * self.step, 1e-300)))
             value, error = self._value(start, cells, gap, room * most)
             error += self._rest * room / n + self.rounding * most
-        error += 3.0 * math.exp(-_OUTSIDE) * heaviest
+        error += 3.0 * math.exp(-OUTSIDE) * heaviest
         error += 16 * UNIT * (abs(epsilon) + abs(shifted) + self._offsets) + 1e-290
         relative = 1e-12 + 16 * UNIT * (
             self._log_scales + (1.0 + tilt) * (abs(epsilon) + abs(shifted) + self._offsets + abs(self.centre))

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _ROUNDS = 8
+_TILTS = 5
 _TINY = 1e-280
 _SHARE = 2.0 / 3.0  # of the distance of both bounds, the upper one's from the truth
 
@@ -182,24 +183,26 @@ class PrivacyLossDistribution:
     def _epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
         """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
-        tilt = search.rough.tilt_of_delta(target)
-        guess = search.rough.moments(tilt)[1]
+        guess, slope = search.first(target)
         allowed = max(_SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
-        step = search.width(allowed, tilt)
+        tilt = search.tilt(slope, guess)
+        step = search.width(allowed, slope, tilt)
         both = both or not search.predictable(step)
         low, high, sums = 0.0, math.inf, []
         for _ in range(_ROUNDS):
-            for _ in range(3):
+            for _ in range(_TILTS):
                 sums = [search.upper(step, tilt)]
                 high = min(high, smallest(sums[0], target, guess))
-                again = 2.0 * tilt if high == math.inf else search.rough.tilt_of_epsilon(high)
-                if not sums[0].strays(again, search.rough.moments(again)[2]):
+                slope = 2.0 * slope if high == math.inf else search.rough.tilt_of_epsilon(high)
+                again = search.again(sums[0], min(high, 2.0 * guess), slope, tilt)
+                if again is None:
                     break
-                tilt, guess = again, (high if high < math.inf else guess)
+                step, tilt = again
+                guess = high if high < math.inf else guess
             if both and high > floor:
-                sums.append(search.lower(step, tilt))
+                sums.append(search.lower(sums[0].step, tilt))
                 low = max(low, largest(sums[1], target, min(high, max(guess, 0.0))))
-            gap = high - low if both else search.excess(step, tilt) / _SHARE
+            gap = high - low if both else search.excess(step, slope) / _SHARE
             if gap <= wanted * high or search.sharp or high == math.inf or high <= floor:
                 break
             guess = high
@@ -257,9 +260,10 @@ class PrivacyLossDistribution:
         tail = math.exp(max(min(likely, 0.0) - 14.0 - math.log(self.count) + math.log(wanted), math.log(_TINY)))
         slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
         search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
-        tilt = search.rough.tilt_of_epsilon(target)
-        slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
-        step = search.width(_SHARE * wanted / slope, slope)
+        peak = search.rough.tilt_of_epsilon(target)
+        slope = max(peak, 1.0 / max(search.rough.moments(peak)[2], 1e-300))
+        tilt = search.tilt(peak, target)
+        step = search.width(_SHARE * wanted / slope, slope, tilt)
         both = both or not search.predictable(step)
         low, high = 0.0, 1.0
         for _ in range(_ROUNDS):

@@ -68,8 +68,9 @@ class GaussianMixture:
 
     @property
     def anchor(self) -> float | None:
-        """No atoms."""
-        return None
+        """The size of the loss of outcomes that no shift explains, which most have where shifts are rare and large."""
+        rest = math.fsum(self.weights)
+        return -math.log1p(-rest) if rest < 1.0 else None
 
     def loss(self, tail: float) -> Loss:
         """Return the privacy loss; `tail` is the probability that may be left out at each end."""

@@ -108,7 +108,7 @@ class DominatingPair(Protocol):
 
     @property
     def anchor(self) -> float | None:
-        """A loss that all atoms are multiples of, or None."""
+        """A loss that all atoms are multiples of, or near which much of the mass may be; None where there is none."""
 
 
 def reach(tail: float) -> float:

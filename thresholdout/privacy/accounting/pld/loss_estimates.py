@@ -8,17 +8,19 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphs.numerics.bisection import bisect
-from thresholdout.privacy.accounting.pld.convolution import Composed, mixed_moments
+from thresholdout.privacy.accounting.pld.convolution import OUTSIDE, Composed, mixed_moments
 from thresholdout.privacy.accounting.pld.levels import Mixtures, dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, nodes, optimistic, pessimistic
 
 __all__ = ["Rough", "Search", "largest", "smallest"]
 
-_CELLS = 1 << 21
+_CELLS = 1 << 22
+_FEW = 4  # losses whose coarse lattices cost next to nothing
+_COARSE = 1 << 13
 _LATTICE = 1 << 19  # points of all steps' lattices together, at most
 _AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
-_BUDGET = 6e6  # points of lattices and windows that one search may use up, some seconds
+_BUDGET = 1.2e7  # points of lattices and windows that one search may use up, some seconds
 
 
 class Rough:
@@ -56,6 +58,57 @@ class Rough:
         variances = np.add.reduceat(squares, self._starts) / safe
         mixed = mixed_moments(self._mixtures.weights, logs[columns], means[columns], variances[columns])
         return float(counts @ mixed[0]), float(counts @ mixed[2]), math.sqrt(float(counts @ mixed[3]))
+
+    def reach(self, tilt: float) -> float:
+        """Return about the length of the range that the tilted loss leaves at either end with probability exp(-26)."""
+        log, mean, spread = self.moments(tilt)
+        if spread == 0.0 or not math.isfinite(log):
+            return 0.0
+        total = 0.0
+        for sign in (-1.0, 1.0):
+            best = math.inf
+            for power in range(-5, 6):
+                eta = sign * 7.0 * 2.0**power / spread
+                moment = self.moments(tilt + eta)[0]
+                best = min(best, (moment - log + OUTSIDE) / abs(eta) - sign * mean)
+            total += max(best, 0.0)
+        return total
+
+    def calmer(self, tilt: float, room: float) -> float:
+        """Return a smaller tilt, whose Chernoff bound is larger by a factor exp(room), if the sum's range is shorter.
+
+        Rare large losses can make the range of the tilted sum many times that of the usual one.
+        """
+        if room <= 0.0 or tilt == 0.0:
+            return tilt
+        log, mean, _ = self.moments(tilt)
+
+        def close(trial: float) -> bool:
+            return self.moments(trial)[0] - log - (trial - tilt) * mean <= room
+
+        least = 0.0 if close(0.0) else bisect(close, 0.0, tilt, halvings=8)
+        return least if self.reach(least) < 0.7 * self.reach(tilt) else tilt
+
+    def squares(self, step: float, tilt: float) -> float:
+        """Return about the sum over steps of the variances that a lattice adds to the tilted losses.
+
+        A loss between two points of the lattice gets the product of its distances from both: a sixth of the square of
+        the width on average, and less where losses are near its points.
+        """
+        exponents = self._logs + tilt * self._losses
+        tops = np.maximum.reduceat(exponents, self._starts)
+        tops = np.where(np.isfinite(tops), tops, 0.0)
+        places = self._losses / step
+        parts = places - np.floor(places)
+        added = parts * (1.0 - parts) * step**2
+        with np.errstate(under="ignore", divide="ignore"):
+            tilted = np.exp(exponents - tops[self._owners])
+            totals = np.add.reduceat(tilted, self._starts)
+            each = np.add.reduceat(tilted * added, self._starts) / np.where(totals > 0, totals, 1.0)
+            logs = tops + np.log(totals)
+        columns = self._mixtures.columns
+        shares = mixed_moments(self._mixtures.weights, logs[columns], each[columns], each[columns])[1]
+        return float(self._mixtures.counts @ (shares * each[columns]).sum(axis=1))
 
     def log_delta(self, tilt: float) -> float:
         """Return about the logarithm of delta at the epsilon which is the tilted loss's mean."""
@@ -103,7 +156,7 @@ class Search:
     """
 
     def __init__(self, steps: Mapping[DominatingPair, int], tail: float, wanted: float) -> None:
-        self._given, self._tail = steps, tail
+        self._given, self._tail, self._wanted = steps, tail, wanted
         self._above = dominating(steps, wanted)
         self._losses = [pair.loss(tail) for pair in self._above.pairs]
         self.rough = Rough(self._losses, self._above)
@@ -131,9 +184,8 @@ class Search:
         """Return a width of the lattice near the wanted one that is not too fine, and that atoms lie on."""
         if self.sharp and self._anchor is not None:
             return self._anchor
-        widest = 20.0 * self.rough.moments(tilt)[2]
         # Losses are not known better than to 1e-14 or so, relatively, and may all be the same.
-        least = max(widest / (0.9 * _CELLS), self._length / _LATTICE, 1e-13 * self.rough.largest)
+        least = max(1.05 * self.rough.reach(tilt) / _CELLS, self._length / _LATTICE, 1e-13 * self.rough.largest)
         if self.rough.largest > 0:
             wanted = min(wanted, 0.5 * self.rough.largest)
         found = max(wanted, least, 1e-300)
@@ -141,14 +193,72 @@ class Search:
             found = self._anchor / math.ceil(self._anchor / found)
         return found
 
-    def excess(self, step: float, tilt: float) -> float:
+    def excess(self, step: float, slope: float) -> float:
         """Return about how much a lattice's upper epsilon is too large; the lower one is half as much too small."""
-        return 0.0 if self.sharp else self.count * (1.0 + tilt) * step**2 / 12.0
+        return 0.0 if self.sharp else (1.0 + slope) * self.rough.squares(step, slope) / 2.0
 
-    def width(self, excess: float, tilt: float) -> float:
-        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon."""
+    def width(self, excess: float, slope: float, tilt: float) -> float:
+        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon.
+
+        Parameters
+        ----------
+        excess : float
+            In nats.
+        slope : float
+            How fast the logarithm of delta falls with epsilon, about.
+        tilt : float
+            Of the composition.
+        """
         spare = 0.65 if len(self._above.pairs) < len(self._given) else 0.8  # mixtures of levels take their part
-        return self.step(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + tilt))), tilt)
+        found = max(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + slope))), 1e-300)
+        most = 2.0 * self.rough.largest
+        if found < most and self.excess(2.0 * found, slope) < 2.0 * spare * excess:  # most losses are much smaller
+            found = bisect(
+                lambda step: self.excess(step, slope) <= spare * excess, most, found, halvings=12, geometric=True
+            )
+        return self.step(found, tilt)
+
+    def tilt(self, slope: float, epsilon: float) -> float:
+        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short."""
+        share = 0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300)
+        errors = 5e-12 + 2e-15 * self.count
+        return self.rough.calmer(slope, math.log(share / errors) - 2.0)
+
+    def first(self, delta: float) -> tuple[float, float]:
+        """Return about epsilon at a delta, from a coarse lattice, and the tilt whose mean that is."""
+        slope = self.rough.tilt_of_delta(delta)
+        epsilon = self.rough.moments(slope)[1]
+        if self.sharp or len(self._losses) > _FEW or epsilon <= 0.0:
+            return epsilon, slope
+        tilt = self.tilt(slope, epsilon)
+        coarse = self.upper(self.step((self.rough.reach(tilt) + self._length) / _COARSE, tilt), tilt)
+        found = smallest(coarse, delta, epsilon)
+        return (found, self.rough.tilt_of_epsilon(found)) if 0.0 < found < math.inf else (epsilon, slope)
+
+    def again(self, composed: Composed, epsilon: float, slope: float, tilt: float) -> tuple[float, float] | None:
+        """Return a width and a tilt with which a composition should be done again, or None if it is as good as it gets.
+
+        Parameters
+        ----------
+        composed : Composed
+            With `tilt`.
+        epsilon : float
+            What follows from it, about.
+        slope : float
+            The tilt whose mean that is.
+        """
+        if composed.empty:
+            return None
+        if composed.wide:
+            calm = self.tilt(slope, epsilon)
+            if abs(calm - tilt) * composed.spread > 0.1 and self.rough.reach(calm) < 0.9 * self.rough.reach(tilt):
+                return self.step(composed.step, calm), calm
+            return self.step(2.0 * composed.step, tilt), tilt
+        low, high = composed.delta(epsilon)
+        if high - low <= 0.1 * self._wanted * slope * epsilon * high or abs(slope - tilt) * composed.spread < 0.2:
+            return None
+        closer = slope if abs(slope - tilt) * composed.spread < 2.0 else 0.5 * (slope + tilt)
+        return self.step(composed.step, closer), closer
 
     def upper(self, step: float, tilt: float) -> Composed:
         """Return the sum of losses on a lattice with larger divergences."""

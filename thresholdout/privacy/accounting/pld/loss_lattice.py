@@ -16,6 +16,7 @@ _PANEL = 1.0 / 48.0
 _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
 _NEAR = 1e-6  # of a width, that losses of bins are lowered by before their ends are moved once more
+_MOVES = 6
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 _FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
 _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
@@ -239,13 +240,43 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     certain = loss.certain * (1.0 - 64 * UNIT)
     mass, gain = _bins(loss, points, ends)
     found = _lowered(upper, mass, gain, certain)
-    if found.offset > -_NEAR * step or not loss.pieces:
+    if not loss.pieces:
         return found
     with np.errstate(divide="ignore", invalid="ignore"):
         above = -np.log1p(-np.minimum(gain / mass, 0.5))
-    wanted = np.where(np.abs(above) < 0.1 * step, -above, 0.0)
-    again = _lowered(upper, *_bins(loss, points, ends + _beside(0.5 * (wanted[1:] + wanted[:-1]), held, step)), certain)
-    return again if again.offset > found.offset else found
+    if found.offset <= -_NEAR * step:
+        wanted = np.where(np.abs(above) < 0.1 * step, -above, 0.0)
+        nearer = ends + _beside(0.5 * (wanted[1:] + wanted[:-1]), held, step)
+        again = _lowered(upper, *_bins(loss, points, nearer), certain)
+        found = again if again.offset > found.offset else found
+    heaviest = int(np.argmax(mass))
+    if mass[heaviest] <= 0.5 * mass.sum() or not 0.0 < gain[heaviest] < mass[heaviest]:
+        return found
+    return max(found, _through_heaviest(loss, upper, ends, float(above[heaviest]), heaviest, certain), key=_mean)
+
+
+def _mean(lattice: Lattice) -> float:
+    """Return the mean loss, which tells the better of two lower bounds."""
+    return float(lattice.mass @ (lattice.losses + lattice.offset))
+
+
+def _through_heaviest(loss: Loss, upper: Lattice, ends: Floats, shift: float, heaviest: int, certain: float) -> Lattice:
+    """Return a lattice that is moved so that the bin with most of the mass is not lowered, nor the ones above it."""
+    step = upper.step
+    points = (upper.first + np.arange(upper.mass.size, dtype=np.float64)) * step + shift
+    ends = ends + shift
+    for _ in range(_MOVES):
+        mass, gain = _bins(loss, points, ends)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above = -np.log1p(-np.minimum(gain / mass, 0.5))
+            steep = np.nan_to_num(np.diff(np.log(mass), append=0.0) / step, posinf=0.0, neginf=0.0)
+        bent = np.clip(0.5 * steep * step, -20.0, 20.0)
+        left = np.where(np.abs(bent) > 1e-6, bent / np.sinh(np.where(bent == 0, 1.0, bent)) * np.exp(-bent), 1.0) / step
+        short = np.where((above < 0) & (np.arange(mass.size) > heaviest), -above, 0.0)
+        ends = ends + np.clip(short / (left * 0.5 * step), 0.0, 0.3 * step)[1:]
+        ends = np.minimum(ends, points[:-1] + 0.98 * step)
+    found = _lowered(upper, *_bins(loss, points, ends), certain)
+    return Lattice(found.mass, found.first, step, found.offset + shift, certain)
 
 
 def _beside(moves: Floats, held: list[int], step: float) -> Floats:
