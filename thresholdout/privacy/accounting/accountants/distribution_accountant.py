@@ -61,7 +61,7 @@ class DistributionAccountant(Accountant):
 
     name = "distribution"
 
-    def __init__(self, adjacency: Adjacency = "replace_one", *, accuracy: float = 1e-4) -> None:
+    def __init__(self, adjacency: Adjacency = "replace_one", *, accuracy: float = 1e-5) -> None:
         super().__init__(adjacency)
         self._accuracy = open_unit(accuracy, "accuracy")
 

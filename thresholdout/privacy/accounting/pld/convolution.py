@@ -176,11 +176,13 @@ class Composed:
         direct = not found or work < _CHEAP
         if not direct:
             whole = np.array([row[0] for row in found]), np.array([[row[1]] for row in found])
-            product, errors = powers(*whole, self._columns, self._shares, self._counts)
+            product, errors, alone = powers(*whole, self._columns, self._shares, self._counts)
+            self._norm = self._mean_error([row[1:] for row in found]) + 1.5 * math.sqrt(float(alone @ alone) / n)
             direct = work < _WORK and float(errors.sum()) / n > 5e-13
         if direct:
             low = low_frequencies(masses, firsts, n, kept)
-            product, errors = powers(*low, self._columns, self._shares, self._counts)
+            product, errors, _ = powers(*low, self._columns, self._shares, self._counts)
+            self._norm = math.inf
         with np.errstate(under="ignore"):
             self._rest = 2.02 * float(np.exp(np.minimum(bound[errors.size :], 700.0)).sum())
         self._mass: Floats | None = None
@@ -195,7 +197,20 @@ class Composed:
         self._roots = np.exp(2j * math.pi / n * np.arange(n))
         self._below = [self._ratios(rate, errors.size) for rate in (self.tilt, self.tilt + 1.0)]
 
-    def _bound(self) -> tuple[Floats, list[tuple[NDArray[np.complex128], float]]]:
+    def _mean_error(self, errors: list[tuple[float, float]]) -> float:
+        """Return a bound on the root of the mean square of the product's errors that come from those of the spectra.
+
+        `errors` are the largest and the root of the mean square of each lattice's spectrum.
+        """
+        most = np.array(
+            [float(mass.sum()) * (1.0 + 1e-12) + row[0] for mass, row in zip(self._masses, errors, strict=True)]
+        )
+        means = np.array([row[1] for row in errors])
+        sizes = np.log(np.maximum((self._shares * most[self._columns]).sum(axis=1), 1.0)) + 4.0 * UNIT
+        each = (self._shares * means[self._columns]).sum(axis=1)
+        return 1.01 * float(self._counts @ each) * math.exp(min(float(self._counts @ sizes), 700.0))
+
+    def _bound(self) -> tuple[Floats, list[tuple[NDArray[np.complex128], float, float]]]:
         """Return a bound on the logarithm of the product's size at each frequency, and, of few lattices, their spectra.
 
         A step's spectrum is no larger than the largest of its lattices'. Steps are left out once it is clear that few
@@ -255,7 +270,7 @@ class Composed:
             most = min(-math.expm1(-(gap + cells * self.step)), heaviest)
             room = min(cells * most, 1.0 / -math.expm1(-max(tilt * self.step, 1e-300)))
             value, error = self._value(start, cells, gap, room * most)
-            error += self._rest * room / n + self.rounding * most
+            error += min(self._rest * room / n, self._norm * math.sqrt(room * most)) + self.rounding * most
         error += 3.0 * math.exp(-OUTSIDE) * heaviest
         error += 16 * UNIT * (abs(epsilon) + abs(shifted) + self._offsets) + 1e-290
         relative = 1e-12 + 16 * UNIT * (

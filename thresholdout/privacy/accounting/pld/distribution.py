@@ -122,7 +122,7 @@ class PrivacyLossDistribution:
         times = checked_count(count, "count")
         return PrivacyLossDistribution({pair: times * each for pair, each in self._steps.items()})
 
-    def epsilon(self, delta: float, accuracy: float = 1e-4) -> Interval:
+    def epsilon(self, delta: float, accuracy: float = 1e-5) -> Interval:
         """Return bounds on the smallest epsilon at a delta.
 
         Parameters
@@ -152,7 +152,7 @@ class PrivacyLossDistribution:
         """
         return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0, True)
 
-    def guaranteed_epsilon(self, delta: float, accuracy: float = 1e-4) -> float:
+    def guaranteed_epsilon(self, delta: float, accuracy: float = 1e-5) -> float:
         """Return the upper bound of `epsilon` alone, in about half the time.
 
         Parameters
@@ -184,8 +184,8 @@ class PrivacyLossDistribution:
         """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
         guess, slope = search.first(target)
-        allowed = max(_SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
-        tilt = search.tilt(slope, guess)
+        allowed = max(_SHARE * wanted * max(guess, 1e-300), min(0.25 * (floor - guess), 0.1 * guess))
+        tilt = search.tilt(slope, guess, target)
         step = search.width(allowed, slope, tilt)
         both = both or not search.predictable(step)
         low, high, sums = 0.0, math.inf, []
@@ -193,8 +193,10 @@ class PrivacyLossDistribution:
             for _ in range(_TILTS):
                 sums = [search.upper(step, tilt)]
                 high = min(high, smallest(sums[0], target, guess))
+                if high <= floor:
+                    break
                 slope = 2.0 * slope if high == math.inf else search.rough.tilt_of_epsilon(high)
-                again = search.again(sums[0], min(high, 2.0 * guess), slope, tilt)
+                again = search.again(sums[0], min(high, 2.0 * guess), slope, target)
                 if again is None:
                     break
                 step, tilt = again
@@ -262,7 +264,7 @@ class PrivacyLossDistribution:
         search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
         peak = search.rough.tilt_of_epsilon(target)
         slope = max(peak, 1.0 / max(search.rough.moments(peak)[2], 1e-300))
-        tilt = search.tilt(peak, target)
+        tilt = search.tilt(peak, target, math.exp(max(min(likely, 0.0), -700.0)))
         step = search.width(_SHARE * wanted / slope, slope, tilt)
         both = both or not search.predictable(step)
         low, high = 0.0, 1.0
@@ -315,7 +317,7 @@ def _interval(low: float, high: float, reason: str) -> Interval:
     return Interval(low, low + (high - low) / 3.0, high, reason)
 
 
-def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-4) -> Interval:
+def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-5) -> Interval:
     """Return bounds on the largest epsilon of several distributions, such as both directions of add/remove.
 
     Parameters
@@ -345,7 +347,7 @@ def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float
     return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"), True)
 
 
-def guaranteed_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-4) -> float:
+def guaranteed_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-5) -> float:
     """Return the upper bound of `worst_epsilon` alone, in about half the time.
 
     Examples

@@ -89,6 +89,10 @@ class Rough:
         least = 0.0 if close(0.0) else bisect(close, 0.0, tilt, halvings=8)
         return least if self.reach(least) < 0.7 * self.reach(tilt) else tilt
 
+    def chernoff(self, tilt: float, epsilon: float) -> float:
+        """Return about the logarithm of Chernoff's bound on delta at an epsilon."""
+        return self.moments(tilt)[0] - tilt * epsilon - math.log1p(tilt)
+
     def squares(self, step: float, tilt: float) -> float:
         """Return about the sum over steps of the variances that a lattice adds to the tilted losses.
 
@@ -218,11 +222,20 @@ class Search:
             )
         return self.step(found, tilt)
 
-    def tilt(self, slope: float, epsilon: float) -> float:
-        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short."""
-        share = 0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300)
-        errors = 5e-12 + 2e-15 * self.count
-        return self.rough.calmer(slope, math.log(share / errors) - 2.0)
+    def tilt(self, slope: float, epsilon: float, delta: float) -> float:
+        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short.
+
+        Parameters
+        ----------
+        slope : float
+            The tilt whose mean is epsilon.
+        epsilon, delta : float
+            About.
+        """
+        room = math.log(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300))
+        errors = math.log(5e-12 + 2e-15 * self.count)
+        beyond = max(self.rough.chernoff(slope, epsilon) - math.log(delta), 0.0)
+        return self.rough.calmer(slope, room - errors - 2.0 - beyond)
 
     def first(self, delta: float) -> tuple[float, float]:
         """Return about epsilon at a delta, from a coarse lattice, and the tilt whose mean that is."""
@@ -230,34 +243,43 @@ class Search:
         epsilon = self.rough.moments(slope)[1]
         if self.sharp or len(self._losses) > _FEW or epsilon <= 0.0:
             return epsilon, slope
-        tilt = self.tilt(slope, epsilon)
+        tilt = self.tilt(slope, epsilon, delta)
         coarse = self.upper(self.step((self.rough.reach(tilt) + self._length) / _COARSE, tilt), tilt)
         found = smallest(coarse, delta, epsilon)
         return (found, self.rough.tilt_of_epsilon(found)) if 0.0 < found < math.inf else (epsilon, slope)
 
-    def again(self, composed: Composed, epsilon: float, slope: float, tilt: float) -> tuple[float, float] | None:
+    def again(self, composed: Composed, epsilon: float, slope: float, delta: float) -> tuple[float, float] | None:
         """Return a width and a tilt with which a composition should be done again, or None if it is as good as it gets.
 
         Parameters
         ----------
         composed : Composed
-            With `tilt`.
+            What was done.
         epsilon : float
             What follows from it, about.
         slope : float
             The tilt whose mean that is.
+        delta : float
+            For which it was found.
         """
         if composed.empty:
             return None
+        tilt, spread = composed.tilt, composed.spread
         if composed.wide:
-            calm = self.tilt(slope, epsilon)
-            if abs(calm - tilt) * composed.spread > 0.1 and self.rough.reach(calm) < 0.9 * self.rough.reach(tilt):
+            calm = self.tilt(slope, epsilon, delta)
+            if abs(calm - tilt) * spread > 0.1 and self.rough.reach(calm) < 0.9 * self.rough.reach(tilt):
                 return self.step(composed.step, calm), calm
             return self.step(2.0 * composed.step, tilt), tilt
         low, high = composed.delta(epsilon)
-        if high - low <= 0.1 * self._wanted * slope * epsilon * high or abs(slope - tilt) * composed.spread < 0.2:
+        if high - low <= 0.1 * self._wanted * slope * epsilon * high:
             return None
-        closer = slope if abs(slope - tilt) * composed.spread < 2.0 else 0.5 * (slope + tilt)
+        closer = slope
+        if high - low > 0.5 * high:  # nothing is known of epsilon by this
+            closer = self.rough.tilt_of_delta(delta)
+        if abs(closer - tilt) * spread < 0.2:
+            return None
+        if abs(closer - tilt) * spread > 4.0:
+            closer = 0.5 * (closer + tilt)
         return self.step(composed.step, closer), closer
 
     def upper(self, step: float, tilt: float) -> Composed:

@@ -208,7 +208,7 @@ def pld_fswor(
     batch_size: int | None = None,
     dataset_size: int | None = None,
     adjacency: str = "add_remove",
-    accuracy: float = 1e-4,
+    accuracy: float = 1e-5,
 ) -> Interval:
     """Return epsilon of Gaussian steps on fresh batches of a fixed size, drawn without replacement.
 
@@ -269,7 +269,7 @@ def pld_fswr(
     batch_size: int,
     dataset_size: int,
     adjacency: str = "add_remove",
-    accuracy: float = 1e-4,
+    accuracy: float = 1e-5,
 ) -> Interval:
     """Return epsilon of Gaussian steps on batches drawn with replacement.
 
@@ -315,7 +315,7 @@ def pld_poisson(
     batch_size: int | None = None,
     dataset_size: int | None = None,
     adjacency: str = "add_remove",
-    accuracy: float = 1e-4,
+    accuracy: float = 1e-5,
 ) -> Interval:
     """Return epsilon of Gaussian steps on Poisson minibatches.
 

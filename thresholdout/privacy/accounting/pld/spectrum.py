@@ -19,7 +19,7 @@ FFT = 14.0 * UNIT  # relative error of a transform for each doubling of its size
 _ROWS = 64
 
 
-def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float]:
+def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
     """Return ``sum_j mass_j exp(-i w (first + j)) - 1`` at the frequencies ``w = 2 pi k / n``, k = 0 .. n/2.
 
     Parameters
@@ -33,8 +33,8 @@ def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float]:
 
     Returns
     -------
-    tuple of (ndarray, float)
-        With a bound on the error of each value (PROOFS.md, C3).
+    tuple of (ndarray, float, float)
+        With a bound on the error of each value, and on the root of the mean of all errors' squares (PROOFS.md, C3).
 
     Examples
     --------
@@ -49,7 +49,8 @@ def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float]:
     norm = math.sqrt(float((once * once).sum())) * (1.0 + 1e-12)
     folds = padded.size / n
     error = (FFT * math.log2(n) * math.sqrt(n) + 40 * UNIT) * norm + (40.0 + folds) * UNIT
-    return np.fft.rfft(circle) - 1.0, error
+    mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm + 40.0 * UNIT
+    return np.fft.rfft(circle) - 1.0, error, mean
 
 
 def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
@@ -109,7 +110,7 @@ def _minus_one(angles: Floats) -> tuple[Floats, Floats]:
 
 def powers(
     minus_one: Spectrum, errors: Floats, columns: NDArray[np.int64], shares: Floats, counts: Floats
-) -> tuple[Spectrum, Floats]:
+) -> tuple[Spectrum, Floats, Floats]:
     """Return the product over steps of powers of mixtures of spectra.
 
     Parameters
@@ -127,8 +128,8 @@ def powers(
 
     Returns
     -------
-    tuple of (ndarray, ndarray)
-        Values, and bounds on their errors.
+    tuple of ndarray
+        Values, bounds on their errors, and on what these would be if the spectra had none.
 
     Examples
     --------
@@ -138,6 +139,7 @@ def powers(
     """
     width = minus_one.shape[1]
     logs, upper, turned = np.zeros(width), np.zeros(width), np.ones(width, dtype=np.complex128)
+    rounded = np.zeros(width)
     rows = max(1, min(_ROWS, int(4e6 / width)))
     for start in range(0, counts.size, rows):
         part = slice(start, start + rows)
@@ -146,19 +148,29 @@ def powers(
         count = counts[part][:, None]
         if second.any():
             x = first * minus_one[one] + second * minus_one[two] + (first + second - 1.0)
-            doubt = (first * errors[one] + second * errors[two]) * (1.0 + 8.0 * UNIT) + 8.0 * UNIT * np.abs(x)
-            doubt = doubt + 8.0 * UNIT * (first * np.abs(minus_one[one]) + second * np.abs(minus_one[two]))
+            given = (first * errors[one] + second * errors[two]) * (1.0 + 8.0 * UNIT)
+            own = 8.0 * UNIT * (np.abs(x) + first * np.abs(minus_one[one]) + second * np.abs(minus_one[two]))
         else:
-            x, doubt = minus_one[one] + (first - 1.0), errors[one] + 2.0 * UNIT * np.abs(minus_one[one])
+            x, given = minus_one[one] + (first - 1.0), errors[one]
+            own = 2.0 * UNIT * np.abs(minus_one[one])
         size = np.maximum(np.hypot(1.0 + x.real, x.imag), 1e-300)
         square = np.where(size > 0.5, 2.0 * x.real + x.real**2 + x.imag**2, 0.0)
         log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
         angle = np.arctan2(x.imag, 1.0 + x.real)
-        excess = doubt + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + 1.0) * size
+        own = own + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + 1.0) * size
         logs += (count * log).sum(axis=0)
-        upper += (count * np.where(size > 0.5, log + np.log1p(excess / size), np.log(size + excess))).sum(axis=0)
+        upper += (count * _log_above(size, log, given + own)).sum(axis=0)
+        rounded += (count * _log_above(size, log, own)).sum(axis=0)
         turned *= np.multiply.reduce(np.exp(1j * np.remainder(count * angle, 2.0 * math.pi)), axis=0)
     with np.errstate(under="ignore"):
         size = np.exp(np.minimum(logs, 700.0))
-        difference = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(logs - upper, 0.0))
-    return size * turned, difference + UNIT * (128.0 + 64.0 * counts.size) * size
+        whole, alone = (
+            np.exp(np.minimum(top, 700.0)) * -np.expm1(np.minimum(logs - top, 0.0)) for top in (upper, rounded)
+        )
+    last = UNIT * (128.0 + 64.0 * counts.size) * size
+    return size * turned, whole + last, alone + last
+
+
+def _log_above(size: Floats, log: Floats, excess: Floats) -> Floats:
+    """Return the logarithm of sizes with what may be added to them."""
+    return np.where(size > 0.5, log + np.log1p(excess / size), np.log(size + excess))
