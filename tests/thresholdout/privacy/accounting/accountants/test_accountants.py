@@ -208,7 +208,9 @@ class TestDistributionAddRemove(DistributionSuite):
 
     def test_the_published_learner(self) -> None:
         found = DistributionAccountant("add_remove").compose(WOR, 104_000).table(1e-5).set_index("bound")["epsilon"]
-        assert found["lower"] <= 0.99087 <= found["upper"] <= 0.991
+        # dp-accounting's 0.9909607 and 0.9908547 on lattices of 3e-5 and 1e-5, without their errors of second order
+        assert found["lower"] <= 0.990842
+        assert 0.990841 <= found["upper"] <= 0.99085
         assert found["upper"] < RenyiAccountant("add_remove").compose(WOR, 104_000).epsilon(1e-5)
 
     @pytest.mark.parametrize(

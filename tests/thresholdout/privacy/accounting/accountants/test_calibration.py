@@ -108,7 +108,7 @@ def test_fixed_size_accountant() -> None:
     assert accountant.epsilon(1e-5, method="rdp") == other.epsilon(1e-5)
     assert accountant.epsilon(1e-5) <= accountant.epsilon(1e-5, method="rdp")
     assert accountant.epsilon(1e-5, method="rdp", conversion="mironov") > accountant.epsilon(1e-5, method="rdp")
-    assert accountant.delta(accountant.epsilon(1e-5)) <= 1e-5 * (1 + 1e-6)
+    assert accountant.delta(accountant.epsilon(1e-5)) <= 1e-5 * (1 + 1e-3)  # what deltas are known to
 
 
 def test_fixed_size_accountant_refuses() -> None:
