@@ -144,7 +144,7 @@ class Desk:
         read: Future[_Read] = Future()
         table = [predictions]
         del predictions
-        answer = self._crew.start(lambda: self._work(request, table.pop(), read))
+        answer = self._crew.start(lambda: self._work(request, table, read))
         answer.add_done_callback(lambda _: read.cancel())  # where nobody began it
         try:
             row = read.result().row
@@ -165,11 +165,10 @@ class Desk:
         self._running.add(row.id, answer)
         return self._shown(request, self._submissions.put(replace(row, state="running", until=time.time() + LEASE)))
 
-    def _work(self, request: _Request, predictions: pd.DataFrame, told: Future[_Read]) -> Submission:
+    def _work(self, request: _Request, table: list[pd.DataFrame], told: Future[_Read]) -> Submission:
         """Do all of a submission, and tell as soon as it is read."""
         try:
-            read = self._read(request, predictions)
-            del predictions
+            read = self._read(request, table.pop())  # no frame of this function holds it
         except BaseException as error:
             told.set_exception(error)
             raise

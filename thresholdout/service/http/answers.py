@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -72,11 +73,21 @@ def answer_refusals(app: FastAPI) -> None:
 
     def noted(request: Request, error: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
         request.state.refused = error.code
+        _let_go(error)
         return refusal(error, headers)
 
     app.add_exception_handler(ServiceRefused, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, other)
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Clear the frames in which an error was raised: they hold tables, until garbage is collected some day."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        behind, error.__context__, error.__cause__ = error.__context__, None, None
+        error = behind
 
 
 def _places(error: RequestValidationError) -> list[dict[str, str]]:

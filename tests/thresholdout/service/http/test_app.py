@@ -1,6 +1,9 @@
+import gc
 import io
 import json
 import logging
+import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +16,11 @@ from starlette.testclient import TestClient
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, N, made, right_in
 from tests.thresholdout.service.http.applications import Calls, csv, opened, parquet, running, settings_form
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.http import submission_routes
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.logs import LOGGERS, JsonLines
 from thresholdout.service.http.observing import HEADERS
+from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import REFUSALS
 from thresholdout.service.shown import Principal
@@ -413,3 +418,28 @@ def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
     service.close()
     assert ADMIN.role == "admin"
     assert len(HOLDOUT) == N
+
+
+@pytest.mark.parametrize("body", [b"id,prediction\nnobody,1\n", csv(), csv()[:-1] + b"x"])
+def test_tables_are_let_go_without_collecting_garbage(
+    calls: Calls, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = []
+
+    def reading(*given: Any) -> pd.DataFrame:
+        found = read_upload(*given)
+        tables.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(submission_routes, "read_upload", reading)
+    gc.disable()
+    try:
+        for _ in range(3):
+            calls.submit("ann", body)
+        end = time.monotonic() + 20
+        while any(table() is not None for table in tables) and time.monotonic() < end:
+            time.sleep(0.001)  # threads may still be on their way out
+        assert len(tables) == 3
+        assert [table() for table in tables] == [None] * 3
+    finally:
+        gc.enable()

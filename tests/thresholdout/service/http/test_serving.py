@@ -254,3 +254,33 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert "cells: closed" in run("holdouts", "phase", "cells", "closed", *database)
     rows: list[Any] = run("holdouts", "list", *database).splitlines()
     assert rows[1].split()[:3] == ["cells", "closed", "interval"]
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_clients(tmp_path: Path) -> None:
+    body = b"id,prediction\n" + b"".join(b"zz%07d,1\n" % k for k in range(80_000))  # of no record of the holdout
+    with serving(tmp_path, *tables(tmp_path), "--most-megabytes", "1", "--failures-per-hour", "1000000") as process:
+        keys = [made_key(process, f"t{k}") for k in range(8)]
+
+        def send(number: int) -> None:
+            headers = {
+                "Authorization": f"Bearer {keys[number % 8]}",
+                "Idempotency-Key": "k",
+                "Content-Type": "text/csv",
+            }
+            path = f"{process.address}/v1/holdouts/cells/submissions"
+            assert httpx.post(path, content=body, headers=headers, timeout=SECONDS).status_code in (400, 503)
+
+        def most_after(requests: int) -> int:
+            senders = [threading.Thread(target=send, args=(number,)) for number in range(requests)]
+            for sender in senders:
+                sender.start()
+            for sender in senders:
+                sender.join(SECONDS)
+            status = Path(f"/proc/{process.process.pid}/status").read_text()
+            return int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
+
+        first = most_after(16)
+        for _ in range(3):
+            later = most_after(48)
+        assert later - first < 100_000  # kilobytes; tables that stayed would take more than a million
