@@ -163,7 +163,11 @@ class Desk:
     def _later(self, request: _Request, row: SubmissionRow, answer: Future[Submission]) -> Submission:
         """Store that a submission is running, for a request that does not wait any longer."""
         self._running.add(row.id, answer)
-        return self._shown(request, self._submissions.put(replace(row, state="running", until=time.time() + LEASE)))
+        return self._shown(request, self._stored(replace(row, state="running", until=time.time() + LEASE)))
+
+    def _stored(self, row: SubmissionRow) -> SubmissionRow:
+        """Store how far a submission is; refuse one whose key somebody else has stored for other content meanwhile."""
+        return _own(row, self._submissions.put(row))
 
     def _work(self, request: _Request, table: list[pd.DataFrame], told: Future[_Read]) -> Submission:
         """Do all of a submission, and tell as soon as it is read."""
@@ -176,7 +180,8 @@ class Desk:
         try:
             return self._answer(read)
         except ServiceRefused as refused:
-            if self._submissions.find(read.row.id) is not None:
+            found = self._submissions.find(read.row.id)
+            if found is not None and found.content == read.row.content:
                 stored = self._submissions.put(replace(read.row, state="refused", refusal=refused.code))
                 if not self._now(request).shows(None):
                     return self._shown(request, stored)
@@ -221,7 +226,7 @@ class Desk:
             return replace(self._shown(request, row), repeated=row.state == "answered")
         answered, repeated = self._compared(read) if row.kind == "comparison" else self._scored(read)
         receipt = self._proofs.of(request.holdout, answered, request.key, read.reading.digest)
-        found = self._shown(request, self._submissions.put(replace(answered, receipt=receipt)))
+        found = self._shown(request, self._stored(replace(answered, receipt=receipt)))
         return replace(found, repeated=repeated and found.state == "answered")
 
     def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
@@ -260,9 +265,10 @@ class Desk:
         assert row.against is not None
         incumbent = self._incumbents.find(row.holdout, row.team, row.against)
         assert incumbent is not None
-        if incumbent.submission == row.id:  # this request was cut off when it had become the first
+        is_the_same = incumbent.content == read.reading.digest
+        if is_the_same and incumbent.submission == row.id:  # this request was cut off when it had become the first
             return replace(row, state="answered", verdict="first", refusal=None), True
-        if incumbent.content == read.reading.digest:
+        if is_the_same:
             same = replace(row, state="answered", value=0.0, low=0.0, high=0.0, verdict="not settled", refusal=None)
             return same, False
         return self._compared_with(read, row, incumbent)
@@ -273,7 +279,7 @@ class Desk:
         key = _digest(row.content, incumbent.content)
         known = self._known(read, key)
         self._check_open(read, known)
-        row = self._submissions.put(row)
+        row = self._stored(row)
         ask = self._decided if decides else self._differed
         answered, repeated = ask(read, row, incumbent, key, known)
         if answered.verdict == "better":
@@ -352,7 +358,7 @@ class Desk:
         stored = self._submissions.put_within(row, settings.quota, _since(settings.quota_days))
         if stored is None:
             raise self._beyond_quota(holdout, row.team)
-        return stored
+        return _own(row, stored)
 
     def _check_open(self, read: _Read, known: Entry | None = None) -> HoldoutRow:
         """Return the holdout as it is now; refuse what is new to one that is closed."""
@@ -391,6 +397,13 @@ class Desk:
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
         """Return what the team is shown now."""
         return shown(self._now(request), self._proofs.current(request.holdout, row))
+
+
+def _own(row: SubmissionRow, stored: SubmissionRow) -> SubmissionRow:
+    """Return what is stored of a submission; refuse it where that is of other content."""
+    if stored.content != row.content:
+        raise ServiceRefused("key_used")
+    return stored
 
 
 def _exhausted() -> ServiceRefused:

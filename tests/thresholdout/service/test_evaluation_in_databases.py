@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from thresholdout.service import failures
 from thresholdout.service.evaluation import MOST_NUMBER, EvaluationService
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Phase
+from thresholdout.service.store.submissions import SubmissionRow
 
 THREADS = 6
 
@@ -147,6 +150,44 @@ def test_a_blind_phase_counts_what_was_sent_and_not_what_was_answered(where: str
     assert service.submit(bob, "cells", right_in(0.6), idempotency_key="1", expected=0.6).state == "hidden"
     kept = service.history(ann, "cells")
     assert [row.state for row in kept] == ["hidden", "hidden"]
+    service.close()
+
+
+@pytest.mark.parametrize("kind", ["submit", "compare"])
+@pytest.mark.parametrize("phase", ["open", "blind"])
+def test_one_key_for_two_contents_at_once_is_one_submission(
+    where: str | Path, phase: Phase, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of two requests that look for their key before the other has stored it gets what the other one asked."""
+    service = made(where, phase=phase)
+    ann = team(service, "ann")
+    if kind == "compare":
+        service.compare(ann, "cells", right_in(0.5), idempotency_key="first")
+    shares, find, both = {0: 0.95, 1: 0.05}, service._submissions.find, threading.Barrier(2)
+    waited: set[int] = set()
+
+    def together(id: str) -> SubmissionRow | None:
+        found, thread = find(id), threading.get_ident()
+        if thread not in waited:
+            waited.add(thread)
+            both.wait(60.0)
+        return found
+
+    def send(job: int) -> str:
+        call = service.submit if kind == "submit" else service.compare
+        return code(lambda: call(ann, "cells", right_in(shares[job]), idempotency_key="same"))
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as threads:
+        patched.setattr(service._submissions, "find", together)
+        codes = list(threads.map(send, range(2)))
+    assert sorted(codes) == ["", "key_used"]
+    if phase == "blind":
+        service.set_phase(ADMIN, "cells", "closed")
+    told = service.history(ann, "cells")[-1]
+    truth = shares[codes.index("")] - (0.5 if kind == "compare" else 0.0)
+    assert told.low is not None
+    assert told.high is not None
+    assert told.low <= truth <= told.high <= told.low + 0.4
     service.close()
 
 
