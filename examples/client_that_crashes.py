@@ -58,7 +58,7 @@ def submit(url: str, key: str, file: str, moment: str) -> None:
 
 def started(url: str, key: str, file: Path, moment: str) -> subprocess.Popen[str]:
     """Start the program."""
-    command = [sys.executable, __file__, url, key, str(file), moment]
+    command = [sys.executable, sys.argv[0], url, key, str(file), moment]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
