@@ -336,7 +336,7 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
         asked, queries = ledger.count(guard), service.queries
         say(f"{asked} {'questions' if queries is None else f'of {queries} questions'} asked")
         say(service.certificate.statement)
-        for sentence in corrected(service.corrections):
+        for sentence in corrected(service.corrections, best=service.guard._mechanism.about == "best"):
             say(sentence)
     else:
         say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")

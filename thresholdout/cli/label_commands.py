@@ -94,5 +94,5 @@ def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str 
         chosen = cast(Literal["public", "labels"], basis)
         entry = service.correct(read_table(corrections), reason, basis=chosen)
         say(f"{printable(entry.name)}; question {entry.query}")
-        for sentence in corrected(service.corrections):
+        for sentence in corrected(service.corrections, best=service.guard._mechanism.about == "best"):
             say(sentence)

@@ -28,6 +28,11 @@ _CHECKED: Final = (
     "then on are about the records and labels as they are then, earlier ones about those of their time, and the "
     "promise holds for all of them. On a board earlier intervals are widened by as much as that can have moved them."
 )
+_CHECKED_FOR_BEST: Final = (
+    "Labels were checked since, record by record and for reasons that are public. The truth of each submission is "
+    "about the labels of the time when it was answered, and the promise is about the best of these: one that led "
+    "before may be worse by the labels as they are now."
+)
 _NOT_PROVED: Final = (
     "Labels were corrected in view of labels: the promise holds for the answers before that, which are about the "
     "labels of their time, and nothing is proved about those after it, which no board counts."
@@ -115,20 +120,29 @@ def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -
     said = [held, f"This rests on what was declared: {certificate.records}."]
     if phase == "blind":
         said.append(_BLIND)
-    return " ".join([*said, *corrected(guard.corrections)])
+    return " ".join([*said, *corrected(guard.corrections, best=guard.guard._mechanism.about == "best")])
 
 
-def corrected(corrections: Corrections) -> tuple[str, ...]:
+def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
     """Return what the promise is worth after corrections; nothing where there are none.
+
+    Parameters
+    ----------
+    corrections : Corrections
+        What was corrected.
+    best : bool
+        Whether answers are about the best of all submissions.
 
     Examples
     --------
     >>> from thresholdout.service.corrections import Corrections
-    >>> corrected(Corrections())
+    >>> corrected(Corrections(), best=False)
     ()
-    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)))[0][-44:]
+    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)), best=False)[0][-44:]
     'about those after it, which no board counts.'
     """
     if not corrections.notes:
         return ()
-    return (_CHECKED,) if corrections.public else (_NOT_PROVED,)
+    if not corrections.public:
+        return (_NOT_PROVED,)
+    return (_CHECKED_FOR_BEST if best else _CHECKED,)

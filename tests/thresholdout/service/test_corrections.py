@@ -258,6 +258,19 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     assert "nothing is proved" in truth(made(order="day", window=2))
 
 
+def test_the_best_before_a_correction_stays_the_best_and_the_promise_says_so() -> None:
+    """Right on all records, and on none as the labels are now: what leads is the truth of its time."""
+    service = made(mechanism="ladder")
+    first = service.ask(wrong_on([]), expected=1.0)
+    service.correct(changed(range(N)), "all of them", basis="public")
+    later = service.ask(wrong_on(range(N // 2)), expected=0.5)
+    assert later.interval[0] > 0.9
+    assert first.interval[0] > 0.9
+    said = promise(service, "best")
+    assert "about the labels of the time when it was answered" in said
+    assert "as they are then" not in said
+
+
 # What is proved, on models that are small enough for all their labels
 
 
