@@ -143,6 +143,17 @@ def test_an_allowance_bounds_what_one_asker_tells_and_refuses_nobody_else() -> N
     assert mechanism.refusal(state) is None
 
 
+def test_no_cell_tells_more_than_the_longest_code() -> None:
+    """Whoever has an allowance that is just below what an answer tells is refused, however little that is."""
+    known = Known(binary=True, asker="ann", vague=True)
+    for n in range(200, 4000, 400):
+        mechanism = competition(n)
+        state, reading = mechanism.start(SeededNoise(0)), mechanism.read(np.arange(n) < 0.1 * n, n, (0, 1), "x", known)
+        after, _ = mechanism.step(state, 0.5, reading, SeededNoise(0))
+        told = state.log_risk - after.log_risk
+        assert competition(n, told * (1.0 - 1e-9)).asker_refusal(state, known) is not None
+
+
 def test_failures_count_in_the_allowance_and_end_it() -> None:
     """Each is a letter of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
     mechanism = competition(1000)

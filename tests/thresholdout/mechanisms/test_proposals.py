@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from thresholdout.data.values import unit_records
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
-from thresholdout.mechanisms.claims.askers import asker_of
+from thresholdout.mechanisms.claims.askers import asker_of, kept_as
 from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
 from thresholdout.mechanisms.claims.guess import Memory
 from thresholdout.mechanisms.claims.proposals import Proposed, Proposer, proposal_refusal, proposer_of
@@ -30,6 +31,12 @@ def state_at(log_risk: float) -> ClaimsState:
 
 def log_p(test: DifferenceTest, z: np.ndarray) -> float:
     return test.log_p(unit_records(z, len(z), (-1.0, 1.0), "z"), NOISE)
+
+
+def remembering(state: ClaimsState, asker: str, asked: float, kept: float) -> ClaimsState:
+    """Return a state that remembers so many proposals of an asker."""
+    (name,) = {*Proposed(asker, True).made(state_at(-9.0), 0.0)[0].climbs} - {kept_as(asker)}
+    return replace(state, climbs={**state.climbs, name: (asked, kept, 0.0, 0.0, 0.0, 0.0)})
 
 
 def exceeded(found: np.ndarray, chances: np.ndarray) -> float:
@@ -121,8 +128,8 @@ def test_mixed_bets_find_what_the_best_bet_finds(records: int) -> None:
 def test_letters_sum_to_what_was_left() -> None:
     for log_risk, asked, kept in itertools.product((-3.0, -40.0), range(0, 50, 7), range(0, 50, 7)):
         q = Proposer(asked, min(asked, kept)).share
-        state = state_at(log_risk)
-        left = [Proposed("ann", q).made(state, test)[0].log_risk for test in (-1e9, 0.0)]
+        state = remembering(state_at(log_risk), "ann", asked, min(asked, kept))
+        left = [Proposed("ann", True).made(state, test)[0].log_risk for test in (-1e9, 0.0)]
         assert math.fsum(map(math.exp, left)) + 2 * RAISED * math.exp(log_risk) <= math.exp(log_risk)
         assert left[0] == pytest.approx(log_risk + math.log(q), abs=1e-5)
 
@@ -167,8 +174,24 @@ def test_an_allowance_counts_proposals_and_scores_together() -> None:
     assert proposal_refusal(state, "ann", None) is None
 
 
+def test_proposals_at_once_stay_within_an_allowance() -> None:
+    """Two were planned at one state; by the time of the second the first was kept, and q is what the history says."""
+    before = state_at(math.log(0.05))
+    for _ in range(60):
+        before = Proposed.planned(before, "ann", Signs(1000)).made(before, 0.0)[0]
+    first = second = Proposed.planned(before, "ann", Signs(1000))
+    between = first.made(before, -600.0)[0]
+    told = asker_of(between, "ann").told
+    q = proposer_of(between, "ann").share
+    allowance = told - math.log(min(q, 1.0 - q)) + 1e-5
+    assert proposal_refusal(between, "ann", allowance) is None
+    after, verdict = second.made(between, -600.0)
+    assert verdict == "keep"
+    assert asker_of(after, "ann").told <= allowance
+
+
 def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_an_asker() -> None:
-    state, _ = Proposed("Zoë\n<b>", 0.1).made(state_at(-3.0), 0.0)
+    state, _ = Proposed("Zoë\n<b>", True).made(state_at(-3.0), 0.0)
     text = state.to_text()
     assert "Zo" not in text
     assert "\n" not in text
@@ -178,27 +201,27 @@ def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_an_asker() ->
 # Every analyst of small depth
 
 
-Rule = Callable[[ClaimsState, str, float, bool], ClaimsState]
-"""From a state, an asker, a share of the risk and whether the test passes to what is left."""
+Rule = Callable[[ClaimsState, str, bool], ClaimsState]
+"""From a state, an asker and whether the test passes to what is left."""
 
 
-def paid(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
-    return Proposed(asker, share).made(state, -1e9 if passes else 0.0)[0]
+def paid(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
+    return Proposed(asker, True).made(state, -1e9 if passes else 0.0)[0]
 
 
-def free_rejections(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
-    return paid(state, asker, share, passes) if passes else state
+def free_rejections(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
+    return paid(state, asker, passes) if passes else state
 
 
-def whole_after_a_keep(state: ClaimsState, asker: str, share: float, passes: bool) -> ClaimsState:
-    return state if passes else paid(state, asker, share, passes)
+def whole_after_a_keep(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
+    return state if passes else paid(state, asker, passes)
 
 
 def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> float:
     """Return the largest probability of a false keep over all analysts and all valid tests on equally likely atoms.
 
     A test is an event; one of a false claim has at most its level as probability, one of a true claim any. Two askers
-    see each other's decisions, and propose at shares that are functions of these.
+    see each other's decisions, and propose at shares that are functions of these: also at a half.
     """
     seen: dict[tuple[int, str, int], float] = {}
 
@@ -208,10 +231,10 @@ def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> fl
             return 0.0
         if key not in seen:
             best = 0.0
-            for asker, share in itertools.product(("ann", "bob"), (None, 0.5)):
-                q = proposer_of(state, asker).share if share is None else share
-                kept, rejected = rule(state, asker, q, True), rule(state, asker, q, False)
-                level = paid(state, asker, q, True).log_risk
+            for asker, half in itertools.product(("ann", "bob"), (False, True)):
+                here = remembering(state, asker, 0.0, 0.8) if half else state
+                kept, rejected = rule(here, asker, True), rule(here, asker, False)
+                level = paid(here, asker, True).log_risk
                 false = min(math.floor(math.exp(level) * atoms), inside)
                 best = max(best, false / atoms + value(inside - false, rejected, left - 1))
                 for true in range(1, inside, 5):

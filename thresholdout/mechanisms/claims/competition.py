@@ -241,6 +241,7 @@ class Competition(Claims):
         share, even = self._share(asker, state, known)
         cells = math.ceil(0.25 * math.pi / self._reach(asker, state, known)) + 1
         longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
+        longest -= 2.0 * math.log1p(-2.0 * RAISED)  # what is kept for failures, and more than all rounding
         asked = round(asker.asked)
         return BudgetExhausted("allowance", asked, asked) if asker.told + longest > allowance else None
 

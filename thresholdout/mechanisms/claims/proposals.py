@@ -88,12 +88,12 @@ class Proposed:
     ----------
     asker : str
         Who proposes.
-    share : float or None
-        q, as planned; ``None`` for a rejection without a look.
+    looks : bool
+        Whether the holdout is looked at; otherwise it is a rejection.
     """
 
     asker: str
-    share: float | None
+    looks: bool
 
     @classmethod
     def planned(cls, state: ClaimsState, asker: str, test: DifferenceTest) -> Proposed:
@@ -107,34 +107,30 @@ class Proposed:
         >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks
         (False, True)
         """
-        share = proposer_of(state, asker).share
-        return cls(asker, share if test.least <= _level(state, share) else None)
-
-    @property
-    def looks(self) -> bool:
-        """Whether the holdout is looked at."""
-        return self.share is not None
+        return cls(asker, test.least <= _level(state, proposer_of(state, asker).share))
 
     def made(self, state: ClaimsState, test: float) -> tuple[ClaimsState, Verdict]:
         """Carry it out, with what the test of the holdout returned; see `thresholdout.guard.deciding.Move`.
+
+        q is that of the state as it is by then, as for the allowance: others may have been decided since the plan.
 
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.guess import Memory
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
-        >>> kept, verdict = Proposed("ann", 0.1).made(start, -9.0)
+        >>> kept, verdict = Proposed("ann", True).made(start, -9.0)
         >>> verdict, round(start.log_risk - kept.log_risk, 3), proposer_of(kept, "ann")
         ('keep', 2.303, Proposer(asked=1.0, kept=1.0))
-        >>> rejected, verdict = Proposed("ann", 0.1).made(start, -5.0)
+        >>> rejected, verdict = Proposed("ann", True).made(start, -5.0)
         >>> verdict, round(start.log_risk - rejected.log_risk, 3)
         ('reject', 0.105)
         """
-        if self.share is None:
+        if not self.looks:
             return _counted(state, "skip"), "skip"
-        level = _level(state, self.share)
-        verdict: Verdict = "keep" if test <= level else "reject"
-        left = level if verdict == "keep" else _level(state, 1.0 - self.share)
         before = proposer_of(state, self.asker)
+        level = _level(state, before.share)
+        verdict: Verdict = "keep" if test <= level else "reject"
+        left = level if verdict == "keep" else _level(state, 1.0 - before.share)
         numbers = (before.asked + 1.0, before.kept + (verdict == "keep"), 0.0, 0.0, 0.0, 0.0)
         after = replace(state, log_risk=left, climbs={**state.climbs, _known_as(self.asker): numbers})
         return _counted(credited(after, self.asker, state.log_risk - left), verdict), verdict
