@@ -89,10 +89,17 @@ def _with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--receipts/--no-receipts", default=True, show_default=True, help="Whether answers are signed.")
 @click.option("--witness", help="File or address that keeps the heads of histories, so that older copies are refused.")
 @click.option("--accept-older-copy", metavar="REASON", help="Serve a database that the witness does not confirm.")
-@click.option("--most-megabytes", type=click.IntRange(1, 4096), help="Of one table, as it is sent.")
-@click.option("--most-rows", type=click.IntRange(min=1), help="Of one table.")
-@click.option("--wait", type=click.FloatRange(0, 60), help="Seconds that a submission waits for its answer.")
-@click.option("--failures-per-hour", type=click.IntRange(min=1), help="Refused tables of one key that are free.")
+@click.option("--most-megabytes", type=click.IntRange(1, 4096), show_default="50", help="Of one table, as it is sent.")
+@click.option("--most-rows", type=click.IntRange(min=1), show_default="2000000", help="Of one table.")
+@click.option(
+    "--wait", type=click.FloatRange(0, 60), show_default="10", help="Seconds that a submission waits for its answer."
+)
+@click.option(
+    "--failures-per-hour",
+    type=click.IntRange(min=1),
+    show_default="60",
+    help="Refused tables of one key that are free.",
+)
 @click.option("--name", default="holdout", show_default=True, help="Of the holdout that --train and --holdout make.")
 @click.option("--train", "train_path", type=FILE, help="CSV of the training part, with labels: makes a holdout first.")
 @click.option("--holdout", "holdout_path", type=FILE, help="CSV of the holdout, with labels.")
@@ -282,8 +289,11 @@ def list_holdouts(database: str, key_file: Path | None) -> None:
     """List holdouts, and how they are used."""
     with _opened(database, key_file) as (service, admin):
         found = service.holdouts(admin)
-    rows = ((one.name, one.phase, one.feedback, one.metric, one.records, one.asked, one.remaining) for one in found)
-    say(table(("name", "phase", "feedback", "metric", "records", "asked", "left"), rows))
+    rows = (
+        (one.name, one.phase, one.feedback, one.metric, one.records, one.asked, one.remaining, one.identity[:12])
+        for one in found
+    )
+    say(table(("name", "phase", "feedback", "metric", "records", "asked", "left", "guard"), rows))
 
 
 @holdouts.command("phase")

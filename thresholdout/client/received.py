@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -110,7 +110,7 @@ class Submission:
     verdict: str | None = None
     refusal: str | None = None
     repeated: bool = False
-    receipt: str | None = None
+    receipt: str | None = field(default=None, repr=False)
     number: int = 0
 
     @property
@@ -173,11 +173,11 @@ def _read(kind: type[_Value], sent: object) -> _Value:
     if not isinstance(sent, Mapping):
         raise _unread(f"a {kind.__name__.lower()}")
     known: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.name in sent:
-            known[field.name] = _value(field.name, sent[field.name])
-        elif field.default is MISSING:
-            raise _unread(f"a {kind.__name__.lower()} with {field.name!r}")
+    for one in fields(kind):
+        if one.name in sent:
+            known[one.name] = _value(one.name, sent[one.name])
+        elif one.default is MISSING:
+            raise _unread(f"a {kind.__name__.lower()} with {one.name!r}")
     return kind(**known)
 
 

@@ -131,7 +131,7 @@ class PredictionReader:
             output = predicted_labels(table["prediction"], labels)
             if metric.name in OF_LABELS and not np.isin(output, self._records.classes).any():
                 seen = "no value in column 'prediction' is a label of the training part"
-                raise InputError("predictions", seen, "predicted labels, written as in the tables of `create`")
+                raise InputError("predictions", seen, "predicted labels, written as in the training part")
             return output, None
         classes = self._records.classes
         names = [f"p_{c}" for c in classes.tolist()]

@@ -40,7 +40,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "bad_name": Refusal(400, "A name has a character that is not allowed, or is too long."),
     "method": Refusal(405, "This address does not take this method."),
     "too_slow": Refusal(408, "The request did not come in time. The same request again is charged once."),
-    "name_taken": Refusal(409, "There is one of this name already, and it is another one."),
+    "name_taken": Refusal(409, "There is another holdout of this name already, or of these records."),
     "key_used": Refusal(409, "This Idempotency-Key was used for other content."),
     "closed": Refusal(409, "This holdout takes no submissions any more."),
     "hidden": Refusal(409, "Nothing is shown until this holdout is closed."),

@@ -5,7 +5,7 @@ Nothing in them is secret to whom they are shown; who may see which is decided w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from thresholdout.service.standings import Standing
@@ -205,7 +205,7 @@ class Submission:
     verdict: Literal["better", "worse", "not settled", "first"] | None = None
     refusal: str | None = None
     repeated: bool = False
-    receipt: str | None = None
+    receipt: str | None = field(default=None, repr=False)
     number: int = 0
 
 

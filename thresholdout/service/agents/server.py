@@ -152,7 +152,7 @@ def _add_for_texts(server: MCPServer[Any], holdouts: Holdouts) -> None:
 
     @server.tool(annotations=_ASKS)
     def submit(holdout: Holdout, predictions: Text, expected: Expected = None, title: Title = "") -> Outcome:
-        """Submit predictions for a holdout. This uses up some of it; the same predictions again are free."""
+        """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
         table = Table(predictions.encode(), CSV)
         return outcome_of(holdouts.submit(holdout, table, expected=expected, title=title))
 
@@ -175,7 +175,7 @@ def _add_for_files(server: MCPServer[Any], holdouts: Holdouts, read_file: Callab
     def submit(
         holdout: Holdout, predictions: Text = "", file: Path = "", expected: Expected = None, title: Title = ""
     ) -> Outcome:
-        """Submit predictions for a holdout. This uses up some of it; the same predictions again are free."""
+        """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
         return outcome_of(holdouts.submit(holdout, taken(predictions, file), expected=expected, title=title))
 
     @server.tool(annotations=_ASKS)

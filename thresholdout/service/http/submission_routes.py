@@ -48,6 +48,9 @@ Prefer = Annotated[
     ),
 ]
 
+_OPTIONS: Final = frozenset({"expected", "title"})
+_MOST_NAMED: Final = 10
+_LONGEST_NAME: Final = 100
 _LONGEST_WAIT: Final = 60.0
 _POLL: Final = "1"
 """Seconds after which to look again at a submission that is running."""
@@ -135,6 +138,7 @@ async def _take(
 ) -> Response:
     """Take a table when there is room for it, and answer as far as the client waits."""
     waits = _wait(prefer, has.limits.wait)
+    _check_options(request)
     await has.intake.read(has.service.admit, by, name)
     content_type = request.headers.get("content-type", "")
 
@@ -153,6 +157,14 @@ async def _take(
                 await has.intake.read(has.service.failed, by, name)
             raise
     return _shown(found, None if prefer is None else waits)
+
+
+def _check_options(request: Request) -> None:
+    """Refuse an option that there is not, such as a misspelled `expected`: without it the question is another one."""
+    unknown = sorted(set(request.query_params) - _OPTIONS)[:_MOST_NAMED]
+    if unknown:
+        errors = [{"where": f"query.{name[:_LONGEST_NAME]}", "rule": "extra_forbidden"} for name in unknown]
+        raise ServiceRefused("bad_request", errors=errors, expected=", ".join(sorted(_OPTIONS)))
 
 
 def is_of_format(refused: ServiceRefused) -> bool:

@@ -58,6 +58,30 @@ def test_a_submission_is_answered_stored_and_repeated_free(calls: Calls) -> None
     assert details == {}
 
 
+@pytest.mark.parametrize("path", ["submissions", "comparisons"])
+def test_a_misspelled_option_is_refused_and_charges_nothing(calls: Calls, path: str) -> None:
+    def asked() -> int:
+        return int(calls("", "GET", "/v1/holdouts/cells/remaining").json()["asked"])
+
+    before = asked()
+    for option in ({"expcted": 0.8}, {"wait": 5}):
+        headers = {"Idempotency-Key": "misspelled", "Content-Type": "text/csv"}
+        sent = calls(
+            "bob",
+            "POST",
+            f"/v1/holdouts/cells/{path}",
+            content=csv(0.55),
+            params=option | {"title": "t"},
+            headers=headers,
+        )
+        details = check_refused(sent, "bad_request")
+        assert details == {
+            "errors": [{"where": f"query.{next(iter(option))}", "rule": "extra_forbidden"}],
+            "expected": "expected, title",
+        }
+    assert asked() == before
+
+
 def test_parquet_and_csv_of_the_same_predictions_are_one_question(calls: Calls) -> None:
     table = right_in(0.6)
     sent = calls.submit("bob", table.to_csv(index=False).encode(), "csv")
