@@ -31,6 +31,8 @@ class HeadComparison:
         Where the histories are.
     mark : str or None
         What the ledger remembers of a line: heads before that one were compared before. None for all lines.
+    wrong : dict of str to int, optional
+        Of guards whose history is known to be another: the least number of a head that is not in it.
 
     Attributes
     ----------
@@ -42,7 +44,7 @@ class HeadComparison:
         What is wrong with a line since the last acceptance; empty when nothing is.
     """
 
-    def __init__(self, ledger: SQLLedger, mark: str | None) -> None:
+    def __init__(self, ledger: SQLLedger, mark: str | None, wrong: dict[str, int] | None = None) -> None:
         self.marked = mark is None
         self.known = False
         self.damaged = ""
@@ -54,6 +56,7 @@ class HeadComparison:
         self._held = 0
         self._last: dict[str, int] = {}
         self._wrong: dict[str, int] = {}
+        self._known_wrong = wrong or {}
         self._right: dict[str, int] = {}
 
     def take(self, said: Said) -> None:
@@ -82,11 +85,16 @@ class HeadComparison:
             wrong = [query for query, told in heads.items() if told != {found.get(query)}]
             if wrong:
                 self._wrong[guard] = min(self._wrong.get(guard, wrong[0]), *wrong)
-            before = self._wrong.get(guard, max(heads) + 1)
+            before = min(one.get(guard, max(heads) + 1) for one in (self._wrong, self._known_wrong))
             right = [query for query in heads if query < before]
             self._right[guard] = max([self._right.get(guard, 0), *right])
         self._heads = {}
         self._held = 0
+
+    def wrong_before(self) -> dict[str, int] | None:
+        """Return the first wrong numbers, where one was met after right heads of larger ones were; None otherwise."""
+        early = any(self._right[guard] >= wrong for guard, wrong in self._wrong.items())
+        return self._wrong if early else None
 
     def behind(self) -> dict[str, tuple[int, int]]:
         """Return the guards whose history is another: the last number told, and up to which it is the same.
@@ -133,7 +141,13 @@ def compare_heads(ledger: SQLLedger, witness: Witness, mark: str | None) -> Head
     WitnessUnusable
         The witness can't be read.
     """
-    found = HeadComparison(ledger, mark)
+    found = _compared(ledger, witness, HeadComparison(ledger, mark))
+    wrong = found.wrong_before()
+    return found if wrong is None else _compared(ledger, witness, HeadComparison(ledger, mark, wrong))
+
+
+def _compared(ledger: SQLLedger, witness: Witness, found: HeadComparison) -> HeadComparison:
+    """Take all lines of a witness."""
     for said in read_lines(witness.location, witness.lines(ledger.identity())):
         found.take(said)
     found.finish()

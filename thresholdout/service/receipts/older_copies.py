@@ -4,9 +4,9 @@ A ledger that is put back to an earlier copy would answer again what it has answ
 the risk that was left then: its budget is spent twice, and nothing inside of it shows that. The witness does: the last
 head that it was told has to be in the chain of the ledger.
 
-*What an accepted copy is worth (PROOFS.md, "A ledger that is put back").* Entries up to the last one that is known to
-be in both lives keep their promise. So do receipts of answers that are missing now, unless two copies answered at the
-same time. What is answered from then on comes from a state that does not know of the missing answers, to people who
+*What an accepted copy is worth (PROOFS.md, "A ledger that is put back").* Unless two copies answered at the same time,
+entries up to the last one that is known to be in both lives keep their promise, and so do receipts of answers that are
+missing now. What is answered from then on comes from a state that does not know of the missing answers, to people who
 know them. Nothing is promised of these.
 """
 
@@ -153,8 +153,9 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
         if guard in copy.behind:
             what = f"answers were given that are not in it, up to number {copy.behind[guard][0]} at least"
         notes.append(
-            f"{when}: {what}. Answers up to number {kept} keep their promise, and so do receipts of answers that are "
-            f"missing, unless two copies answered at the same time; nothing is promised of others after number {kept}."
+            f"{when}: {what}. Unless two copies answered at the same time, answers up to number {kept} keep their "
+            f"promise, and so do receipts of answers that are missing; nothing is promised of others after "
+            f"number {kept}."
         )
     return tuple(notes)
 

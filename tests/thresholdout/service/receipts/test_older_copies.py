@@ -20,7 +20,13 @@ from thresholdout.errors import InputError
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts import witness as witness_module
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
-from thresholdout.service.receipts.older_copies import accepted_copies, check_newest, copy_notes, remember_line
+from thresholdout.service.receipts.older_copies import (
+    accepted_copies,
+    check_newest,
+    copy_notes,
+    proved_until,
+    remember_line,
+)
 from thresholdout.service.receipts.witness import AddressWitness, FileWitness, Witness, witness_at
 from thresholdout.service.receipts.witnessing import Witnessing
 
@@ -134,6 +140,33 @@ def test_two_copies_that_answered_at_the_same_time_are_both_refused(
         with pytest.raises(LedgerOutdated) as refused:
             starts(file, witness)
         assert refused.value.behind[GUARD][1] == (3 if file == copy else 4)
+
+
+def test_a_head_that_is_wrong_counts_against_those_that_were_compared_before(
+    board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two copies at the same time the witness hears much of one, then of the first answer of the other."""
+    from thresholdout.service.receipts import comparing_heads
+
+    monkeypatch.setattr(comparing_heads, "_AT_ONCE", 2)
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    with SQLLedger(copy) as ledger:
+        check_newest(ledger, witness)
+        asked(ledger, 1, start=3)
+        head = ledger.head(GUARD)
+    life(board, witness, 7)
+    with SQLLedger(board) as ledger:
+        telling = Witnessing(witness, ledger.identity())
+        telling.note(GUARD, 4, head)
+        assert telling.close(30)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (10, 3)}
+    life(board, witness, 0, accept="a machine that was cloned")
+    with SQLLedger(board) as ledger:
+        assert proved_until(ledger, GUARD) == 3
+        assert "Unless two copies answered at the same time, answers up to number 3" in copy_notes(ledger, GUARD)[0]
 
 
 def test_one_guard_of_many_is_named(board: Path, witness: FileWitness, tmp_path: Path) -> None:
