@@ -173,11 +173,18 @@ def _limits(chosen: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def _opened(database: str, key_file: Path | None) -> Iterator[tuple[EvaluationService, Principal]]:
-    """Open a service for whoever administers it on its own machine."""
+def _opened(
+    database: str, key_file: Path | None, *, new: bool = False
+) -> Iterator[tuple[EvaluationService, Principal]]:
+    """Open a service for whoever administers it on its own machine; a file has to be there unless it may be `new`."""
+    from thresholdout.errors import InputError
     from thresholdout.service.evaluation import EvaluationService
     from thresholdout.service.shown import Principal
 
+    if not (new or "://" in database or Path(database).exists()):
+        raise InputError(
+            "--database", f"{database}, and no such file", "the database that the service was started with"
+        )
     service = EvaluationService.open(database, key_file=key_file, answering=False)
     try:
         yield service, Principal("", "admin")
@@ -277,7 +284,7 @@ def new_holdout(
     """Make a holdout that addresses call NAME."""
     if settings["label"] is None:
         raise click.UsageError("--label is needed")
-    with _opened(database, key_file) as (service, _):
+    with _opened(database, key_file, new=True) as (service, _):
         _create(service, name, train_path, holdout_path, settings)
 
 

@@ -234,8 +234,27 @@ def test_what_a_process_tells_its_workers() -> None:
     assert Serving.read(told.text()) == told
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "new", "--team", "ann"),
+        ("keys", "list"),
+        ("keys", "revoke", "tho_1"),
+        ("holdouts", "list"),
+        ("holdouts", "phase", "cells", "closed"),
+    ],
+)
+def test_a_mistyped_database_is_refused_and_not_made(tmp_path: Path, command: tuple[str, ...]) -> None:
+    there = tmp_path / "bord.db"
+    assert "no such file" in run(*command, "--database", str(there), code=1)
+    assert not there.exists()
+
+
 def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path) -> None:
     database = ("--database", str(tmp_path / "board.db"))
+    tables(tmp_path)
+    parts = ("--train", str(tmp_path / "train.csv"), "--holdout", str(tmp_path / "holdout.csv"))
+    said = run("holdouts", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)
     text = run("keys", "new", "--team", "ann", "--note", "laptop", *database).strip()
     assert text.startswith("tho_")
     listed = run("keys", "list", *database)
@@ -245,9 +264,6 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert "revoked" in run("keys", "revoke", name, *database)
     assert "--team is needed" in run("keys", "new", *database, code=2)
     assert "address" in run("keys", "revoke", "nobody", *database, code=1)
-    tables(tmp_path)
-    parts = ("--train", str(tmp_path / "train.csv"), "--holdout", str(tmp_path / "holdout.csv"))
-    said = run("holdouts", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)
     assert "400 records, interval by accuracy, open" in said
     assert "--train or --holdout" in run("holdouts", "new", "other", *parts, "--label", "z", *database, code=1)
     assert "--label is needed" in run("holdouts", "new", "other", *parts, *database, code=2)
