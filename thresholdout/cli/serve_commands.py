@@ -179,6 +179,7 @@ def _opened(
     """Open a service for whoever administers it on its own machine; a file has to be there unless it may be `new`."""
     from thresholdout.errors import InputError
     from thresholdout.service.evaluation import EvaluationService
+    from thresholdout.service.refusals import ServiceRefused
     from thresholdout.service.shown import Principal
 
     if not (new or "://" in database or Path(database).exists()):
@@ -188,6 +189,8 @@ def _opened(
     service = EvaluationService.open(database, key_file=key_file, answering=False)
     try:
         yield service, Principal("", "admin")
+    except ServiceRefused as refused:
+        raise click.ClickException(_in_words(refused.code, str(refused), refused.details)) from None
     finally:
         service.close()
 
@@ -210,6 +213,8 @@ def _create(service: EvaluationService, name: str, train: Path, holdout: Path, s
 
 def _in_words(code: str, text: str, details: dict[str, Any]) -> str:
     """Return a refusal with what is known about it."""
+    if code == "not_found":
+        return "There is no holdout or key of this name; `list` shows them."
     more = "; ".join(f"{name}: {value}" for name, value in details.items())
     return f"{text}{f' ({more})' if more else ''}" if code != "bad_table" else f"--train or --holdout: {more}"
 

@@ -11,6 +11,7 @@ from thresholdout.service.refusals import ServiceRefused
 __all__ = ["check_name", "check_request_key", "check_text"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_ALLOWED: Final = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first"
 _MOST: Final = 100
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of characters that show nothing, or change how others are shown."""
@@ -30,7 +31,7 @@ def check_name(argument: str, name: object) -> str:
     'ward-7'
     """
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise ServiceRefused("bad_name", argument=argument)
+        raise ServiceRefused("bad_name", argument=argument, expected=_ALLOWED)
     return name
 
 

@@ -263,7 +263,8 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     name = re.search(r"tho_\w+", listed)[0]  # type: ignore[index]
     assert "revoked" in run("keys", "revoke", name, *database)
     assert "--team is needed" in run("keys", "new", *database, code=2)
-    assert "address" in run("keys", "revoke", "nobody", *database, code=1)
+    assert "no holdout or key of this name" in run("keys", "revoke", "nobody", *database, code=1)
+    assert "lower-case letters" in run("keys", "new", "--team", "Ann B", *database, code=1)
     assert "400 records, interval by accuracy, open" in said
     assert "--train or --holdout" in run("holdouts", "new", "other", *parts, "--label", "z", *database, code=1)
     assert "--label is needed" in run("holdouts", "new", "other", *parts, *database, code=2)
