@@ -241,6 +241,17 @@ def test_nothing_shows_labels(tmp_path: Any) -> None:
         Corrections.from_text("AAAA")
 
 
+def test_no_key_of_another_question_is_taken_for_one_with_other_labels() -> None:
+    """Neither names the labels of another time, whatever words askers choose for keys."""
+    service = made()
+    first = service.ask(wrong_on(range(N // 2)), expected=0.5, name="it", key="k, labels 1")
+    service.correct(changed([1]), "a date that was fixed", basis="public")
+    second = service.ask(wrong_on([]), expected=0.5, name="it", key="k")
+    assert not second.repeated
+    assert second.interval[0] > first.interval[1]
+    assert service.ask(wrong_on([]), expected=0.5, name="it", key="k").repeated
+
+
 def test_the_page_says_what_the_promise_is_worth() -> None:
     service = made()
     assert "With probability 0.95 every interval" in promise(service, "interval")

@@ -254,7 +254,7 @@ def test_every_entry_is_about_the_labels_that_stand_before_it(where: str | Path)
         if entry.source == "note":
             notes += 1
         else:
-            assert int(entry.key.partition(", labels ")[2] or 0) == notes
+            assert int(entry.key.partition("labels ")[2].partition(":")[0] or 0) == notes
     assert (len(entries), notes) == (3 * corrected, corrected)
     assert len(two.holdout(ADMIN, "cells").notes) == corrected
     one.close()
