@@ -14,7 +14,6 @@ from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
 
 if TYPE_CHECKING:
     from thresholdout.ledger.entry import Entry
-    from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["Decides", "Move"]
@@ -23,14 +22,29 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Move(Protocol[T_contra]):
+class Counting(Protocol):
+    """The state of a mechanism that decides."""
+
+    @property
+    def asked(self) -> int:
+        """Questions so far."""
+
+    @property
+    def log_risk(self) -> float:
+        """Logarithm of the risk that is left."""
+
+
+State = TypeVar("State", bound=Counting)
+
+
+class Move(Protocol[State, T_contra]):
     """What is done about a candidate, as it was planned: public, but for what it is given of the holdout."""
 
     @property
     def looks(self) -> bool:
         """Whether the holdout is looked at."""
 
-    def made(self, state: ClaimsState, test: T_contra) -> tuple[ClaimsState, Verdict]:
+    def made(self, state: State, test: T_contra) -> tuple[State, Verdict]:
         """Return the state after it, and how it ended."""
 
 
@@ -40,7 +54,7 @@ class Decides(Answering):
     def decide(
         self,
         question: Question,
-        plan: Callable[[ClaimsState], Move[T]],
+        plan: Callable[[State], Move[State, T]],
         read: Callable[[], Callable[[NoiseSource], T]],
         blank: T,
         least: float,

@@ -29,14 +29,13 @@ from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_questio
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
     PROVED,
-    AtGate,
     Candidate,
     Climb,
     LastLook,
     Move,
     Rules,
     Verdict,
-    remembered_by,
+    at_gate,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
     from thresholdout.mechanisms.claims.gate_tests import GateTest
-    from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
@@ -345,11 +343,14 @@ class Gate(Shared):
         question = question.about(name or known_as)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
 
-        def at_gate(state: ClaimsState) -> AtGate:
-            return AtGate(title, plan(remembered_by(state, title)))
-
         entry, repeated = self.guard._interaction.decide(
-            question, at_gate, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
+            question,
+            at_gate(title, plan),
+            read,
+            rules.blank(),
+            self.delta,
+            most * float(np.mean(whole)),
+            self.guard._worth,
         )
         named = "" if entry.candidate == known_as else entry.candidate
         return self._told(entry, repeated, rules, named, last=bool(about)), cast(Verdict, entry.source)

@@ -44,6 +44,8 @@ class Parameters:
         Whether the fall of the risk that is left says what answers can have told.
     given_features : bool
         Whether truths can be what is expected of the labels, given the features.
+    withdraws : bool
+        Whether questions can be about the other records once some were withdrawn.
     folds : bool
         Whether a guard of out-of-fold averages takes them.
     pays_looks : bool
@@ -60,6 +62,7 @@ class Parameters:
     prices_looks: ClassVar[bool] = False
     tells_nats: ClassVar[bool] = False
     given_features: ClassVar[bool] = False
+    withdraws: ClassVar[bool] = False
     folds: ClassVar[bool] = False
     pays_looks: ClassVar[bool] = False
     later: ClassVar[frozenset[str]] = frozenset()

@@ -25,7 +25,6 @@ from thresholdout.guard.given_features import described
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import Part
-from thresholdout.mechanisms.claims import ClaimsParameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,7 +275,7 @@ class CorrectedLabels:
         if all(label is not None for label in rows.values()):
             return
         guard = self._guard
-        if guard.given is None or not isinstance(guard.parameters, ClaimsParameters):
+        if guard.given is None or not guard.parameters.withdraws:
             seen = f"a withdrawn record of a guard that answers by {guard._mechanism.name}"
             seen += "" if guard.given else ", whose truths are not given the features"
             expected = "labels for all of them; or a guard that makes claims about labels given features, or a new one"

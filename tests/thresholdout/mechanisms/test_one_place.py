@@ -45,6 +45,7 @@ NAMED = {
     },
     "thresholdout/planning/request.py": {"ClaimsParameters"},
     "thresholdout/planning/ways.py": {"Claims", "SplittingParameters"},
+    "thresholdout/service/promises.py": {"LadderParameters"},
 }
 
 

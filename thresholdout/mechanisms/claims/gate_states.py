@@ -30,6 +30,8 @@ from thresholdout.mechanisms.claims.gate import (
 from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from thresholdout.data.values import UnitRecords
@@ -48,6 +50,7 @@ __all__ = [
     "Rules",
     "Verdict",
     "advanced",
+    "at_gate",
     "remembered_by",
 ]
 
@@ -285,6 +288,19 @@ class AtGate:
         """Carry it out; see `Move.made`."""
         after, verdict = self.move.made(remembered_by(state, self.gate), test)
         return advanced(state, self.gate, after, verdict), verdict
+
+
+def at_gate(gate: str, plan: Callable[[GateState], Move]) -> Callable[[ClaimsState], AtGate]:
+    """Return a plan for the state of a guard, given one for what it remembers of a gate.
+
+    Parameters
+    ----------
+    gate : str
+        What the gate is about.
+    plan : callable
+        From what is remembered of it to what is done.
+    """
+    return lambda state: AtGate(gate, plan(remembered_by(state, gate)))
 
 
 def remembered_by(state: ClaimsState, gate: str) -> GateState:

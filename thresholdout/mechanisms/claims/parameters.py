@@ -68,6 +68,7 @@ class ClaimsParameters(Parameters):
     prices_looks: ClassVar[bool] = True
     tells_nats: ClassVar[bool] = True
     given_features: ClassVar[bool] = True
+    withdraws: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"final_check", "private", "told", "allowance"})
 
