@@ -316,21 +316,32 @@ class _Office:
                     target=self._serve, args=(connection,), name="thresholdout-answers", daemon=True
                 ).start()
             except RuntimeError:  # no threads left, say
-                self._open.discard(connection)
-                connection.close()
+                self._end(connection)
 
     def _serve(self, connection: Connection) -> None:
         """Answer one connection, request by request, until it is closed."""
         from multiprocessing import AuthenticationError
         from multiprocessing.connection import answer_challenge, deliver_challenge
 
-        with contextlib.suppress(EOFError, OSError, AuthenticationError), connection:
-            with hung_up_after(connection, _DEADLINE):
-                deliver_challenge(connection, self._authkey)
-                answer_challenge(connection, self._authkey)
-            while True:
-                connection.send_bytes(self._reply(connection.recv_bytes()))
-        self._open.discard(connection)
+        try:
+            with contextlib.suppress(EOFError, OSError, AuthenticationError):
+                with hung_up_after(connection, _DEADLINE):
+                    deliver_challenge(connection, self._authkey)
+                    answer_challenge(connection, self._authkey)
+                while True:
+                    connection.send_bytes(self._reply(connection.recv_bytes()))
+        finally:
+            self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        """Close a connection while no process is forked.
+
+        In the middle of it the descriptor is closed and may be somebody else's already, and the connection does not
+        know yet: a child that was forked then would close what is not its own.
+        """
+        with _closing:
+            self._open.discard(connection)
+            connection.close()
 
     def _reply(self, request: bytes) -> bytes:
         try:
@@ -455,6 +466,7 @@ def _configured(configuration: dict[str, Any] | None) -> contextlib.AbstractCont
 def _start_afresh() -> None:
     """Forget, in a forked child, what belongs to its parent; locks of the parent may be held by threads of its own."""
     global _office, _clients
+    _closing.release()
     parent, connections = _office, _clients
     _office, _clients = _Office(parent.handles), _Clients()
     connections.close()
@@ -469,6 +481,8 @@ def _close() -> None:
 _office = _Office({})
 _clients = _Clients()
 
+_closing = threading.Lock()
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+    os.register_at_fork(before=_closing.acquire, after_in_parent=_closing.release, after_in_child=_start_afresh)
 atexit.register(_close)
