@@ -12,34 +12,56 @@ class Told(Protocol):
     """Of a submission, what a score is made of."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Its address."""
+
     @property
-    def state(self) -> str: ...
+    def state(self) -> str:
+        """How far it is."""
+
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """Its place among those of the team."""
+
     @property
-    def value(self) -> float | None: ...
+    def value(self) -> float | None:
+        """The answer."""
+
     @property
-    def low(self) -> float | None: ...
+    def low(self) -> float | None:
+        """Lower end of the interval."""
+
     @property
-    def high(self) -> float | None: ...
+    def high(self) -> float | None:
+        """Upper end of the interval."""
+
     @property
-    def verdict(self) -> str | None: ...
+    def verdict(self) -> str | None:
+        """Of a comparison with the incumbent."""
+
     @property
-    def repeated(self) -> bool: ...
+    def repeated(self) -> bool:
+        """Whether this request charged nothing."""
 
 
 class Asked(Protocol):
     """Of a holdout, what a score and a budget are made of."""
 
     @property
-    def greater_is_better(self) -> bool: ...
+    def greater_is_better(self) -> bool:
+        """Whether the metric is a score, and no loss."""
+
     @property
-    def remaining(self) -> int | None: ...
+    def remaining(self) -> int | None:
+        """Questions that are left; None for any number."""
+
     @property
-    def quota(self) -> int | None: ...
+    def quota(self) -> int | None:
+        """Submissions of a team; None for any number."""
+
     @property
-    def quota_days(self) -> float | None: ...
+    def quota_days(self) -> float | None:
+        """Days over which the quota counts; None for all of the time."""
 
 
 def score_of(holdout: Asked, submission: Told) -> float | None:

@@ -444,27 +444,6 @@ def test_exceptions_come_back_as_themselves() -> None:
     assert in_child(lambda: guard.exhausted) == "queries"
 
 
-def test_no_process_is_forked_while_a_connection_is_closed() -> None:
-    """A child would find the connection open, and close whatever has its descriptor by then."""
-    begun, ended = threading.Event(), []
-
-    def closes() -> None:
-        with sharing._closing:
-            begun.set()
-            time.sleep(0.3)
-            ended.append("closed")
-
-    thread = threading.Thread(target=closes)
-    thread.start()
-    assert begun.wait(10)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if ended and sharing._closing.acquire(timeout=5) else 1)
-    assert ended
-    assert os.waitpid(child, 0)[1] == 0
-    thread.join()
-
-
 def interrupted(X: Any, y: Any) -> Any:
     raise KeyboardInterrupt
 

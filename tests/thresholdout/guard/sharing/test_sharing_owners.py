@@ -164,3 +164,24 @@ def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
     office._listener = troubled = Troubled()
     office._accept()
     assert troubled.failures == 2
+
+
+def test_no_process_is_forked_while_a_connection_is_closed() -> None:
+    """A child would find the connection open, and close whatever has its descriptor by then."""
+    begun, ended = threading.Event(), []
+
+    def closes() -> None:
+        with sharing._closing:
+            begun.set()
+            time.sleep(0.3)
+            ended.append("closed")
+
+    thread = threading.Thread(target=closes)
+    thread.start()
+    assert begun.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ended and sharing._closing.acquire(timeout=5) else 1)
+    assert ended
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
