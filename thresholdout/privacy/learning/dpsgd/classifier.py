@@ -47,9 +47,11 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         There are ``ceil(n_epochs * n / B)`` steps in a `fit`.
     n_steps : int, optional
         How many steps there are instead.
-    clip_norm : float, default=1.0
-        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm; 1e-50 to 1e50. A
-        gradient that is not finite, or of a norm beyond 1e75, counts as zero.
+    clip_norm : float or sequence of float, default=1.0
+        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm; 1e-50 to 1e50. With
+        one norm for each layer, its part in each layer is scaled down by itself, and C, to which the noise is relative,
+        is the root of the sum of their squares. A gradient that is not finite, or of a norm beyond 1e75, counts as
+        zero.
     learning_rate : float, array or callable, default=0.5
         The same for all steps, one for each, or a function of the step's number.
     epsilon : float, optional
@@ -150,7 +152,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         batch_size: int | Literal["auto"] = "auto",
         n_epochs: float = 20,
         n_steps: int | None = None,
-        clip_norm: float = 1.0,
+        clip_norm: Any = 1.0,
         learning_rate: Any = 0.5,
         epsilon: float | None = None,
         noise_multiplier: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import number
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Layer, Network, Pass
 
-__all__ = ["BATCH_LIMIT", "ClippedSums", "check_clip_norm", "clip_factors"]
+__all__ = ["BATCH_LIMIT", "ClipNorm", "ClippedSums", "check_clip_norm", "clip_factors", "joint_norm"]
 
 Floats = NDArray[np.float64]
+ClipNorm = float | tuple[float, ...]
 
 # Gradients are clipped to this part of the norm: what is left is for rounding (PROOFS.md, C3).
 INNER = 1.0 - 2.0**-20
@@ -25,16 +27,47 @@ BLOCK, PADDING = 1024, 32
 BATCH_LIMIT = 2**18
 
 
-def check_clip_norm(value: object) -> float:
-    """Return a clipping norm in [1e-50, 1e50], between which no rounding error is out of proportion."""
+def check_clip_norm(value: object, layers: int = 1) -> ClipNorm:
+    """Return a clipping norm, or one for each layer, in [1e-50, 1e50], where no rounding error is out of proportion.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For a number out of range, or as many norms as there are no layers.
+
+    Examples
+    --------
+    >>> check_clip_norm(2), check_clip_norm([1, 0.5], layers=2)
+    (2.0, (1.0, 0.5))
+    """
+    if not isinstance(value, (tuple, list, np.ndarray)):
+        return _norm(value)
+    if len(value) != layers:
+        expected = f"one norm for all parameters, or one for each of {layers} layers"
+        raise InputError("clip_norm", f"{len(value)} norms", expected)
+    return tuple(_norm(each) for each in value)
+
+
+def _norm(value: object) -> float:
     found = number(value, "clip_norm", "a number in [1e-50, 1e50]")
     if not 1e-50 <= found <= 1e50:
         raise InputError("clip_norm", repr(found), "a number in [1e-50, 1e50]")
     return found
 
 
-def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: float) -> Floats:
-    """Return what each record's gradient is to be multiplied by, so that its norm is at most the clipping norm.
+def joint_norm(clip_norm: ClipNorm) -> float:
+    """Return the bound on the norm of a record's gradient in all parameters together, which noise is relative to.
+
+    Examples
+    --------
+    >>> joint_norm(2.0), joint_norm((3.0, 4.0))
+    (2.0, 5.0)
+    """
+    return math.hypot(*clip_norm) if isinstance(clip_norm, tuple) else clip_norm
+
+
+def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: ClipNorm) -> list[Floats]:
+    """Return what each record's gradient in each layer is to be multiplied by, so that norms are at most what is given.
 
     Parameters
     ----------
@@ -42,29 +75,32 @@ def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, cl
         Of each layer.
     intercept : bool
         Whether layers have intercepts.
-    clip_norm : float
-        C, the bound on the norm of a record's gradient in *all* parameters.
+    clip_norm : float or tuple of float
+        C, the bound on the norm of a record's gradient in *all* parameters; or one bound for each layer.
 
     Returns
     -------
-    ndarray, shape (m,)
-        In [0, 1]. Zero for a record whose gradient is not finite, or has a part with a norm above 1e75: a decision
-        about this record alone, which nothing else shows.
+    list of ndarray, shape (m,)
+        For each layer, in [0, 1]; with one bound they are all the same. Zero in all layers for a record whose gradient
+        is not finite, or has a part with a norm above 1e75: a decision about this record alone, which nothing else
+        shows.
 
     Notes
     -----
     The squared norm of the gradient is the sum over layers of ``(|input|^2 + 1) |delta|^2``, without the 1 where there
     is no intercept. It is rounded to the safe side, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
-    in the sum over a batch stays within C [PROOFS.md, C1 to C3].
+    in the sum over a batch stays within C [PROOFS.md, C1 to C3]. With a bound for each layer, each part is scaled by
+    itself [PROOFS.md, C5].
 
     Examples
     --------
     >>> x, delta = np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([[2.0], [1.0]])
-    >>> clip_factors([x], [delta], False, 1.0).round(6)
+    >>> clip_factors([x], [delta], False, 1.0)[0].round(6)
     array([0.1, 1. ])
+    >>> [each.round(6).tolist() for each in clip_factors([x, x], [delta, delta], False, (1.0, 2.0))]
+    [[0.1, 1.0], [0.2, 1.0]]
     """
-    inner = clip_norm * INNER
-    squares: Any = 0.0
+    squares: list[Floats] = []
     usable: Any = True
     for values, delta in zip(inputs, deltas, strict=True):
         value_square = np.einsum("ij,ij->i", values, values)
@@ -72,9 +108,18 @@ def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, cl
         usable = usable & (value_square <= SQUARE_LIMIT) & (delta_square <= SQUARE_LIMIT)
         value_square += 1.0 if intercept else SQUARE_FLOOR
         delta_square += SQUARE_FLOOR
-        squares = squares + value_square * delta_square
-    factors: Floats = inner / np.maximum(np.sqrt(squares), inner)
-    return np.where(usable, factors, 0.0)
+        squares.append(value_square * delta_square)
+    if isinstance(clip_norm, tuple):
+        return [_factor(square, norm, usable) for square, norm in zip(squares, clip_norm, strict=True)]
+    together = squares[0]
+    for square in squares[1:]:
+        together = together + square
+    return [_factor(together, clip_norm, usable)] * len(squares)
+
+
+def _factor(square: Floats, clip_norm: float, usable: Any) -> Floats:
+    inner = clip_norm * INNER
+    return np.where(usable, inner / np.maximum(np.sqrt(square), inner), 0.0)
 
 
 class ClippedSums:
@@ -86,8 +131,8 @@ class ClippedSums:
     X : ndarray, shape (n, inputs)
     targets : ndarray, shape (n,)
         As in `Pass.backward`.
-    clip_norm : float
-        C.
+    clip_norm : float or tuple of float
+        C, or one for each layer.
     rows : int
         How many records a batch has, about: larger batches are cut into blocks.
 
@@ -99,7 +144,7 @@ class ClippedSums:
     array([3.])
     """
 
-    def __init__(self, network: Network, X: Floats, targets: NDArray[Any], clip_norm: float, rows: int) -> None:
+    def __init__(self, network: Network, X: Floats, targets: NDArray[Any], clip_norm: ClipNorm, rows: int) -> None:
         self._network = network
         self._X, self._targets = X, targets
         self._clip_norm = clip_norm
@@ -137,15 +182,14 @@ class ClippedSums:
         inputs = [values[:padded] for values in self._pass.inputs]
         deltas = [delta[:padded] for delta in self._pass.deltas]
         factors = clip_factors(inputs, deltas, self._network.intercept, self._clip_norm)
-        factors[m:] = 0.0
-        dropped = factors == 0.0
+        dropped = factors[0] == 0.0
         dropped[m:] = True
         if dropped.any():
             for rows in (*inputs[1:], *deltas):
                 rows[dropped] = 0.0
             X[dropped] = 0.0
-        for values, delta, layer in zip(inputs, deltas, out, strict=True):
-            delta *= factors[:, None]
+        for values, delta, layer, factor in zip(inputs, deltas, out, factors, strict=True):
+            delta *= factor[:, None]
             np.matmul(values.T, delta, out=layer.weights)
             if layer.intercepts is not None:
                 np.sum(delta, axis=0, out=layer.intercepts)

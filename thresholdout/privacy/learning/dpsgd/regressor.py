@@ -69,7 +69,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         batch_size: int | Literal["auto"] = "auto",
         n_epochs: float = 20,
         n_steps: int | None = None,
-        clip_norm: float = 1.0,
+        clip_norm: Any = 1.0,
         learning_rate: Any = 0.1,
         epsilon: float | None = None,
         noise_multiplier: Any = None,

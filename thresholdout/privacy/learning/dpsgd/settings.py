@@ -14,7 +14,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling, check_public_size
-from thresholdout.privacy.learning.dpsgd.clipping import check_clip_norm
+from thresholdout.privacy.learning.dpsgd.clipping import ClipNorm, check_clip_norm
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation
 from thresholdout.privacy.learning.dpsgd.spending import DEFAULT_EPSILON, default_delta
 
@@ -91,7 +91,7 @@ class Settings:
     batch_size: int | None
     n_epochs: float
     n_steps: int | None
-    clip_norm: float
+    clip_norm: ClipNorm
     learning_rate: Any
     epsilon: float | None
     noise_multiplier: Any
@@ -146,14 +146,15 @@ def check_settings(estimator: Any) -> Settings:
     if estimator.callback is not None and not callable(estimator.callback):
         raise InputTypeError("callback", f"a {type(estimator.callback).__name__}", "None or a function")
     bounds, norm = estimator.feature_bounds, estimator.feature_norm
+    hidden = _hidden(estimator.hidden_layer_sizes)
     return Settings(
-        hidden=_hidden(estimator.hidden_layer_sizes),
+        hidden=hidden,
         activation=cast(Activation, chosen(estimator.activation, "activation", ("relu", "tanh"))),
         sampling=cast(Sampling, chosen(estimator.sampling, "sampling", ("wor", "wr", "poisson"))),
         batch_size=_batch_size(estimator.batch_size),
         n_epochs=positive(estimator.n_epochs, "n_epochs"),
         n_steps=None if estimator.n_steps is None else count(estimator.n_steps, "n_steps"),
-        clip_norm=check_clip_norm(estimator.clip_norm),
+        clip_norm=check_clip_norm(estimator.clip_norm, layers=len(hidden) + 1),
         learning_rate=estimator.learning_rate,
         epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
         noise_multiplier=noise,

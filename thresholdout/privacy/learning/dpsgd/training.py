@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.learning.dpsgd.batches import Batches
-from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
+from thresholdout.privacy.learning.dpsgd.clipping import ClipNorm, ClippedSums, joint_norm
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 
 __all__ = ["Descent", "descend"]
@@ -26,8 +26,9 @@ class Descent:
     ----------
     batches : Batches
         How records are drawn.
-    clip_norm : float
-        C, the bound on the norm of each record's gradient in all parameters jointly.
+    clip_norm : float or tuple of float
+        C, the bound on the norm of each record's gradient in all parameters jointly; or one for each layer, of which C
+        is the root of the sum of squares.
     noise : ndarray, shape (steps,)
         Each step's standard deviation of the noise on the *sum* of clipped gradients, over C.
     rates : ndarray, shape (steps,)
@@ -37,7 +38,7 @@ class Descent:
     """
 
     batches: Batches
-    clip_norm: float
+    clip_norm: ClipNorm
     noise: Floats
     rates: Floats
     l2: float = 0.0
@@ -91,11 +92,12 @@ def descend(
     sums = ClippedSums(network, X, targets, descent.clip_norm, _rows(batches))
     drawn = np.empty_like(parameters)
     weights = network.penalised() if descent.l2 else None
+    bound = joint_norm(descent.clip_norm)
     for step, (multiplier, rate) in enumerate(zip(descent.noise.tolist(), descent.rates.tolist(), strict=True)):
         total = sums(parameters, batches.draw(sampling, len(X)))
         if multiplier > 0.0:
             noise.standard_normal(out=drawn)
-            drawn *= multiplier * descent.clip_norm
+            drawn *= multiplier * bound
             total += drawn
         total *= rate / batches.batch_size
         with np.errstate(over="ignore", invalid="ignore"):

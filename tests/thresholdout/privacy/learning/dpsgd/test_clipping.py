@@ -19,6 +19,7 @@ from thresholdout.privacy.learning.dpsgd.clipping import (
     ClippedSums,
     check_clip_norm,
     clip_factors,
+    joint_norm,
 )
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Pass
 
@@ -83,9 +84,9 @@ def test_parameters_that_are_not_finite_give_zero_and_no_warning() -> None:
 def test_a_product_of_a_vanishing_input_and_a_huge_delta_is_clipped() -> None:
     # The square of 1e-200 is zero in floating point; taken as the norm's, this gradient of 1e50 would pass as it is.
     inputs, deltas = [np.array([[1e-74]])], [np.array([[1e74]])]
-    assert clip_factors(inputs, deltas, False, 1.0) <= 1.0
+    assert clip_factors(inputs, deltas, False, 1.0)[0] <= 1.0
     tiny, huge = np.array([[1e-200]]), np.array([[1e250]])
-    assert clip_factors([tiny], [huge], False, 1.0) == 0.0
+    assert clip_factors([tiny], [huge], False, 1.0)[0] == 0.0
     assert float(tiny[0, 0] * tiny[0, 0]) == 0.0
 
 
@@ -152,7 +153,7 @@ def test_without_the_margin_rounding_would_exceed_the_norm() -> None:
     plain = x * (1.0 / np.linalg.norm(x, axis=1))[:, None]
     assert sum(exact_square(row) > 1 for row in plain) > 100
     ones = np.ones((2000, 1))
-    safe = x * clip_factors([x], [ones], False, 1.0)[:, None]
+    safe = x * clip_factors([x], [ones], False, 1.0)[0][:, None]
     assert all(exact_square(row) <= 1 for row in safe[:300])
     np.testing.assert_allclose(np.linalg.norm(safe, axis=1), INNER, rtol=1e-12)
 
@@ -172,7 +173,7 @@ def test_a_record_is_rounded_alike_wherever_it_stands(network: Network) -> None:
         work.backward(network.layers(parameters), np.zeros(padded, dtype=int))
         inputs = [rows[:padded] for rows in work.inputs]
         deltas = [rows[:padded] for rows in work.deltas]
-        factor = clip_factors(inputs, deltas, True, 1.0)[place]
+        factor = clip_factors(inputs, deltas, True, 1.0)[0][place]
         row = np.concatenate([*(rows[place] for rows in inputs), *(rows[place] * factor for rows in deltas)])
         parts.append(row.tobytes())
     assert len(set(parts)) == 1
@@ -223,3 +224,63 @@ def test_steps_on_neighbours_are_within_the_sensitivity(
         for data, indices in ((rows, batch), (neighbour, mapped))
     ]
     assert exact_square(sums[0] - sums[1]) <= Fraction(0.7) ** 2 * shift**2
+
+
+LAYERS = Network((3, 4, 2), output="softmax", activation="tanh")
+NORMS = (0.6, 0.8)  # 1 together
+
+
+@FEW
+@given(st.lists(ENTRY, min_size=3, max_size=3), st.lists(ENTRY, min_size=3, max_size=3), st.integers(0, 10**6))
+def test_each_layer_is_bounded_by_itself(one: list[float], other: list[float], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, labels = rng.normal(size=(20, 3)), rng.integers(0, 2, 20)
+    neighbour, flipped = rows.copy(), labels.copy()
+    rows[7], neighbour[7], flipped[7] = one, other, 1 - labels[7]
+    parameters = 3 * rng.normal(size=LAYERS.n_parameters)
+    batch = np.arange(20)
+    first = ClippedSums(LAYERS, rows, labels, NORMS, 20)(parameters, batch).copy()
+    second = ClippedSums(LAYERS, neighbour, flipped, NORMS, 20)(parameters, batch).copy()
+    for layer, norm in zip(LAYERS.layers(first - second), NORMS, strict=True):
+        assert layer.intercepts is not None
+        found = exact_square(layer.weights) + exact_square(layer.intercepts)
+        assert found <= Fraction(norm) ** 2 * 4
+    assert exact_square(first - second) <= Fraction(joint_norm(NORMS)) ** 2 * 4
+
+
+def test_layers_against_explicit_gradients_that_are_clipped_part_by_part() -> None:
+    rng = np.random.default_rng(3)
+    X, labels = 3 * rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    parameters = rng.normal(size=LAYERS.n_parameters)
+    work = Pass(LAYERS, 40)
+    work.inputs[0][:] = X
+    work.backward(LAYERS.layers(parameters), labels)
+    expected = []
+    for values, delta, norm in zip(work.inputs, work.deltas, NORMS, strict=True):
+        gradients = outer_products([values], [delta], True)
+        norms = np.linalg.norm(gradients, axis=1)
+        assert (norms > norm).any()
+        expected.append((gradients * np.minimum(1, norm / norms)[:, None]).sum(axis=0))
+    found = ClippedSums(LAYERS, X, labels, NORMS, 40)(parameters, np.arange(40))
+    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-4)
+
+
+def test_noise_relative_to_the_largest_layer_would_be_too_little() -> None:
+    """A record far off uses up the norms of both layers: without it the sum moves by the root of their squares' sum."""
+    network = Network((1, 1, 1), activation="relu")
+    x, parameters = np.array([[30.0]]), np.array([1.0, 0.0, 1.0, 0.0])
+    moved = exact_square(ClippedSums(network, x, np.array([-9.0]), (1.0, 1.0), 1)(parameters, np.array([0])))
+    assert joint_norm((1.0, 1.0)) == pytest.approx(2**0.5, rel=1e-15)
+    assert 0.99 * 2 < float(moved) <= 2
+
+
+@pytest.mark.parametrize("value", [(1.0,), (1.0, 1.0, 1.0), ()])
+def test_there_is_one_norm_or_one_for_each_layer(value: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match="2 layers"):
+        check_clip_norm(value, layers=2)
+
+
+@pytest.mark.parametrize("value", [(1.0, 0.0), (np.nan, 1.0), (1.0, -2.0)])
+def test_norms_of_layers_that_are_refused(value: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match="clip_norm"):
+        check_clip_norm(value, layers=2)

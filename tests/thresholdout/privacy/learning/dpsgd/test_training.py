@@ -132,3 +132,12 @@ def test_memory_does_not_grow_with_steps(scheme: Sampling) -> None:
     few, many = peak(20), peak(400)
     assert many - few < 60_000  # of which 6080 numbers are noise levels and rates; X alone is 4.8 MB
     assert many < 1_500_000
+
+
+def test_noise_is_relative_to_the_norm_of_all_layers_together() -> None:
+    """Nothing but noise: records at 0 that are predicted right have no gradients."""
+    network = Network((1, 2, 1), activation="tanh")
+    descent = Descent(Batches("wor", 4, 4), (3.0, 4.0), np.full(1, 1.5), np.full(1, 1.0))
+    found = run(network, np.zeros((4, 1)), np.zeros(4), descent)[-1]
+    expected = np.random.default_rng(2).standard_normal(network.n_parameters) * 1.5 * 5.0 / 4
+    np.testing.assert_allclose(found, -expected, rtol=1e-12)
