@@ -26,6 +26,7 @@ MODULES = read_modules(ROOT)
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY |= {"httpx", "mcp", "fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"}
+HEAVY |= {"narwhals", "polars", "duckdb", "dask", "pyspark"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.guarded_search": {"sklearn"},
     "thresholdout.privacy.accounting": {"scipy"},

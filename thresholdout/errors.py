@@ -7,6 +7,7 @@
     │   ├── InputTypeError (TypeError)      its type cannot be used
     │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
+    ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
@@ -36,6 +37,7 @@ from graphs.errors import ArgumentError
 
 __all__ = [
     "BudgetExhausted",
+    "EngineFailed",
     "GuardExhaustedWarning",
     "IndexColumnWarning",
     "InputError",
@@ -289,6 +291,40 @@ class PlanError(ThresholdoutError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
+
+
+class EngineFailed(ThresholdoutError):
+    """The engine of data that lie in files, a data base or a cluster did not count them.
+
+    What it was asked for cannot fail for a value of a record, so nothing about a value is told by this: a file is
+    missing, damaged or changed, memory or a worker is gone.
+
+    Parameters
+    ----------
+    part : str
+        Which part of the data.
+    reason : str
+        What happened; what the engine said is the ``__cause__``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> part = LazyPart(pl.scan_parquet("missing.parquet", schema={"y": pl.Int64}), "holdout")
+    >>> try:
+    ...     part.n
+    ... except EngineFailed as error:
+    ...     print(error)
+    holdout: FileNotFoundError while its records were counted; ...
+    """
+
+    def __init__(self, part: str, reason: str) -> None:
+        self.part = part
+        self.reason = reason
+        super().__init__(f"{part}: {reason}; no record was told about, and the question can be asked again")
+
+    def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str]]:
+        return (type(self), (self.part, self.reason))
 
 
 class SharingError(ThresholdoutError, TypeError):

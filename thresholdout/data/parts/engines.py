@@ -1,0 +1,110 @@
+"""The engines of lazy frames: which frames are lazy, and how their records come out, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.errors import InputTypeError, ThresholdoutError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import pyarrow as pa
+
+__all__ = ["as_lazy", "is_lazy", "record_batches"]
+
+_LAZY: Final = {
+    ("polars", "LazyFrame"),
+    ("_duckdb", "DuckDBPyRelation"),
+    ("duckdb", "DuckDBPyRelation"),
+    ("dask", "DataFrame"),
+    ("dask_expr", "DataFrame"),
+    ("pyspark", "DataFrame"),
+    ("narwhals", "LazyFrame"),
+}
+"""Package and name of the classes of lazy frames."""
+
+_BATCH: Final = 1 << 16
+"""Records in a batch, where that can be chosen."""
+
+_EXPECTED: Final = "a polars.LazyFrame, a DuckDB relation, a Dask or Spark DataFrame, or a narwhals.LazyFrame"
+
+
+def is_lazy(frame: object) -> bool:
+    """Return whether a frame is lazy: its records come from files, a data base or a cluster. Nothing is imported.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"y": [0, 1]})
+    >>> is_lazy(frame), is_lazy(frame.lazy())
+    (False, True)
+    """
+    return any((kind.__module__.split(".")[0], kind.__name__) in _LAZY for kind in type(frame).__mro__)
+
+
+def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
+    """Return a lazy frame as narwhals has it.
+
+    Raises
+    ------
+    InputTypeError
+        When it is none.
+    ThresholdoutError
+        When narwhals is not installed.
+    """
+    if not is_lazy(frame):
+        raise InputTypeError(argument, f"a {type(frame).__name__}", _EXPECTED)
+    try:
+        import narwhals as nw
+    except ImportError:
+        needs = "data that stay in files, data bases or clusters need narwhals: pip install 'thresholdout[big]'"
+        raise ThresholdoutError(needs) from None
+    found: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame, pass_through=True))
+    return found
+
+
+def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of some columns as Arrow batches, in any order; one batch is in memory at a time.
+
+    Missing floats of Dask, which has no others, come as missing values.
+    """
+    import narwhals as nw
+
+    native: Any = nw.to_native(frame.select(*columns))
+    kind = frame.implementation
+    if kind is nw.Implementation.POLARS:
+        for part in native.collect_batches(chunk_size=_BATCH, maintain_order=False, lazy=True):
+            yield from part.to_arrow().to_batches()
+    elif kind is nw.Implementation.DUCKDB:
+        yield from native.fetch_arrow_reader(_BATCH)
+    elif kind is nw.Implementation.DASK:
+        yield from _dask_batches(native)
+    elif kind.is_spark_like():
+        yield from _spark_batches(native)
+    else:
+        raise InputTypeError("frame", f"an engine {kind}", _EXPECTED)
+
+
+def _dask_batches(frame: Any) -> Iterator[pa.RecordBatch]:
+    """Yield each partition of a Dask frame."""
+    import pyarrow as pa
+
+    for partition in frame.partitions:
+        yield from pa.Table.from_pandas(partition.compute(), preserve_index=False).to_batches(max_chunksize=_BATCH)
+
+
+def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a Spark frame: each comes as one message, so that the driver holds a partition at most."""
+    import pyarrow as pa
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["batch"])
+
+    for row in frame.mapInArrow(packed, "batch binary").toLocalIterator():
+        with pa.ipc.open_stream(bytes(row["batch"])) as stream:
+            yield from stream

@@ -1,0 +1,394 @@
+"""Questions about columns: expressions that mean the same in every engine, and that no value can make fail.
+
+An expression of narwhals is read, checked against the types of the columns, and written anew from few operations. A
+record whose value is missing, or no number, in a column that is read has a missing value itself, whatever the rest of
+the expression says; so no engine's logic of three values, and none's order of NaN, is ever seen. Numbers are 64-bit
+floats where there is arithmetic. A comparison with a result that is no number, such as ``inf - inf``, is false, and
+true for "differs"; so is it in numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from narwhals.dtypes import DType
+
+__all__ = ["Compiled", "Schema", "compiled", "present"]
+
+Kind: TypeAlias = Literal["boolean", "integer", "real", "text", "time"]
+Schema: TypeAlias = "dict[str, DType]"
+
+_EXACT: Final = 1 << 53
+_MOST: Final = 1000
+"""Operations in an expression, at most."""
+_LISTED: Final = 100
+"""Entries of a list, at most."""
+
+_COMPARISONS: Final = {"__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+_LOGIC: Final = {"__and__": "&", "__or__": "|", "__xor__": "^"}
+_REVERSED_LOGIC: Final = {"__rand__": "__and__", "__ror__": "__or__", "__rxor__": "__xor__"}
+_ARITHMETIC: Final = {"__add__": "+", "__sub__": "-", "__mul__": "*"}
+_REVERSED: Final = {"__radd__": "__add__", "__rsub__": "__sub__", "__rmul__": "__mul__"}
+_ALLOWED: Final = (
+    "columns and literals, comparisons, & | ^ ~, + - *, division by a number, abs, **2, clip, is_in, is_between, "
+    "is_null and fill_null(number or text) of a column, when/then/otherwise, cast to Float64"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression that was checked.
+
+    Attributes
+    ----------
+    expression : narwhals.Expr
+        What the engine computes; without a missing value where none of the columns `needed` has one.
+    kind : {"boolean", "integer", "real", "text", "time"}
+        Of its values.
+    text : str
+        Its content: equal for expressions that mean the same by the same operations.
+    needed : frozenset of str
+        Columns in which a missing value makes the whole value missing.
+    columns : frozenset of str
+        Columns that are read.
+    type_of_time : str
+        Of a time, so that only equal ones are compared.
+    number : int, float or None
+        Of a number that was written into the expression.
+    bare : str
+        Name of the column, of a column alone.
+    computed : bool
+        Whether it comes from arithmetic, so that a value may be no number though no column's is.
+    """
+
+    expression: nw.Expr = field(repr=False, compare=False)
+    kind: Kind
+    text: str
+    needed: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
+    type_of_time: str = ""
+    number: float | None = None
+    bare: str = ""
+    computed: bool = False
+
+    def as_real(self) -> Compiled:
+        """Return a number as a 64-bit float."""
+        import narwhals as nw
+
+        if self.kind == "real":
+            return self
+        if self.number is not None:
+            return replace(self, kind="real", expression=nw.lit(float(self.number)))
+        return replace(self, kind="real", expression=self.expression.cast(nw.Float64))
+
+
+def compiled(value: object, schema: Schema, argument: str) -> Compiled:
+    """Check an expression against the types of the columns, and write it anew; no data are touched.
+
+    Parameters
+    ----------
+    value : narwhals.Expr or str
+        The expression, or the name of a column.
+    schema : dict of str to narwhals.dtypes.DType
+        Types of the columns.
+    argument : str
+        How error messages call the expression.
+
+    Raises
+    ------
+    InputError
+        When it reads other columns, their types do not fit, or an operation is none of those that no value can make
+        fail and that are the same in every engine.
+    InputTypeError
+        When it is neither an expression nor a name.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> found = compiled(nw.col("pred") == nw.col("y"), {"pred": nw.Int8(), "y": nw.Int64()}, "question")
+    >>> found.kind, found.text, sorted(found.needed)
+    ('boolean', "(col('pred') == col('y'))", ['pred', 'y'])
+    """
+    return _Reader(schema, argument).read(value, str_as_lit=False)
+
+
+def present(columns: Sequence[str], schema: Schema) -> nw.Expr:
+    """Return whether a record has a value, which is a number where it should be one, in each of some columns."""
+    import narwhals as nw
+
+    return reduce(lambda a, b: a & b, [~_absent(nw.col(name), schema[name]) for name in columns])
+
+
+def _absent(column: nw.Expr, dtype: DType) -> nw.Expr:
+    return column.is_null() | column.is_nan() if dtype.is_float() else column.is_null()
+
+
+class _Reader:
+    """Reads one expression."""
+
+    def __init__(self, schema: Schema, argument: str) -> None:
+        self._schema = schema
+        self._argument = argument
+        self._operations = 0
+
+    def read(self, value: object, *, str_as_lit: bool) -> Compiled:
+        """Read an expression, a name or a literal."""
+        import narwhals as nw
+
+        if isinstance(value, nw.Expr):
+            first, *others = value._nodes
+            return reduce(self._applied, others, self._start(first))
+        if isinstance(value, str) and not str_as_lit:
+            return self._column(value)
+        return self._literal(value)
+
+    def _refused(self, seen: str, expected: str = _ALLOWED) -> InputError:
+        return InputError(self._argument, seen, expected)
+
+    def _start(self, node: Any) -> Compiled:
+        self._count()
+        if node.name == "col" and len(node.kwargs["names"]) == 1:
+            return self._column(node.kwargs["names"][0])
+        if node.name == "lit" and node.kwargs["dtype"] is None:
+            return self._literal(node.kwargs["value"])
+        if node.name == "when_then":
+            return self._choice([self.read(one, str_as_lit=False) for one in node.exprs])
+        if node.name in ("all_horizontal", "any_horizontal"):
+            operation = "__and__" if node.name == "all_horizontal" else "__or__"
+            parts = [self.read(one, str_as_lit=False) for one in node.exprs]
+            return reduce(lambda a, b: self._logic(operation, a, b), parts)
+        raise self._refused(f"an expression that starts with {node.name!r}")
+
+    def _count(self) -> None:
+        self._operations += 1
+        if self._operations > _MOST:
+            raise self._refused(f"an expression of more than {_MOST} operations", "a column that holds its values")
+
+    def _column(self, name: str) -> Compiled:
+        import narwhals as nw
+
+        if name not in self._schema:
+            raise self._refused(f"no column {name!r}", f"one of {', '.join(sorted(self._schema)[:20])}")
+        dtype, column = self._schema[name], nw.col(name)
+        own = frozenset([name])
+        text = f"col({name!r})"
+        if isinstance(dtype, (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)):
+            return Compiled(column.cast(nw.Int64), "integer", text, own, own, bare=name)
+        if isinstance(dtype, (nw.Float32, nw.Float64)):
+            return Compiled(column.cast(nw.Float64), "real", text, own, own, bare=name)
+        if isinstance(dtype, nw.Boolean):
+            return Compiled(column, "boolean", text, own, own, bare=name)
+        if isinstance(dtype, nw.String):
+            return Compiled(column, "text", text, own, own, bare=name)
+        if isinstance(dtype, (nw.Categorical, nw.Enum)):
+            return Compiled(column.cast(nw.String), "text", text, own, own, bare=name)
+        if dtype.is_temporal():
+            return Compiled(column, "time", text, own, own, bare=name, type_of_time=str(dtype))
+        known = "booleans, integers of at most 64 bits with a sign, floats, texts, categories or times"
+        raise self._refused(f"column {name!r} of type {dtype}", f"{known}; cast it where the frame is made")
+
+    def _literal(self, value: object) -> Compiled:
+        import narwhals as nw
+
+        item = getattr(value, "item", None)
+        if callable(item):  # a scalar of numpy
+            value = item()
+        if isinstance(value, bool):
+            return Compiled(nw.lit(value), "boolean", repr(value))
+        if isinstance(value, int) and abs(value) <= _EXACT:
+            return Compiled(nw.lit(value), "integer", repr(value), number=value)
+        if isinstance(value, float) and math.isfinite(value):
+            return Compiled(nw.lit(value), "real", repr(value), number=value)
+        if isinstance(value, str):
+            return Compiled(nw.lit(value), "text", repr(value))
+        expected = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"
+        if isinstance(value, (int, float)):
+            raise self._refused(f"the number {value!r}", "finite numbers, integers up to 2**53")
+        raise InputTypeError(self._argument, f"a {type(value).__name__}", f"{expected}; with {_ALLOWED}")
+
+    def _applied(self, left: Compiled, node: Any) -> Compiled:
+        """Apply the next operation of a chain."""
+        self._count()
+        name = node.name
+        if name == "alias":
+            return left
+        if name in ("is_null", "fill_null"):
+            return self._filled(left, node)
+        others = [self.read(one, str_as_lit=node.str_as_lit) for one in node.exprs]
+        if name in _COMPARISONS:
+            return self._comparison(name, left, others[0])
+        if name in _REVERSED_LOGIC:
+            return self._logic(_REVERSED_LOGIC[name], others[0], left)
+        if name in _LOGIC:
+            return self._logic(name, left, others[0])
+        if name in _REVERSED:
+            return self._arithmetic(_REVERSED[name], others[0], left)
+        if name in _ARITHMETIC:
+            return self._arithmetic(name, left, others[0])
+        if name in ("__truediv__", "__pow__"):
+            return self._by_number(name, left, others[0])
+        if name == "__invert__":
+            self._check_kind(left, "boolean", "~")
+            return replace(left, expression=~left.expression, text=f"~{left.text}", bare="")
+        if name in ("__neg__", "abs"):
+            return self._of_number(name, left)
+        if name == "cast":
+            return self._cast(left, node.kwargs["dtype"])
+        if name in ("clip", "clip_lower", "clip_upper"):
+            return self._clipped(name, left, others)
+        if name == "is_between":
+            return self._between(left, others, node.kwargs["closed"])
+        if name == "is_in":
+            return self._among(left, node.kwargs["other"])
+        raise self._refused(f"the operation {name!r}")
+
+    def _check_kind(self, one: Compiled, kind: Kind, operation: str) -> None:
+        if one.kind != kind:
+            raise self._refused(
+                f"{operation} of {one.text}, which is {_named(one.kind)}", f"{_named(kind)} there; {_ALLOWED}"
+            )
+
+    def _real(self, one: Compiled, operation: str) -> Compiled:
+        """Return a number as a float."""
+        if one.kind not in ("integer", "real"):
+            expected = "a number there; a boolean becomes one by .cast(nw.Float64)"
+            raise self._refused(f"{operation} of {one.text}, which is {_named(one.kind)}", expected)
+        return one.as_real()
+
+    def _alike(self, a: Compiled, b: Compiled, operation: str) -> tuple[Compiled, Compiled]:
+        """Return two values of one kind; integers beside a float become floats."""
+        if a.kind != b.kind and {a.kind, b.kind} == {"integer", "real"}:
+            return a.as_real(), b.as_real()
+        if a.kind != b.kind or a.type_of_time != b.type_of_time:
+            kinds = [f"{one.text}, {one.type_of_time or _named(one.kind)}" for one in (a, b)]
+            raise self._refused(f"{operation} of {' and '.join(kinds)}", "values of one type; cast one of the columns")
+        return a, b
+
+    def _comparison(self, name: str, left: Compiled, right: Compiled) -> Compiled:
+        sign = _COMPARISONS[name]
+        a, b = self._alike(left, right, sign)
+        if a.kind == "boolean" and sign not in ("==", "!="):
+            raise self._refused(f"{sign} of booleans", "== or != of booleans, or numbers")
+        found = getattr(a.expression, name)(b.expression)
+        for one in (a, b):
+            if one.computed:
+                found = found | one.expression.is_nan() if sign == "!=" else found & ~one.expression.is_nan()
+        return _joined(found, "boolean", f"({left.text} {sign} {right.text})", a, b)
+
+    def _logic(self, name: str, left: Compiled, right: Compiled) -> Compiled:
+        sign = _LOGIC[name]
+        for one in (left, right):
+            self._check_kind(one, "boolean", sign)
+        found = left.expression != right.expression if sign == "^" else getattr(left.expression, name)(right.expression)
+        return _joined(found, "boolean", f"({left.text} {sign} {right.text})", left, right)
+
+    def _arithmetic(self, name: str, left: Compiled, right: Compiled) -> Compiled:
+        sign = _ARITHMETIC[name]
+        a, b = self._real(left, sign), self._real(right, sign)
+        found = getattr(a.expression, name)(b.expression)
+        return replace(_joined(found, "real", f"({left.text} {sign} {right.text})", a, b), computed=True)
+
+    def _by_number(self, name: str, left: Compiled, right: Compiled) -> Compiled:
+        sign = "/" if name == "__truediv__" else "**"
+        one = self._real(left, sign)
+        if right.number is None or (sign == "/" and not right.number) or (sign == "**" and right.number != 2):
+            expected = "division by a number that is not 0, and ** 2; a column that holds the values otherwise"
+            raise self._refused(f"{left.text} {sign} {right.text}", expected)
+        found = one.expression / float(right.number) if sign == "/" else one.expression * one.expression
+        return replace(_joined(found, "real", f"({left.text} {sign} {right.text})", one), computed=True)
+
+    def _of_number(self, name: str, left: Compiled) -> Compiled:
+        one = self._real(left, name)
+        found = one.expression.abs() if name == "abs" else one.expression * -1.0
+        return replace(_joined(found, "real", f"{'abs' if name == 'abs' else '-'}({left.text})", one), computed=True)
+
+    def _cast(self, left: Compiled, dtype: object) -> Compiled:
+        import narwhals as nw
+
+        if dtype not in (nw.Float64, nw.Float64()):
+            raise self._refused(f"a cast to {dtype}", "a cast to Float64; others where the frame is made")
+        if left.kind != "boolean":
+            return replace(self._real(left, "cast"), bare="")
+        found = nw.when(left.expression).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+        return _joined(found, "real", f"real({left.text})", left)
+
+    def _clipped(self, name: str, left: Compiled, others: Sequence[Compiled]) -> Compiled:
+        import narwhals as nw
+
+        if any(one.number is None for one in others):
+            raise self._refused(f"{name} of {left.text} by a column", "clip by numbers")
+        one, limits = self._real(left, name), [float(one.number or 0.0) for one in others]
+        found = one.expression
+        if name != "clip_upper":
+            found = nw.when(found < limits[0]).then(nw.lit(limits[0])).otherwise(found)
+        if name != "clip_lower":  # in some engines what is no number is above all numbers
+            above = (found > limits[-1]) & ~found.is_nan()
+            found = nw.when(above).then(nw.lit(limits[-1])).otherwise(found)
+        text = f"{name}({', '.join([left.text, *(other.text for other in others)])})"
+        return replace(_joined(found, "real", text, one), computed=one.computed)
+
+    def _between(self, left: Compiled, others: Sequence[Compiled], closed: str) -> Compiled:
+        lower = "__ge__" if closed in ("both", "left") else "__gt__"
+        upper = "__le__" if closed in ("both", "right") else "__lt__"
+        found = [self._comparison(name, left, one) for name, one in zip((lower, upper), others, strict=True)]
+        return self._logic("__and__", *found)
+
+    def _among(self, left: Compiled, others: object) -> Compiled:
+        if not isinstance(others, (list, tuple)) or not 1 <= len(others) <= _LISTED:
+            raise self._refused("is_in of something else", f"is_in of a list of 1 to {_LISTED} values")
+        found = [self._comparison("__eq__", left, self._literal(one)) for one in others]
+        return reduce(lambda a, b: self._logic("__or__", a, b), found)
+
+    def _filled(self, left: Compiled, node: Any) -> Compiled:
+        import narwhals as nw
+
+        if not left.bare:
+            raise self._refused(
+                f"{node.name} of {left.text}", f"{node.name} of a column; every other value is there if these are"
+            )
+        absent = _absent(nw.col(left.bare), self._schema[left.bare])
+        if node.name == "is_null":
+            return Compiled(absent, "boolean", f"is_null({left.text})", columns=left.columns)
+        if len(node.exprs) != 1 or any(node.kwargs.get(one) is not None for one in ("strategy", "limit")):
+            raise self._refused(
+                "fill_null by neighbours", "fill_null(value): a record's value may not depend on others"
+            )
+        other = self.read(node.exprs[0], str_as_lit=True)
+        if other.columns:
+            raise self._refused("fill_null by a column", "fill_null by a number, a text or a boolean")
+        a, b = self._alike(left, other, "fill_null")
+        found = nw.when(absent).then(b.expression).otherwise(a.expression)
+        return Compiled(found, a.kind, f"fill_null({left.text}, {other.text})", columns=left.columns)
+
+    def _choice(self, parts: Sequence[Compiled]) -> Compiled:
+        import narwhals as nw
+
+        if len(parts) != 3:
+            raise self._refused("when/then without otherwise", "nw.when(...).then(...).otherwise(...)")
+        condition = parts[0]
+        self._check_kind(condition, "boolean", "when")
+        a, b = self._alike(parts[1], parts[2], "then and otherwise")
+        found = nw.when(condition.expression).then(a.expression).otherwise(b.expression)
+        text = f"when({condition.text}, {parts[1].text}, {parts[2].text})"
+        made = _joined(found, a.kind, text, condition, a, b)
+        return replace(made, computed=a.computed or b.computed, type_of_time=a.type_of_time)
+
+
+def _joined(expression: nw.Expr, kind: Kind, text: str, *parts: Compiled) -> Compiled:
+    """Return what was made of some parts."""
+    needed = frozenset[str]().union(*(one.needed for one in parts))
+    return Compiled(expression, kind, text, needed, frozenset[str]().union(*(one.columns for one in parts)))
+
+
+def _named(kind: Kind) -> str:
+    return {"boolean": "a boolean", "integer": "an integer", "real": "a float", "text": "a text", "time": "a time"}[
+        kind
+    ]

@@ -1,0 +1,192 @@
+"""What a question needs of one part of the data: counts, and sums of integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from thresholdout.data.values import ExactMean
+from thresholdout.errors import InputError
+
+__all__ = ["Joint", "Squares", "Totals", "grid_steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """Sums from which the sum of squares of integers follows, each of which is small. Secret.
+
+    An integer q is ``high * 2**digits + low`` with ``0 <= low < 2**digits``.
+
+    Parameters
+    ----------
+    digits : int
+        Binary digits of the lower half.
+    high, mixed, low : int
+        Sums of ``high**2``, of ``high * low``, and of ``low**2``.
+
+    Examples
+    --------
+    >>> Squares(2, 1 + 4, 3 + 2, 9 + 1).total == 7**2 + 9**2  # 7 = 1 * 4 + 3, 9 = 2 * 4 + 1
+    True
+    """
+
+    digits: int
+    high: int = field(repr=False)
+    mixed: int = field(repr=False)
+    low: int = field(repr=False)
+
+    @property
+    def total(self) -> int:
+        """The sum of squares."""
+        return (self.high << 2 * self.digits) + (self.mixed << self.digits + 1) + self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sum of per-record values on the grid of `thresholdout.data.values.UnitRecords`, and what was found of them.
+
+    What is out of range counts as the nearer end of it; what is missing, or no number, as `absent`. So every record
+    has one value, which is a function of this record alone. Secret: the representation shows the number of records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    bits : int
+        Digits of the grid.
+    total : int
+        Sum of the values of records that have one, clipped to the range, in steps of ``2**-bits`` of it.
+    missing, nan : int
+        Records without a value, and those of which the value is no number.
+    below, above : int
+        Records with a value below the range, and above it.
+    between : int
+        Records with a value that is no end of the range, after it was clipped and rounded to the grid.
+    absent : int
+        What records without a number count as, in steps of ``2**-bits``.
+    squares : Squares or None
+        Of the same integers, where they were wanted.
+
+    Examples
+    --------
+    >>> totals = Totals(4, 40, 3 << 39, missing=1, between=1)
+    >>> totals, totals.mean.mean(), totals.ends
+    (<Totals n=4>, 0.375, False)
+    """
+
+    n: int
+    bits: int
+    total: int
+    missing: int = 0
+    nan: int = 0
+    below: int = 0
+    above: int = 0
+    between: int = 0
+    absent: int = 0
+    squares: Squares | None = None
+
+    def __repr__(self) -> str:
+        return f"<Totals n={self.n}>"
+
+    @property
+    def mean(self) -> ExactMean:
+        """The mean of all records' values, as a fraction."""
+        return ExactMean(self.total + self.unknown * self.absent, self.n, self.bits)
+
+    @property
+    def unknown(self) -> int:
+        """Number of records whose value is missing, or no number."""
+        return self.missing + self.nan
+
+    @property
+    def outside(self) -> int:
+        """Number of records whose value is out of range."""
+        return self.below + self.above
+
+    @property
+    def ends(self) -> bool:
+        """Whether every value, rounded to the grid, is an end of the range."""
+        return not self.between and (not self.unknown or self.absent in (0, 1 << self.bits))
+
+    def variance(self) -> float:
+        """Return the variance of the values on the grid, divided by n and rounded once.
+
+        Raises
+        ------
+        InputError
+            Where squares were not wanted.
+
+        Examples
+        --------
+        >>> Totals(2, 1, 2, squares=Squares(1, 1, 0, 0)).variance()  # values 0 and 1
+        0.25
+        """
+        if self.squares is None:
+            raise InputError("squares", "totals without squares", "totals(..., squares=True)")
+        first, second = self.total + self.unknown * self.absent, self.squares.total + self.unknown * self.absent**2
+        return (self.n * second - first * first) / (self.n * self.n << 2 * self.bits)
+
+    def check(self, argument: str, bounds: tuple[float, float]) -> None:
+        """Refuse values that are missing or out of range, where they are public.
+
+        Raises
+        ------
+        InputError
+            Where there are some.
+
+        Examples
+        --------
+        >>> Totals(4, 40, 0, missing=1, above=2).check("train", (0.0, 1.0))
+        Traceback (most recent call last):
+        thresholdout.errors.InputError: train: 1 of 4 values missing, 2 above 1; expected: values in [0, 1]...
+        """
+        lower, upper = bounds
+        counts = {
+            "missing": self.missing,
+            "NaN": self.nan,
+            f"below {lower:g}": self.below,
+            f"above {upper:g}": self.above,
+        }
+        found = [f"{count} {what}" for what, count in counts.items() if count]
+        if found:
+            found[0] = found[0].replace(" ", f" of {self.n} values ", 1)
+            expected = f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)"
+            raise InputError(argument, ", ".join(found), expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Two models' values on the records of one part: where one is the better, and the totals of the difference.
+
+    Secret: the representation shows the number of records only.
+
+    Parameters
+    ----------
+    more, less : int
+        Records on which the first value is larger, and smaller, than the second.
+    right_or_wrong : bool
+        Whether all values of both are 0 or 1.
+    difference : Totals
+        Of the first minus the second, in ``(-width, width)`` for values in a range of that width; what is missing
+        counts as 0.
+    """
+
+    more: int
+    less: int
+    right_or_wrong: bool
+    difference: Totals
+
+    def __repr__(self) -> str:
+        return f"<Joint n={self.difference.n}>"
+
+
+def grid_steps(value: float, bits: int, bounds: tuple[float, float]) -> int:
+    """Return one value of a range in steps of a grid, by the operations that `thresholdout.data.unit_sums` uses.
+
+    Examples
+    --------
+    >>> grid_steps(0.5, 40, (0.0, 1.0)) == 1 << 39
+    True
+    """
+    lower, upper = bounds
+    unit = value if bounds == (0.0, 1.0) else (value - lower) / (upper - lower)
+    return round(unit * 2.0**bits)  # to the nearest, ties to even; the product is exact
