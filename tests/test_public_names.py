@@ -8,6 +8,7 @@ import graphs
 import graphs.estimation
 import thresholdout
 import thresholdout.client
+import thresholdout.integrations
 import thresholdout.ledger
 import thresholdout.model_selection
 import thresholdout.privacy.accounting
@@ -34,6 +35,7 @@ PACKAGES = [
     thresholdout,
     thresholdout.scoring,
     thresholdout.model_selection,
+    thresholdout.integrations,
     thresholdout.ledger,
     thresholdout.service,
     thresholdout.client,

@@ -167,6 +167,20 @@ class Gate(Shared):
         """Which test certifies, as far as the models' training values show."""
         return self._rules(self._incumbent, self._certified).test_name
 
+    def resume(self, incumbent: Any, train_values: object) -> None:
+        """Go on with a model that an earlier gate had kept on the way, beside the certified one of this gate.
+
+        Parameters
+        ----------
+        incumbent : estimator
+            What the next candidate is compared with.
+        train_values : array-like
+            Its value for each training record, as in `propose`.
+        """
+        check_process(self._process, "gate")
+        with self._lock:
+            self._incumbent = self._trained(incumbent, None, train_values)
+
     def propose(
         self,
         candidate: Any,

@@ -1,0 +1,79 @@
+"""Guards of examples that are no rows of a table: questions with answers, tasks, documents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputTypeError
+from thresholdout.guard.guard import Thresholdout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["guard_of_examples"]
+
+
+def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: Any) -> Thresholdout:
+    """Return a guard of lists of examples, for `GuardedCandidates` and the hooks that stand on it.
+
+    The guard knows digests of the examples, no more: by these the holdout is found again in a ledger, and an example
+    that is in both parts is refused. Values come from whoever evaluates candidates, in the order of these lists.
+
+    Parameters
+    ----------
+    train, holdout : sequence
+        Texts, numbers, or what JSON can write; objects with fields, such as those of DSPy, count by these.
+    **declared
+        Of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``.
+
+    Returns
+    -------
+    Thresholdout
+
+    Raises
+    ------
+    InputTypeError
+        When an example is nothing that JSON can write.
+    OverlapError
+        When an example is in both parts.
+
+    Examples
+    --------
+    >>> train = [{"question": f"{k} + 1", "answer": k + 1} for k in range(300)]
+    >>> holdout = [{"question": f"{k} + 2", "answer": k + 2} for k in range(300)]
+    >>> guard_of_examples(train, holdout).n
+    300
+    >>> guard_of_examples(train, train[:10])
+    Traceback (most recent call last):
+    thresholdout.errors.OverlapError: ...
+    """
+    parts = []
+    for argument, examples in (("holdout", holdout), ("train", train)):
+        if isinstance(examples, str | Mapping) or not hasattr(examples, "__len__"):
+            raise InputTypeError(argument, f"a {type(examples).__name__}", "a list of examples")
+        rows = [_row(example, argument) for example in examples]
+        parts.append((np.array(rows, dtype=np.int64).reshape(-1, 4), np.zeros(len(rows), dtype=np.int64)))
+    return Thresholdout(parts[0], train=parts[1], **declared)
+
+
+def _row(example: Any, argument: str) -> NDArray[np.int64]:
+    """Return the digest of an example as numbers."""
+    try:
+        text = json.dumps(example, sort_keys=True, default=_fields)
+    except (TypeError, ValueError, RecursionError):
+        expected = "examples of texts and numbers, in dicts and lists, or objects with such fields"
+        raise InputTypeError(argument, f"a {type(example).__name__} that JSON cannot write", expected) from None
+    return np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<i8").astype(np.int64)
+
+
+def _fields(thing: Any) -> dict[str, Any]:
+    """Return the fields of an object that JSON does not know."""
+    for method in ("toDict", "model_dump", "_asdict"):
+        if callable(getattr(thing, method, None)):
+            return dict(getattr(thing, method)())
+    return dict(vars(thing))
