@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.data.row_hashes import record_hashes
+from thresholdout.data.row_hashes import hash_blocks, membership_keys
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Content",
     "Part",
+    "RecordSums",
     "check_labels",
+    "content_of",
     "handed_out",
-    "identity",
     "kept",
     "kind_of_labels",
-    "order",
     "part",
     "record_count",
     "table_digest",
@@ -141,25 +143,94 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def identity(data: Part, hashes: NDArray[np.uint64] | None = None) -> str:
-    """Return who a data set is: 64 hexadecimal digits that depend on its records, not on their order.
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Who a data set is.
 
-    The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data frames, sparse
-    matrices); names of columns do not count, their order does.
+    Attributes
+    ----------
+    identity : str
+        64 hexadecimal digits that depend on its records, not on their order.
+    order : str
+        A digest of its records in their order: 64 hexadecimal digits.
+    keys : ndarray of shape (n,), or None
+        64 bits for each record, in their order, to look it up among others.
+    """
+
+    identity: str
+    order: str
+    keys: NDArray[np.uint64] | None
+
+
+class RecordSums:
+    """Sums of the hashes of records, from which a data set is known in any order of its records.
+
+    Examples
+    --------
+    >>> from thresholdout.data.row_hashes import row_hashes
+    >>> one, other = RecordSums(), RecordSums()
+    >>> one.add(row_hashes([[1, 2], [3, 4]]))
+    >>> other.add(row_hashes([[3, 4]]))
+    >>> other.add(row_hashes([[1, 2]]))
+    >>> one.identity() == other.identity()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sums = [0, 0]
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """Add some records, by hashes of shape (k, 2); the sums are exact integers, without a modulus."""
+        self._count += len(hashes)
+        for half in (0, 1):
+            lane = hashes[:, half]
+            low, high = (lane & np.uint64(2**32 - 1)).sum(dtype=np.uint64), (lane >> np.uint64(32)).sum(dtype=np.uint64)
+            self._sums[half] += int(low) + (int(high) << 32)
+
+    def identity(self, pieces: int = 1) -> str:
+        """Return who a data set of so many pieces is; see `content_of`."""
+        return self._digest(b"thresholdout holdout", pieces)
+
+    def table(self) -> str:
+        """Return the digest of a table; see `table_digest`."""
+        return self._digest(b"thresholdout table", 1)
+
+    def _digest(self, what: bytes, pieces: int) -> str:
+        return hashlib.sha256(what + b" %d %d %d %d\n" % (pieces, self._count, *self._sums)).hexdigest()
+
+
+def content_of(data: Part, keys: bool = False) -> Content:
+    """Return who a data set is; its records are read once, some at a time.
+
+    The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data frames of any
+    library, sparse matrices), and whatever order they are in; names of columns do not count, their order does. What
+    different data sets share by chance is stated in PROOFS.md, "Identity of records".
 
     Parameters
     ----------
     data : tuple
         Its pieces.
-    hashes : ndarray of shape (n, 2), optional
-        Of its records, by `thresholdout.data.row_hashes.record_hashes`, where they are known.
+    keys : bool
+        Whether to keep 64 bits of each record.
 
     Examples
     --------
-    >>> identity(([[1, 2], [3, 4]], [0, 1])) == identity((np.array([[3.0, 4.0], [1.0, 2.0]]), np.array([True, False])))
-    True
+    >>> one = content_of(([[1, 2], [3, 4]], [0, 1]))
+    >>> other = content_of((np.array([[3.0, 4.0], [1.0, 2.0]]), np.array([True, False])))
+    >>> one.identity == other.identity, one.order == other.order
+    (True, False)
     """
-    return _digest(b"thresholdout holdout", len(data), _sorted(record_hashes(data) if hashes is None else hashes))
+    sums, size, first = RecordSums(), record_count(data), 0
+    order = hashlib.sha256(b"thresholdout order %d %d\n" % (len(data), size))
+    known = np.empty(size, dtype=np.uint64) if keys else None
+    for hashes in hash_blocks(data):
+        sums.add(hashes)
+        order.update(np.ascontiguousarray(hashes, dtype="<u8").tobytes())
+        if known is not None:
+            known[first : first + len(hashes)] = membership_keys(hashes)
+            first += len(hashes)
+    return Content(sums.identity(len(data)), order.hexdigest(), known)
 
 
 def table_digest(hashes: NDArray[np.uint64]) -> str:
@@ -176,23 +247,6 @@ def table_digest(hashes: NDArray[np.uint64]) -> str:
     >>> table_digest(row_hashes([[1, 2], [3, 4]])) == table_digest(row_hashes([[3, 4], [1, 2]]))
     True
     """
-    return _digest(b"thresholdout table", 1, _sorted(hashes))
-
-
-def order(data: Part, hashes: NDArray[np.uint64] | None = None) -> str:
-    """Return a digest of a data set's records in their order: 64 hexadecimal digits; arguments as for `identity`."""
-    return _digest(b"thresholdout order", len(data), record_hashes(data) if hashes is None else hashes)
-
-
-def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sort rows by their first half, and those that share it by the second."""
-    found: NDArray[np.uint64] = hashes[np.argsort(hashes[:, 0])]
-    if bool(((found[1:, 0] == found[:-1, 0]) & (found[1:, 1] < found[:-1, 1])).any()):
-        found = hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
-    return found
-
-
-def _digest(what: bytes, pieces: int, hashes: NDArray[np.uint64]) -> str:
-    digest = hashlib.sha256(what + b" %d %d\n" % (pieces, len(hashes)))
-    digest.update(np.ascontiguousarray(hashes, dtype="<u8").tobytes())
-    return digest.hexdigest()
+    sums = RecordSums()
+    sums.add(hashes)
+    return sums.table()

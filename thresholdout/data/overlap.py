@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from thresholdout.data.hashed_entries import Precision, rounded
 from thresholdout.data.identity import Part, record_count
+from thresholdout.data.piece_columns import block_of, columns_of, is_sparse, number_type
 from thresholdout.data.record_labels import aligned
-from thresholdout.data.row_hashes import Precision, columns_of, record_hashes, rounded
+from thresholdout.data.row_hashes import record_keys
 from thresholdout.errors import InputError, OverlapError
 
 if TYPE_CHECKING:
@@ -32,11 +34,13 @@ Rounding: TypeAlias = "tuple[Precision | Sequence[Precision], ...]"
 
 _STORED: Final[tuple[tuple[Precision, str], ...]] = ((np.float32, "single"), (np.float16, "half"))
 _BLOCK: Final = 1 << 14
+_KEYS: Final = 1 << 16
+"""Records, and keys of records, that are looked at together."""
 _BEYOND_CHANCE: Final = 10
 """So many times more records must agree after rounding than agree by chance."""
 
 
-def check_disjoint(train: Part, holdout: Part, hashes: NDArray[np.uint64] | None = None) -> None:
+def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None = None) -> None:
     """Refuse two parts that share records: equal in every column of every piece, or but for a rounding.
 
     A part that went through single or half precision, as a whole or in some of its columns, has the roundings of what
@@ -47,8 +51,8 @@ def check_disjoint(train: Part, holdout: Part, hashes: NDArray[np.uint64] | None
     ----------
     train, holdout : tuple
         Pieces of both parts.
-    hashes : ndarray of shape (n, 2), optional
-        Of the holdout's records, by `thresholdout.data.row_hashes.record_hashes`, where they are known.
+    keys : ndarray of shape (n,), optional
+        Of the holdout's records, by `thresholdout.data.row_hashes.record_keys`, where they are known.
 
     Raises
     ------
@@ -64,8 +68,8 @@ def check_disjoint(train: Part, holdout: Part, hashes: NDArray[np.uint64] | None
     """
     if len(train) != len(holdout):
         return
-    exact = record_hashes(train)[:, 0], (record_hashes(holdout) if hashes is None else hashes)[:, 0]
-    shared = int(_among(np.sort(exact[1]), exact[0]).sum())
+    exact = record_keys(train), record_keys(holdout) if keys is None else keys
+    shared = int(_among(exact[1], exact[0]).sum())
     if shared:
         _refuse(shared, exact[1].size, "")
     first: _Fit | None = None
@@ -149,11 +153,27 @@ def _refuse(shared: int, size: int, how: str) -> None:
 
 
 def _among(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which keys are among others; sorted keys are looked up fast."""
-    there = np.sort(others)
-    place = np.searchsorted(there, keys)
-    place[place == there.size] = 0
-    found: NDArray[np.bool_] = there[place] == keys
+    """Return which keys are among others; only those are sorted whose first bits are in both."""
+    likely = np.flatnonzero(_first_bits(keys, others))
+    found = np.zeros(keys.size, dtype=bool)
+    if likely.size:
+        left = keys[likely]
+        there = np.sort(others[_first_bits(others, left)])
+        place = np.searchsorted(there, left)
+        place[place == there.size] = 0
+        found[likely] = there[place] == left
+    return found
+
+
+def _first_bits(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which keys begin like one of the others: all that are among them, and one in eight of the rest."""
+    shift = np.uint64(64 - max(8, int(others.size - 1).bit_length() + 3))
+    marked = np.zeros(1 << (64 - int(shift)), dtype=bool)
+    for first in range(0, others.size, _KEYS):
+        marked[others[first : first + _KEYS] >> shift] = True
+    found = np.empty(keys.size, dtype=bool)
+    for first in range(0, keys.size, _KEYS):
+        found[first : first + _KEYS] = marked[keys[first : first + _KEYS] >> shift]
     return found
 
 
@@ -170,7 +190,7 @@ def _copies(
     """
     most = 0, 0
     for rounding in roundings:
-        coarse = record_hashes(original, rounding)[:, 0]
+        coarse = record_keys(original, rounding)
         found = _among(coarse, stored_keys) & (coarse != keys)
         if not found.any():
             continue
@@ -220,7 +240,7 @@ def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
     """Return what a rounding leaves as it is; what a finer one changes, it changes too."""
     whole, numeric, rows = [], [], None
     for number, piece in enumerate(part):
-        if hasattr(piece, "tocsr"):
+        if is_sparse(piece):
             kept = _kept_rows(piece, precision)
             rows = kept if rows is None else rows & kept
             whole.append([bool(kept.all())])
@@ -228,7 +248,8 @@ def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
         columns = columns_of(piece)
         whole.append([True] * len(columns) if finer is None else list(finer.columns[number]))
         for place, column in enumerate(columns):
-            if column.dtype.kind in "biuf" and not np.can_cast(column.dtype, precision):
+            kind = number_type(column)
+            if kind is not None and not np.can_cast(kind, precision):
                 numeric.append((number, place, column))
     if finer is not None and not finer.some and not any(map(any, whole)):
         return _Fit(whole, False)
@@ -238,7 +259,7 @@ def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
         for number, place, column in numeric:
             if not whole[number][place] and not left.any():
                 continue
-            values = column[start : start + _BLOCK].astype(np.float64)
+            values = block_of(column, start, start + _BLOCK).astype(np.float64)
             same = (rounded(values, precision) == values) | np.isnan(values)
             whole[number][place] &= bool(same.all())
             left &= same

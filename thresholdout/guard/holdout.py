@@ -13,11 +13,10 @@ from graphs.numerics.arguments import as_real
 from thresholdout.data.identity import (
     Part,
     check_labels,
+    content_of,
     handed_out,
-    identity,
     kept,
     kind_of_labels,
-    order,
     part,
     record_count,
     table_digest,
@@ -95,10 +94,13 @@ class Records:
         self.n = record_count(given)
         self.holdout = kept(given)
         compared = None if allow_equal_rows else self._train
-        hashes = record_hashes(self.holdout) if known is None or compared is not None else None
+        keys = None
+        if known is None:
+            content = content_of(self.holdout, keys=compared is not None)
+            known, keys = (content.identity, content.order), content.keys
         if compared is not None:
-            check_disjoint(compared, self.holdout, hashes)
-        self.identity, self.order = known or (identity(self.holdout, hashes), order(self.holdout, hashes))
+            check_disjoint(compared, self.holdout, keys)
+        self.identity, self.order = known
 
     def check_groups(
         self,

@@ -97,8 +97,8 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:euVlCam5jahBYCTdPhx39Nd34QmLJzqhiU8OA3e2U6MoaZ2N1a8Eenr+OE/RN7Dq1nfjyOFVo1aAaX8vHXgXxMLochQftJN5N9F96gRq4+Zvib4h2MGvO5vbpgw=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:Uy6G6tsM1+L3DHyFD/3SXYuopp9COFP0ZbLjT9OJcEekwaEJ/8++Ii91FQV3Ch9/Npa9f7tziw5yVGwTyjKXWMxilDhXfB28w5ib1Tsxd/WNP+J9dURgg9PeQuI=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:6kF18VoEDoBl/dNvE0RP+BSWzRngWexJ8czlt3ge6t1+n51jD7m2/stSIkBprVdEtnkhNEqtjXM9rd8lczkP8N2/c/GxT4L66yKuKqvE9ZHhUKwq5jP2cY7erc0=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:eHP4JcyS9XOqKuhMtrAGCeUVwedZzkk0Hn2LIXymcWCW96ci0Ox7QPpBygvxuYJ1J+WjiPvLsLQKDGUrwDHQeKdo70uUxOoMeWiWYi5zPci4Fgyq+dMiTfIZb9c=');
 
 
 
@@ -108,7 +108,7 @@ INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.767117178667104
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'f41232284935218625427b25a975dc43', '', '8bb7b65b79b12f757f42e2d6b30a83fca53512d816582a8e5a1ed891a40757f8', 'sealed:1:bsMvVYc2XSozE/QkDeOFASxndMTCpElCAXrYzArJe7Brotn1V2w/i+onlI1Eh49oACWbYdZa8UhdTYNmhQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4', NULL);
+INSERT INTO thresholdout.guards VALUES (1, 'f41232284935218625427b25a975dc43', '', 'b9b193fe5ee2b0a0ddc0eb47a2f371d7b315b7313967d1c53328c2584c345ef0', 'sealed:1:bsMvVYc2XSozE/QkDeOFASxndMTCpElCAXrYzArJe7Brotn1V2w/i+onlI1Eh49oACWbYdZa8UhdTYNmhQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4', NULL);
 
 
 

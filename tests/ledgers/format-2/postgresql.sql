@@ -98,8 +98,8 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:xZj4hUjtCG7H5HzR/3H2ULeF0bpNV9XTzk9dvz5jWa8JkShqpRfTpqXT+Y7CVH5HJj9glfdjoStxCO9aCDIOjZn4XEx13A9VfYWVIu6bxp52qw/hrjoBiRwuW2w=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:wnV+HbnGdMx7xf+B6XSoknUUTciqkFSGLiHhvG2UJx6jkmtwjnS352Y0Jz40xJtt6iXdsBqqVWF+kd+QBGTkokbnLBVWtBDSGeWYCob+VhMuwCLqlQ/gsOcdqA0=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:uMhuEvYhXoIop4jEbqKHOswHVX1IQz+foV/VCwDd6mbnvOipPMUet0wEMzaxEWo739EMnBdPP0cBznt8utisxVHY8w8TYbTQ+sB9VdQLaAcZA9HmRBNGTTcqFuY=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:UoXFp5ut0Q7bggvtt/Lq9xmVMkrD+x8pOh6P8yqVHtbBezqEAIQoQhTlnYo1QsfQ0fMloUy90olofW6BngluMVQ9DVTKoHUeN6mgmV7BC2ITDY+oieXC+X5NQ7k=');
 
 
 
@@ -109,7 +109,7 @@ INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.754878520888098
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, '5a2396c1df2fa58a5a573df50f660356', '', 'a704005f60effdc2f6d6dc675ada1265879c13b8e87ca530d5d081d41fd66300', 'sealed:1:MSRwTmTydceebmzt/E4v82ZJHdpourGJ27VZH+m5Km7irAQ8xJPA8yrsYl+5YNS/WkUFsaHk0Izr0H78DQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '3deab08c021844a3043167617df71091eb8ea45a7c32d9e89084cb409653a7b1', NULL);
+INSERT INTO thresholdout.guards VALUES (1, '5a2396c1df2fa58a5a573df50f660356', '', '775c269f85998499bbb1f2f2809e481d5b2e3f18fb69906fba6865df6365d223', 'sealed:1:MSRwTmTydceebmzt/E4v82ZJHdpourGJ27VZH+m5Km7irAQ8xJPA8yrsYl+5YNS/WkUFsaHk0Izr0H78DQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '3deab08c021844a3043167617df71091eb8ea45a7c32d9e89084cb409653a7b1', NULL);
 
 
 

@@ -3,12 +3,20 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from thresholdout.data.identity import identity, order, part
+from thresholdout.data.identity import Part, content_of, part
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.errors import InputError, InputTypeError, OverlapError
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])
+
+
+def identity(data: Part) -> str:
+    return content_of(data).identity
+
+
+def order(data: Part) -> str:
+    return content_of(data).order
 
 
 def test_the_same_content_has_the_same_identity() -> None:

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from graphs import Communities, Groups, MovingWindow
 from thresholdout import Thresholdout
-from thresholdout.data.overlap import check_disjoint
+from thresholdout.data.overlap import _among, check_disjoint
 from thresholdout.errors import InputError, OverlapError
 
 RNG = np.random.default_rng(11)
@@ -132,6 +132,18 @@ def test_different_measurements_are_no_copies() -> None:
         for _ in range(20):
             one, other = rng.normal(size=(2, 1000, 3))
             check_disjoint((STORED[kind](one), Y[:1] * np.ones(1000)), (other, Y[:1] * np.ones(1000)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 300])
+def test_keys_among_others(size: int) -> None:
+    """Keys that begin alike, and in all of their bits: against Python's sets."""
+    rng = np.random.default_rng(size)
+    keys = rng.integers(0, 2**64, size, dtype=np.uint64)
+    for others in (keys ^ np.uint64(1), keys[: size // 2 + 1], rng.permutation(keys), keys + np.uint64(2**63)):
+        known = set(others.tolist())
+        assert _among(keys, others).tolist() == [key in known for key in keys.tolist()]
+    near = keys[0] + np.arange(50, dtype=np.uint64)
+    assert _among(near, near[::3]).tolist() == [k % 3 == 0 for k in range(50)]
 
 
 # Groups

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from tests.oracles.row_hashes import holdout_identity, holdout_order, record_hash, row_hash
+from tests.oracles.row_hashes import Entry, Time, holdout_identity, holdout_order, record_hash, row_hash, siphash
 from thresholdout.data import row_hashes as module
-from thresholdout.data.identity import _sorted, identity, order
-from thresholdout.data.row_hashes import record_hashes, row_hashes
+from thresholdout.data.identity import RecordSums, content_of
+from thresholdout.data.row_hashes import record_hashes, record_keys, row_hashes
 
 NUMBERS = [
     [0.0, -0.0, 1.5],
@@ -74,7 +74,7 @@ def test_texts_in_other_columns_are_other_rows() -> None:
 
 
 def test_a_hash_is_of_its_row_alone() -> None:
-    rows: list[list[float | str]] = [["a", "b"], [1.0, "b"], [np.nan, "b"], ["b", 2.0], [0.0, 3.0], ["a", "c"]]
+    rows: list[list[Entry]] = [["a", "b"], [1.0, "b"], [np.nan, "b"], ["b", 2.0], [0.0, 3.0], ["a", "c"]]
     table = np.array(rows, dtype=object)
     for size in (1, 2, 6):
         found = [listed(row_hashes(table[first : first + size])) for first in range(0, 6, size)]
@@ -84,35 +84,114 @@ def test_a_hash_is_of_its_row_alone() -> None:
 
 def test_columns_of_anything() -> None:
     items = ["a", 1, 1.0, True, None, np.nan, pd.NA, pd.NaT, 2**70, "1", np.float64(1), np.int64(2), b"a"]
-    plain: list[float | str] = ["a", 1.0, 1.0, 1.0, *[np.nan] * 4, 2.0**70, "1", 1.0, 2.0, "b'a'"]
+    plain: list[Entry] = ["a", 1.0, 1.0, 1.0, *[np.nan] * 4, 2.0**70, "1", 1.0, 2.0, "b'a'"]
     column = np.empty(len(items), dtype=object)
     column[:] = items
     assert listed(row_hashes(column)) == [row_hash([value]) for value in plain]
     more = [*items, (1,), (1.0,), Decimal("0.5"), np.bool_(True), 1j]
     column = np.empty(len(more), dtype=object)
     column[:] = more
-    expected: list[float | str] = [*plain, "tuple [1]", "tuple [1.0]", 0.5, "True", "1j"]
+    expected: list[Entry] = [*plain, "tuple [1]", "tuple [1.0]", 0.5, 1.0, "1j"]
     assert listed(row_hashes(column)) == [row_hash([value]) for value in expected]  # what is equal may differ in text
 
 
-def test_times() -> None:
-    times = np.array(["2020-01-01", "1970-01-01", "2020-01-01", "NaT"], dtype="datetime64[ns]")
-    nanoseconds = [1577836800 * 10**9, 0, 1577836800 * 10**9, -(2**63)]
-    expected = [row_hash([f"ns {value}"]) for value in nanoseconds]
-    for unit in ("s", "us", "ns"):
-        assert listed(row_hashes(times.astype(f"datetime64[{unit}]"))) == expected
+def test_siphash_is_the_published_one() -> None:
+    """The test vector of the paper's appendix A."""
+    assert siphash(bytes(range(16)), bytes(range(15))) == 0xA129CA6149BE45E5
+
+
+def test_halves_of_characters_are_texts() -> None:
+    items = np.array(["\ud800", "ä", "\udfff"], dtype=object)
+    assert listed(row_hashes(items)) == [row_hash([item]) for item in items]
+
+
+@pytest.mark.parametrize("kind", ["M", "m"])
+@pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_times(kind: str, unit: str) -> None:
+    seconds = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+    counts = [0, 1, -3, 15000]
+    expected = [row_hash([Time(round(count * seconds[unit] * 1e9))]) for count in counts]
+    times = np.array(counts).astype(f"{kind}8[{unit}]")
+    assert listed(row_hashes(times)) == expected
+    assert listed(row_hashes(times.astype(f">{kind}8[{unit}]"))) == expected
+    missing = row_hashes(np.array(["NaT", "NaT"], dtype=f"{kind}8[{unit}]"))
+    assert listed(missing) == [row_hash([np.nan])] * 2
+
+
+def test_times_of_every_library_are_the_same() -> None:
+    texts = ["2020-01-01 12:00:00.000001", "1969-07-20", "NaT", "2020-02-29"]
+    moments = pd.Series(pd.to_datetime(texts, format="mixed"))
+    expected = listed(row_hashes(moments))
+    day = 86400 * 10**9
+    stamps = [18262 * day + day // 2 + 1000, -165 * day, None, 18321 * day]
+    assert expected == [row_hash([np.nan if stamp is None else Time(stamp)]) for stamp in stamps]
+    zoned = moments.dt.tz_localize("UTC")
+    for held in (
+        moments.astype("datetime64[ns]"),
+        zoned,
+        zoned.dt.tz_convert("Asia/Tokyo"),
+        moments.astype(object),
+        zoned.astype(object),
+        pd.Series([None if pd.isna(moment) else moment.to_pydatetime() for moment in zoned], dtype=object),
+        moments.to_numpy().astype(object),
+        pd.Series(list(moments.to_numpy()), dtype=object),
+    ):
+        assert listed(row_hashes(held)) == expected
+    days = moments.dt.normalize()
+    dates = days.astype(object).map(lambda moment: None if pd.isna(moment) else moment.date())
+    assert listed(row_hashes(dates)) == listed(row_hashes(days))
+    lengths = pd.Series(pd.to_timedelta([1, 90_000_000_000_001, None], unit="us"))
+    for held in (lengths.astype(object), pd.Series([None if pd.isna(x) else x.to_pytimedelta() for x in lengths])):
+        assert listed(row_hashes(held)) == listed(row_hashes(lengths))
+
+
+def test_nullable_columns_are_those_of_numpy() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [1, 0, 1], "c": ["x", "y", None]})
+    expected = [row_hash([1.0, 1.0, "x"]), row_hash([np.nan, 0.0, "y"]), row_hash([3.0, 1.0, np.nan])]
+    for held in (
+        frame,
+        frame.convert_dtypes(),
+        frame.convert_dtypes(dtype_backend="pyarrow"),
+        frame.astype({"b": bool}),
+        frame.astype({"b": "boolean", "c": "category"}),
+    ):
+        assert listed(row_hashes(held)) == expected
 
 
 def test_records_and_digests() -> None:
     pieces = np.array(NUMBERS), np.array(TEXTS), [0, 1, 1, 0, 1]
     rows = NUMBERS, TEXTS, [[0.0], [1.0], [1.0], [0.0], [1.0]]
-    assert listed(record_hashes(pieces)) == [record_hash(*row) for row in zip(*rows, strict=True)]
-    assert identity(pieces) == holdout_identity(*rows)
-    assert order(pieces) == holdout_order(*rows)
+    expected = [record_hash(*row) for row in zip(*rows, strict=True)]
+    assert listed(record_hashes(pieces)) == expected
+    assert record_keys(pieces).tolist() == [first for first, _ in expected]
+    found = content_of(pieces, keys=True)
+    assert (found.identity, found.order) == (holdout_identity(*rows), holdout_order(*rows))
+    assert found.keys is not None
+    assert found.keys.tolist() == [first for first, _ in expected]
+    assert content_of(pieces).keys is None
 
 
-def test_rows_are_sorted_by_both_halves() -> None:
-    rng = np.random.default_rng(0)
-    hashes = rng.integers(0, 4, (200, 2)).astype(np.uint64)  # first halves that agree do not occur in fact
-    for rows in (hashes, hashes.T.copy().T, np.unique(rng.integers(0, 2**63, (200, 2)).astype(np.uint64), axis=0)):
-        assert listed(_sorted(rows)) == sorted(listed(rows))
+def test_sums_have_no_modulus() -> None:
+    """Sums of so many hashes go far beyond 64 bits."""
+    sums, more = RecordSums(), RecordSums()
+    hashes = np.full((1000, 2), 2**64 - 1, dtype=np.uint64)
+    sums.add(hashes)
+    for part in np.split(hashes, [1, 500]):
+        more.add(part)
+    assert sums._sums == more._sums == [1000 * (2**64 - 1)] * 2
+    more.add(hashes[:0])
+    assert sums.identity() == more.identity()
+
+
+def test_copies_of_records_do_not_cancel() -> None:
+    """Many copies of one record beside as many of another: sums modulo 2^64 would lose bits here."""
+    X = np.arange(8.0).reshape(4, 2)
+    turned = [np.repeat(X, counts, axis=0) for counts in ([4, 0, 0, 4], [0, 4, 4, 0], [2, 2, 2, 2], [4, 4, 0, 0])]
+    assert len({content_of((rows,)).identity for rows in turned}) == 4
+
+
+def test_few_words_of_small_numbers_do_not_collide() -> None:
+    """All rows of three columns with 40 values each, and all swaps of two entries in them."""
+    grid = np.stack(np.meshgrid(*[np.arange(40.0)] * 3), axis=-1).reshape(-1, 3)
+    hashes = row_hashes(grid)
+    assert len(np.unique(hashes[:, 0])) == len(np.unique(hashes[:, 1])) == len(grid) == 40**3

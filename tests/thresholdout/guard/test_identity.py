@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
-from thresholdout.data.identity import identity, order
+from thresholdout.data.identity import content_of
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, export_history, make_key_file, move, rekey, seal
@@ -42,7 +42,8 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
 
 def guesses() -> list[str]:
     """What an attacker can compute who knows everything but one label."""
-    return [digest((X, labels(last))) for last in (0, 1) for digest in (identity, order)]
+    known = [content_of((X, labels(last))) for last in (0, 1)]
+    return [digest for content in known for digest in (content.identity, content.order)]
 
 
 def test_the_same_records_are_called_otherwise_each_time() -> None:
