@@ -4,8 +4,8 @@ A query is a mean over records of values in a declared range ``[lower, upper]``.
 in units of that range, so the values are mapped to ``[0, 1]`` record by record; what is reduced is therefore a
 mean of n numbers in ``[0, 1]``, whose sensitivity to one record is 1/n whatever the range.
 
-Floating point: up to `WHOLE` values are summed at once, more in blocks of `BLOCK`, whose sums are added exactly.
-Whatever the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute
+Floating point: values are summed in blocks of `BLOCK`, which stay in a cache while they are summed and checked, so that
+each is read from memory once; the blocks' sums are added exactly. Whatever the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute
 values, to first order, and the mechanism charges this to the sensitivity. Mechanisms that need an exact sum round every
 value to a dyadic grid first; see `UnitRecords`, and `thresholdout.data.unit_sums` where sums are enough.
 """
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
-    "WHOLE",
     "ExactMean",
     "UnitRecords",
     "check_bounds",
@@ -39,11 +38,8 @@ __all__ = [
     "unit_records",
 ]
 
-WHOLE = 1 << 20
-"""Most values that are summed at once."""
-
 BLOCK = 1 << 17
-"""Values in a block, where there are more than `WHOLE`."""
+"""Most values that are summed at once."""
 
 _COARSEST = 2.0**-20  # of a range: the largest distance between floats in it
 
@@ -112,10 +108,20 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     size = array.size
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return int(np.count_nonzero(array)) / size
-    block = size if size <= WHOLE else BLOCK
-    # einsum adds in vector registers and, unlike a dot product, in one thread
-    sums = [float(np.einsum("i->", _unit(array, k, k + block, bounds, argument))) for k in range(0, size, block)]
+    sums = [_block_sum(array, start, bounds, argument) for start in range(0, size, BLOCK)]
     return min(1.0, max(0.0, math.fsum(sums) / size))
+
+
+def _block_sum(array: NDArray[Any], start: int, bounds: tuple[float, float], argument: str) -> float:
+    """Check the range of a block's values and return their sum in units of it."""
+    if bounds != (0.0, 1.0):
+        return float(np.einsum("i->", _unit(array, start, start + BLOCK, bounds, argument)))
+    floats = np.ascontiguousarray(array[start : start + BLOCK], dtype=np.float64)
+    # einsum adds in vector registers and, unlike a dot product, in one thread; it comes first, since it takes as long
+    # from memory as from a cache, and the check does not
+    total = float(np.einsum("i->", floats))
+    _check_inside(array, floats, bounds, argument)
+    return total
 
 
 class ExactMean:
@@ -346,12 +352,21 @@ def floats_inside(
 ) -> NDArray[np.float64]:
     """Return some values of an array as floats, not always copied; an InputError names the first one out of range."""
     floats = np.ascontiguousarray(array[start:stop], dtype=np.float64)
+    _check_inside(array, floats, bounds, argument)
+    return floats
+
+
+def _check_inside(
+    array: NDArray[Any], floats: NDArray[np.float64], bounds: tuple[float, float], argument: str
+) -> None:
+    """Refuse floats out of range; the message names the first such value of the array that they are part of."""
+    if bounds == (0.0, 1.0):
+        patterns = floats.view(np.uint64)
+        if patterns[patterns.argmax()] <= _ONE:
+            return  # and no value is -0.0, which is in the range
     lower, upper = bounds
-    if bounds == (0.0, 1.0) and np.maximum.reduce(floats.view(np.uint64)) <= _ONE:
-        return floats  # and no value is -0.0, which is in the range
     if not (np.minimum.reduce(floats) >= lower and np.maximum.reduce(floats) <= upper):
         _refuse_range(np.asarray(array, dtype=np.float64), bounds, argument)
-    return floats
 
 
 def _as_array(values: object, argument: str) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number
-from thresholdout.data.values import BLOCK, WHOLE
+from thresholdout.data.values import BLOCK
 from thresholdout.errors import InputError
 
 __all__ = ["check_grid", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
@@ -28,7 +28,7 @@ def mean_error(n: int) -> Fraction:
     Returns
     -------
     Fraction
-        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.WHOLE` and `BLOCK` beyond: an upper bound on
+        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.BLOCK` and that beyond: an upper bound on
         ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
 
     Notes
@@ -38,17 +38,17 @@ def mean_error(n: int) -> Fraction:
     through at most k - 1 roundings in a block of k (products with 1 and sums with 0 are exact), so the relative error
     of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53. The values are not negative, so this is the relative
     error of any sum of blocks too; fsum and the division round once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24.
-    The mean is at most 1. `numpy.mean` of at most ``WHOLE`` values obeys the same bound.
+    The mean is at most 1. `numpy.mean` of at most ``BLOCK`` values obeys the same bound.
 
     Examples
     --------
     >>> float(mean_error(1000)) < 1.2e-13
     True
-    >>> mean_error(10**9) == mean_error(10**7) < mean_error(10**6)
+    >>> mean_error(10**9) == mean_error(10**6) > mean_error(10**5)
     True
     """
     records = check_count("n", n)
-    return ((records if records <= WHOLE else BLOCK) + 3) * Fraction(UNIT)
+    return (min(records, BLOCK) + 3) * Fraction(UNIT)
 
 
 def integer_sensitivity(sensitivity: Fraction, error: Fraction, resolution: Fraction) -> int:

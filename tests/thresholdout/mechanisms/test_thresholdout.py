@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.noise_doubles import LaplaceOnly
-from thresholdout.data.values import BLOCK, WHOLE
+from thresholdout.data.values import BLOCK
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     DWORK_RATIOS,
@@ -321,7 +321,7 @@ class TestEpsilon:
         """9 B / (4 n sigma) of [Z17, Algorithm 1], plus what arithmetic costs."""
         claim = interaction_epsilon(n, scale, budget)
         formula = Fraction(9 * budget) / (4 * n * Fraction(scale))
-        arithmetic = 2 * n * ((n if n <= WHOLE else BLOCK) + 3) * Fraction(1, 2**53) + n * Fraction(scale) / 2**40
+        arithmetic = 2 * n * (min(n, BLOCK) + 3) * Fraction(1, 2**53) + n * Fraction(scale) / 2**40
         assert formula < Fraction(claim) <= formula * (1 + arithmetic) * (1 + Fraction(1, 2**52))
 
     def test_worked(self) -> None:
