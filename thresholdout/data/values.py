@@ -5,9 +5,10 @@ in units of that range, so the values are mapped to ``[0, 1]`` record by record;
 mean of n numbers in ``[0, 1]``, whose sensitivity to one record is 1/n whatever the range.
 
 Floating point: values are summed in blocks of `BLOCK`, which stay in a cache while they are summed and checked, so that
-each is read from memory once; the blocks' sums are added exactly. Whatever the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute
-values, to first order, and the mechanism charges this to the sensitivity. Mechanisms that need an exact sum round every
-value to a dyadic grid first; see `UnitRecords`, and `thresholdout.data.unit_sums` where sums are enough.
+each is read from memory once; the blocks' sums are added exactly. Whatever the order inside a block of k values, its
+error is at most ``(k - 1) * 2**-53`` times the sum of their absolute values, to first order, and the mechanism charges
+this to the sensitivity. Mechanisms that need an exact sum round every value to a dyadic grid first; see `UnitRecords`,
+and `thresholdout.data.unit_sums` where sums are enough.
 """
 
 from __future__ import annotations
@@ -108,20 +109,24 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     size = array.size
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return int(np.count_nonzero(array)) / size
-    sums = [_block_sum(array, start, bounds, argument) for start in range(0, size, BLOCK)]
-    return min(1.0, max(0.0, math.fsum(sums) / size))
+    if size <= BLOCK:
+        total = _block_sum(array, bounds, argument, array)
+    else:
+        blocks = (array[start : start + BLOCK] for start in range(0, size, BLOCK))
+        total = math.fsum([_block_sum(block, bounds, argument, array) for block in blocks])
+    return min(1.0, max(0.0, total / size))
 
 
-def _block_sum(array: NDArray[Any], start: int, bounds: tuple[float, float], argument: str) -> float:
-    """Check the range of a block's values and return their sum in units of it."""
-    if bounds != (0.0, 1.0):
-        return float(np.einsum("i->", _unit(array, start, start + BLOCK, bounds, argument)))
-    floats = np.ascontiguousarray(array[start : start + BLOCK], dtype=np.float64)
-    # einsum adds in vector registers and, unlike a dot product, in one thread; it comes first, since it takes as long
-    # from memory as from a cache, and the check does not
-    total = float(np.einsum("i->", floats))
-    _check_inside(array, floats, bounds, argument)
-    return total
+def _block_sum(block: NDArray[Any], bounds: tuple[float, float], argument: str, array: NDArray[Any]) -> float:
+    """Check the range of a block of an array's values and return their sum in units of it."""
+    floats = np.ascontiguousarray(block, dtype=np.float64)
+    # einsum adds in vector registers and, unlike a dot product, in one thread
+    if bounds == (0.0, 1.0):  # the sum first: it takes as long from memory as from a cache, and the check does not
+        total = float(np.einsum("i->", floats))
+        _check_inside(floats, bounds, argument, array)
+        return total
+    _check_inside(floats, bounds, argument, array)
+    return float(np.einsum("i->", _in_units(floats, bounds)))
 
 
 class ExactMean:
@@ -268,7 +273,7 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return UnitRecords(array.copy(), bits)
     zero = 2.0 ** (52 - bits)  # see `thresholdout.data.unit_sums`
-    rounded = _unit(array, 0, array.size, bounds, argument) + zero
+    rounded = _in_units(floats_inside(array, 0, array.size, bounds, argument), bounds) + zero
     rounded -= zero
     return UnitRecords(rounded, bits)
 
@@ -335,11 +340,8 @@ def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]
     return array
 
 
-def _unit(
-    array: NDArray[Any], start: int, stop: int, bounds: tuple[float, float], argument: str
-) -> NDArray[np.float64]:
-    """Check the range of some values and return them in units of it."""
-    floats = floats_inside(array, start, stop, bounds, argument)
+def _in_units(floats: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.float64]:
+    """Return values in units of their range."""
     if bounds == (0.0, 1.0):
         return floats
     unit = floats - bounds[0]
@@ -352,13 +354,11 @@ def floats_inside(
 ) -> NDArray[np.float64]:
     """Return some values of an array as floats, not always copied; an InputError names the first one out of range."""
     floats = np.ascontiguousarray(array[start:stop], dtype=np.float64)
-    _check_inside(array, floats, bounds, argument)
+    _check_inside(floats, bounds, argument, array)
     return floats
 
 
-def _check_inside(
-    array: NDArray[Any], floats: NDArray[np.float64], bounds: tuple[float, float], argument: str
-) -> None:
+def _check_inside(floats: NDArray[np.float64], bounds: tuple[float, float], argument: str, array: NDArray[Any]) -> None:
     """Refuse floats out of range; the message names the first such value of the array that they are part of."""
     if bounds == (0.0, 1.0):
         patterns = floats.view(np.uint64)

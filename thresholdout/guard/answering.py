@@ -125,7 +125,7 @@ class Answering:
         return self._restored(self._ledger.state(self._id)).mechanism
 
     def _restored(self, text: str) -> GuardState[Any]:
-        """Return the state that the ledger keeps; one that was read last is not read again."""
+        """Return the state that the ledger keeps; one that was read or written last is not read again."""
         last = self._last
         if last is not None and last[0] == text:
             return last[1]
@@ -429,19 +429,20 @@ class Answering:
                 kept = "" if failures else before.past
                 interval, past = self._interval(sure, outcome, question.known, kept)
             entry = question.entry(outcome, self._mechanism.remaining(state), interval)
-            after = replace(before, mechanism=state, failures=failures, past="" if failures else past)
-            return after.to_text(), entry
+            after = GuardState(state, failures, "" if failures else past, before.corrected)
+            text = after.to_text()
+            self._last = text, after
+            return text, entry
 
-        asked = as_asked(question)
         return self._ledger.ask(
             self._id,
-            asked.key,
-            asked.train,
-            asked.name,
+            question.key,
+            question.shown,
+            question.name,
             compute,
-            asker=asked.asker,
-            quota=asked.quota,
-            since=asked.since,
+            asker=question.known.asker,
+            quota=question.quota,
+            since=question.since,
         )
 
     def _interval(

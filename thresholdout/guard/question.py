@@ -17,6 +17,7 @@ from thresholdout.mechanisms.base import AnswerSource
 __all__ = ["Question"]
 
 _UNIT: Final = (0.0, 1.0)
+_ANSWERED: Final = frozenset(get_args(AnswerSource))
 
 
 class Question:
@@ -89,7 +90,8 @@ class Question:
 
     def asked_by(self, asker: str, quota: int | None, since: float | None = None) -> Question:
         """Say who asks this, and how many questions this asker may have asked after it since a time; return itself."""
-        self.known = replace(self.known, asker=asker)
+        if asker != self.known.asker:
+            self.known = replace(self.known, asker=asker)
         self.quota, self.since = quota, since
         return self
 
@@ -201,7 +203,7 @@ class Question:
             When the key belongs to another question, or the question could not be computed on the holdout.
         """
         self.check(entry, repeated)
-        if entry.source not in get_args(AnswerSource):
+        if entry.source not in _ANSWERED:
             seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"
             raise InputError("key", seen, "a key names one question; use another key, or None")
         return Answer(

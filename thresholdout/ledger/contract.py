@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import time
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
@@ -263,7 +261,7 @@ class Ledger(Refusals, ABC):
         """
         asked = tuple(asked)
         check_questions(asked)
-        asked = tuple(replace(each, key=scoped_key(each.key, each.asker)) for each in asked)
+        asked = tuple(each._replace(key=scoped_key(each.key, each.asker)) for each in asked)
         return self._answered(guard, asked, compute, together=True)
 
     @abstractmethod
@@ -540,10 +538,10 @@ class Ledger(Refusals, ABC):
     @staticmethod
     def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
         """Refuse new questions beyond the quota of who asks them, given how many entries an asker has since a time."""
-        new: Counter[str] = Counter()
+        new: dict[str, int] = {}
         for question in asked:
             if question.quota is not None:
-                new[question.asker] += 1
+                new[question.asker] = new.get(question.asker, 0) + 1
                 if count(question.asker, question.since) + new[question.asker] > question.quota:
                     raise BudgetExhausted("quota", question.quota, question.quota)
 
@@ -572,15 +570,7 @@ class Ledger(Refusals, ABC):
                 raise LedgerError(
                     self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
                 )
-            entry = replace(
-                entry,
-                key=key,
-                train=question.train,
-                name=question.name,
-                list=first if together else None,
-                asker=question.asker,
-                time=now,
-            )
-            check_entry(entry)
-            settled.append(entry)
+            stored = entry.settled(key, question, first if together else None, now)
+            check_entry(stored)
+            settled.append(stored)
         return settled

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from thresholdout.limits.rounded_intervals import larger_side
 
 __all__ = ["Asked", "Entry"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A question on its way into the ledger.
 
     Parameters
@@ -98,6 +98,39 @@ class Entry:
     candidate: str = ""
     asker: str = ""
     time: float | None = None
+
+    def settled(self, key: str, asked: Asked, together: int | None, time: float) -> Entry:
+        """Return the entry as it is stored: with the question as it was asked, a key, a list and a time.
+
+        Parameters
+        ----------
+        key : str
+            The question's identity.
+        asked : Asked
+            The question.
+        together : int or None
+            Number of the first question of its list.
+        time : float
+            When it is stored.
+        """
+        return Entry(
+            self.query,
+            key,
+            asked.name,
+            asked.train,
+            self.value,
+            self.low,
+            self.high,
+            self.source,
+            self.remaining,
+            self.lower,
+            self.upper,
+            self.risk,
+            together,
+            self.candidate,
+            asked.asker,
+            time,
+        )
 
     @property
     def half_width(self) -> float:

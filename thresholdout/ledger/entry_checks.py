@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from math import isclose, isfinite
@@ -62,7 +62,7 @@ def fresh_key() -> str:
     >>> len(fresh_key())
     32
     """
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def scoped_key(key: str | None, asker: str) -> str | None:
@@ -166,12 +166,7 @@ def check_texts(**texts: str) -> None:
         One can't be encoded as UTF-8, or has a NUL.
     """
     for argument, text in texts.items():
-        if not isinstance(text, str):
-            raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
-        if "\0" in text:
-            raise InputError(argument, "text with a NUL character", "text without, since not every database takes it")
-        if not text.isascii():
-            _check_encodable(argument, text)
+        _check_text(argument, text)
 
 
 def check_short_texts(**texts: str) -> None:
@@ -179,7 +174,8 @@ def check_short_texts(**texts: str) -> None:
     for argument, text in texts.items():
         if isinstance(text, str) and len(text) > LONGEST_TEXT:
             raise InputError(argument, f"a text of {len(text):,} characters", f"one of at most {LONGEST_TEXT:,}")
-    check_texts(**texts)
+        if text != "":
+            _check_text(argument, text)
 
 
 def check_questions(asked: Iterable[Asked]) -> None:
@@ -206,7 +202,7 @@ def check_question(
 ) -> None:
     """Refuse a question that no ledger could store; see `Ledger.ask`."""
     check_since(since)
-    check_short_texts(asker=asker)
+    check_short_texts(name=name, asker=asker)
     if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
         raise InputError("quota", repr(quota), "a number of questions, or None for any number")
     if key is not None:
@@ -214,7 +210,6 @@ def check_question(
         check_short_texts(key=scoped_key(key, asker) or key)
         if not key:
             raise InputError("key", "an empty string", "a text of your own, or None for a new key")
-    check_short_texts(name=name)
     if not isinstance(train, float | int):
         raise InputTypeError("train", f"a {type(train).__name__}", "a number")
     if not isfinite(train):
@@ -316,6 +311,16 @@ def earlier_format(location: str) -> LedgerUnusable:
         "it was made before the first release, in a format that is not read any more; "
         "make a new guard in another ledger, for records that were not asked about",
     )
+
+
+def _check_text(argument: str, text: object) -> None:
+    """Refuse what is not text that every ledger can store; see `check_texts`."""
+    if not isinstance(text, str):
+        raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
+    if "\0" in text:
+        raise InputError(argument, "text with a NUL character", "text without, since not every database takes it")
+    if not text.isascii():
+        _check_encodable(argument, text)
 
 
 def _check_encodable(argument: str, text: str) -> None:

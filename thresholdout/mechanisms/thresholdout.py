@@ -281,7 +281,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
         """Return the training values' mean, computed like the holdout's; what else they say plays no part."""
-        return unit_mean(values, n, bounds, argument), Known(binary=bool(binary))
+        return unit_mean(values, n, bounds, argument), Known(binary=True) if binary else UNKNOWN
 
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
         """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`."""

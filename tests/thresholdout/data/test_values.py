@@ -62,6 +62,15 @@ def test_a_single_wrong_value_is_named(wrong: float, where: int) -> None:
         unit_mean(values.astype(object), 5000, UNIT, "holdout_values")
 
 
+@pytest.mark.parametrize("bounds", [UNIT, (-1.0, 1.0)])
+@pytest.mark.parametrize("where", [BLOCK - 1, BLOCK, 2 * BLOCK + 1])
+def test_a_wrong_value_of_any_block_is_named_by_its_place_in_the_whole(bounds: tuple[float, float], where: int) -> None:
+    values = np.full(2 * BLOCK + 2, 0.5)
+    values[where] = math.inf
+    with pytest.raises(InputError, match=rf"inf at position {where};"):
+        unit_mean(values, None, bounds, "holdout_values")
+
+
 @pytest.mark.parametrize(
     ("values", "error"),
     [

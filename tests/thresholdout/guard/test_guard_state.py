@@ -1,11 +1,17 @@
 """The state of a guard, and the text that ledgers keep of it."""
 
+from typing import Any, get_args
+
+import numpy as np
 import pytest
 
+from graphs import Groups
+from thresholdout import Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.mechanisms.gaussian import GaussianState
 from thresholdout.mechanisms.splitting import SplittingState
+from thresholdout.planning.declaration import MechanismName
 
 INNER = "gaussian/1 7 2"
 
@@ -27,6 +33,31 @@ def test_the_text_is_read_and_written_as_it_is(text: str) -> None:
 
 def test_without_failures_and_past_it_is_the_text_of_the_mechanism() -> None:
     assert GuardState(SplittingState.from_text("splitting/1 3")).to_text() == "splitting/1 3"
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.errors.WideAnswersWarning")
+@pytest.mark.parametrize("mechanism", [*get_args(MechanismName), "groups"])
+def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None:
+    """A state that was written is not read again; another process, which reads it, must have the same one."""
+    rng = np.random.default_rng(0)
+    n, groups = 400, mechanism == "groups"
+    guard = Thresholdout(
+        rng.random(n),
+        queries=40,
+        budget=None if mechanism == "competition" else 10,
+        mechanism=None if groups else mechanism,
+        dependence=Groups(np.arange(n) // 2) if groups else None,
+        identically_distributed=mechanism == "splitting",
+    )
+    interaction, sources = guard._interaction, set()
+    for k in range(12):
+        values = rng.random(n) < 0.8 if k % 2 else rng.random(n)
+        sources.add(guard.ask(rng.random() if k % 3 == 0 else values, values).source)
+        assert interaction._last is not None
+        text, remembered = interaction._last
+        assert text == guard._ledger.state(guard._id)
+        assert remembered == GuardState.from_text(text, guard._mechanism.restore)
+    assert "holdout" in sources
 
 
 @pytest.mark.parametrize(
