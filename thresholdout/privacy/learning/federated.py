@@ -17,6 +17,7 @@ from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
 __all__ = ["NON_FINITE", "FederatedRun", "run_federated"]
 
@@ -76,8 +77,11 @@ class FederatedRun(PrivateIterates):
         >>> round(run.composition(1e-6, 1e-6).details["step_eps"], 9)
         0.211060871
         """
-        sizes = self.population, self.batch_size, self.steps, self.sigma
+        sizes = self.population, self.batch_size, self.charged, self.sigma
         return federated_privacy(*sizes, delta, dt, neighbours, formula, method=method)
+
+    def _bound(self) -> float:
+        return self.L
 
     def _step(self) -> FederatedRound:
         return FederatedRound(self.sigma, self.batch_size, self.population)
@@ -106,6 +110,7 @@ def run_federated(
     random_state: Any = None,
     non_finite: str = "raise",
     progress: bool = True,
+    resume: FederatedRun | None = None,
 ) -> FederatedRun:
     """Run federated averaging on fresh subsets of clients, with noise on each mean increment.
 
@@ -133,6 +138,10 @@ def run_federated(
         which it does.
     progress : bool
         Whether to show a bar, once two seconds are over.
+    resume : FederatedRun, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
+        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
+        not interrupted; otherwise the noise of the steps that are left is fresh.
 
     Returns
     -------
@@ -140,6 +149,8 @@ def run_federated(
 
     Raises
     ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` has the rounds that are over.
     InputError, InputTypeError
         When an argument is out of range, or an increment has another shape, or is not finite.
 
@@ -168,7 +179,12 @@ def run_federated(
     if not callable(client_update):
         raise InputTypeError("client_update", f"a {type(client_update).__name__}", "a function")
     random = streams(random_state)
-    start = starting_point(theta0, random.initial)
+    if resume is not None:
+        resume.check_resumed(T, N, tau, sigma, L)
+        check_alike("non_finite", resume.non_finite, non_finite)
+    done = None if resume is None else resume.trajectory
+    start = starting_point(theta0, random.initial) if done is None else done[0]
+    seeded = is_seeded(random_state) or (resume is not None and resume.seeded)
 
     def round_(_: int, theta: Floats) -> Floats:
         drawn = draw(random.sampling, N, tau)
@@ -178,8 +194,16 @@ def run_federated(
         options: dict[str, Any] = {"non_finite": non_finite, "name": "increments"}
         return np.asarray(theta + noisy_mean(increments, L, L * sigma, random.noise, **options))
 
-    trajectory = run_steps(start, T, round_, progress=progress, unit="rounds")
-    return FederatedRun(trajectory, N, tau, sigma, is_seeded(random_state), L, non_finite)
+    def replay() -> None:
+        draw(random.sampling, N, tau)
+        random.noise.standard_normal(start.size)
+
+    try:
+        trajectory = run_steps(start, T, round_, progress=progress, unit="rounds", done=done, replay=replay)
+    except RunInterrupted as stopped:
+        stopped.run = FederatedRun(stopped.run, N, tau, sigma, seeded, L, non_finite, planned=T)
+        raise
+    return FederatedRun(trajectory, N, tau, sigma, seeded, L, non_finite)
 
 
 def _clients(value: Any) -> Sequence[Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +30,36 @@ from thresholdout.privacy.learning.privacy_report import (
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_for_rest
 
 __all__ = ["FederatedClassifier"]
 
 Floats = NDArray[np.float64]
+INSTEAD = "noise_multiplier= in its place, or a new fit"
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """What one call does, decided before any record counts: public numbers only."""
+
+    rounds: int
+    local_steps: int
+    rate: float
+    alpha: float
+    clip: float
+    delta: float
+    intercept: bool
+    clients: int
+    drawn: int
+    noise: float
+    number: int
+    first: int
+    random_state: Any
+
+    def event(self, noise: float, rounds: int) -> SelfComposed:
+        return SelfComposed(FederatedRound(noise / self.drawn, self.drawn, self.clients), rounds)
 
 
 class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,7 +112,9 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intercept_ : ndarray, shape (n_classes,) or (1,)
         Zero without an intercept.
     n_clients_ : int
-        How many there were.
+        How many there were in the last call.
+    n_rounds_ : int
+        How many rounds were taken since the model started.
     privacy_report_ : PrivacyReport
         What all rounds together have leaked about a client.
     n_features_in_ : int
@@ -96,6 +126,9 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     After [He, Algorithm 2]; FEDERATED.md has the proofs. Scale features by numbers that do not come from the data. A
     client whose steps diverge counts as one without an increment.
+
+    A call is charged as a whole before its first round. After an interrupt the model is what the rounds that are over
+    made of it, and `resume` takes the others.
 
     Examples
     --------
@@ -114,7 +147,13 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     coef_: Floats
     intercept_: Floats
     n_clients_: int
+    n_rounds_: int
     privacy_report_: PrivacyReport
+    _trajectory: Floats
+    _spent: Spent
+    _target: TargetNoise | None
+    _leaks: tuple[str, ...]
+    _stopped: _Call | None
 
     def __init__(
         self,
@@ -176,49 +215,174 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         InputError, InputTypeError
             When an argument is out of range, or no noise reaches the target.
         """
+        return self._train(X, y, groups, partial=False, asked=None)
+
+    def partial_fit(self, X: Any, y: Any, groups: Any = None, rounds: int | None = None) -> FederatedClassifier:
+        """Take further rounds from where the model is, with the same or with other clients.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+        rounds : int, optional
+            How many; one by default. A target epsilon is for all the rounds of a `fit`: the first call finds the noise
+            for all of them, and further calls use them up.
+
+        Returns
+        -------
+        FederatedClassifier
+            Itself.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            As `fit`; and for more rounds than a target has left.
+
+        Warns
+        -----
+        SpentTargetWarning
+            When `rounds` is not given and a target leaves none: then nothing is done.
+        CostlyTargetWarning
+            When other numbers of clients need twice the noise of earlier calls, or more, for what is left of a target.
+
+        Notes
+        -----
+        The report composes all calls: it holds for sequences of data that differ in one client, who may be in each.
+        """
+        return self._train(X, y, groups, partial=True, asked=rounds)
+
+    def resume(self, X: Any, y: Any, groups: Any = None) -> FederatedClassifier:
+        """Take the rounds that an interrupted call has left; it was charged for them.
+
+        Parameters
+        ----------
+        X, y, groups
+            Those of the interrupted call, whose parameters count, also where they were changed since.
+
+        Returns
+        -------
+        FederatedClassifier
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are other clients than then.
+        """
+        check_is_fitted(self)
+        call = self._stopped
+        if call is None:
+            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more rounds")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        labels = _codes(y, self.classes_)
+        clients = client_numbers(groups, len(X))
+        check_alike("the number of clients", call.clients, int(clients.max()) + 1)
+        self._follow(call, self._models(call, X, labels, clients, self.classes_.size))
+        return self
+
+    def _train(self, X: Any, y: Any, groups: Any, *, partial: bool, asked: int | None) -> FederatedClassifier:
         rounds, local_steps = count(self.rounds, "rounds"), count(self.local_steps, "local_steps")
         rate, alpha = positive(self.learning_rate, "learning_rate"), positive(self.alpha, "alpha", zero=True)
         clip, delta = check_bound(self.clip, "clip"), open_unit(self.delta, "delta")
-        random = streams(self.random_state)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        wanted = None if asked is None else count(asked, "rounds")
+        streams(self.random_state)
+        fresh = not (partial and hasattr(self, "_spent"))
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
         check_classification_targets(y)
-        self.classes_, labels = self._encoded(y)
+        classes, labels = self._encoded(y) if fresh else (self.classes_, _codes(y, self.classes_))
         clients = client_numbers(groups, len(X))
         N = int(clients.max()) + 1
         tau = N if self.clients_per_round is None else count(self.clients_per_round, "clients_per_round")
         if tau > N:
             raise InputError("clients_per_round", f"{tau} of {N}", "at most the number of clients")
+        spent, target = (Spent(), None) if fresh else (self._spent, self._target)
+        first = 0 if fresh else len(self._trajectory) - 1
+        call = _Call(
+            rounds, local_steps, rate, alpha, clip, delta, bool(self.fit_intercept), N, tau, 0.0, spent.calls, first,
+            self.random_state,
+        )  # fmt: skip
+        if partial and self.noise_multiplier is None and wanted is None and spent.steps >= rounds:
+            message = f"no round was taken: all {rounds} rounds that the target epsilon is for were taken before"
+            warnings.warn(message, SpentTargetWarning, stacklevel=3)
+            return self
+        taken = rounds if not partial else 1 if wanted is None else wanted
+        noise, target = self._noise(call, spent, target, rounds, taken if partial else None)
+        call = replace(call, rounds=taken, noise=noise)
+        event = call.event(noise, taken) if noise >= LEAST_NOISE else None
+        models = self._models(call, X, labels, clients, classes.size)
+        size = math.prod(models.shape)
+        if not fresh and self._trajectory.shape[1] != size:
+            raise InputError("fit_intercept", repr(self.fit_intercept), "as in the earlier calls")
+        if fresh:
+            self._trajectory, self._leaks = np.zeros((1, size)), () if self.classes is not None else (CLASSES_LEAK,)
+        self.classes_, self.n_clients_, self._target = classes, N, target
+        self._spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
+        self.privacy_report_ = self._report(call)
+        self._follow(call, models)
+        return self
 
-        def event(noise: float) -> SelfComposed:
-            return SelfComposed(FederatedRound(noise / tau, tau, N), rounds)
+    def _noise(
+        self, call: _Call, spent: Spent, target: TargetNoise | None, total: int, asked: int | None
+    ) -> tuple[float, TargetNoise | None]:
+        """Return the noise of a call, and what it was found for; `asked` is None for a fit."""
+        if self.noise_multiplier is not None:
+            noise = choose_noise(
+                lambda noise: call.event(noise, total),
+                epsilon=None,
+                noise_multiplier=self.noise_multiplier,
+                delta=call.delta,
+            )
+            return check_noise(noise, noise, "noise_multiplier"), None
+        epsilon, left = positive(self.epsilon, "epsilon"), total - spent.steps
+        if asked is not None and asked > left:
+            expected = f"at most the {max(left, 0)} that are left of the {total} that the target epsilon is for"
+            raise InputError("rounds", str(asked), expected)
+        given = (call.clients, call.drawn, total, epsilon, call.delta)
+        if target is None or target.given != given:
+            found = noise_for_rest(
+                lambda noise: call.event(noise, left), spent, epsilon, call.delta, INSTEAD, stacklevel=5
+            )
+            target = TargetNoise(given, found)
+        noise = target.noise_multiplier
+        return check_noise(noise, noise, "noise_multiplier"), target
 
-        noise = choose_noise(
-            event,
-            epsilon=self.epsilon if self.noise_multiplier is None else None,
-            noise_multiplier=self.noise_multiplier,
-            delta=delta,
-        )
-        check_noise(noise, noise, "noise_multiplier")
-        done = event(noise) if noise >= LEAST_NOISE else None
-        if self.fit_intercept:
+    @staticmethod
+    def _models(
+        call: _Call, X: Floats, labels: NDArray[np.int64], clients: NDArray[np.int64], classes: int
+    ) -> ClientModels:
+        if call.intercept:
             X = np.column_stack([X, np.ones(len(X))])
-        decay = np.full((X.shape[1], 1), alpha)
-        if self.fit_intercept:
+        decay = np.full((X.shape[1], 1), call.alpha)
+        if call.intercept:
             decay[-1] = 0.0
-        models = ClientModels(X, labels, self.classes_.size, clients, local_steps, rate, decay)
+        return ClientModels(X, labels, classes, clients, call.local_steps, call.rate, decay)
+
+    def _follow(self, call: _Call, models: ClientModels) -> None:
+        """Take the rounds of a call, or what an interrupt has left of them; keep what there is in any case."""
+        random = streams(call.random_state, call.number)
+        std = call.clip * (call.noise / call.drawn)
+        before, done = self._trajectory[: call.first], self._trajectory[call.first :]
 
         def step(_: int, theta: Floats) -> Floats:
-            increments = models.increments(draw(random.sampling, N, tau), theta)
-            std = clip * (noise / tau)
-            return np.asarray(theta + noisy_mean(increments, clip, std, random.noise, non_finite="zero"))
+            increments = models.increments(draw(random.sampling, call.clients, call.drawn), theta)
+            return np.asarray(theta + noisy_mean(increments, call.clip, std, random.noise, non_finite="zero"))
 
-        start = np.zeros(math.prod(models.shape))
-        trajectory = run_steps(start, rounds, step, progress=self.progress, unit="rounds")
-        theta = trajectory[rounds // 2 + 1 :].mean(axis=0) if self.average else trajectory[-1]
-        self._keep(theta.reshape(models.shape).T)
-        self.n_clients_ = N
-        self.privacy_report_ = self._report(done, noise, N, tau)
-        return self
+        def replay() -> None:
+            draw(random.sampling, call.clients, call.drawn)
+            random.noise.standard_normal(math.prod(models.shape))
+
+        self._stopped = call
+        try:
+            found = run_steps(
+                done[0], call.rounds, step, progress=self.progress, unit="rounds", done=done, replay=replay
+            )
+            self._stopped = None
+        except RunInterrupted as stopped:
+            found = stopped.run
+            raise
+        finally:
+            self._trajectory = np.concatenate([before, found])
+            self._keep(models.shape)
 
     def _encoded(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         present, labels = np.unique(y, return_inverse=True)
@@ -232,31 +396,34 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputTypeError("classes", f"a {type(self.classes).__name__}", "a list of classes") from None
         if classes.ndim != 1 or classes.size < 2:
             raise InputError("classes", f"{classes.size} classes", "at least two classes")
-        if not np.isin(present, classes).all():
-            raise InputError("y", "a label that is none of classes", "labels out of classes")
-        return classes, np.searchsorted(classes, present)[labels].astype(np.int64)
+        return classes, _codes(y, classes)
 
-    def _keep(self, parameters: Floats) -> None:
-        """Set coefficients and intercepts from one row of parameters for each class."""
+    def _keep(self, shape: tuple[int, ...]) -> None:
+        """Set coefficients and intercepts, one row for each class, from all rounds so far."""
+        self.n_rounds_ = len(self._trajectory) - 1
+        late = self._trajectory[self.n_rounds_ // 2 + 1 :] if self.average else self._trajectory[-1:]
+        parameters = (late if len(late) else self._trajectory).mean(axis=0).reshape(shape).T
         if len(parameters) == 2:
             parameters = parameters[1:] - parameters[:1]
         self.coef_ = np.array(parameters[:, : self.n_features_in_])
-        self.intercept_ = np.array(parameters[:, -1]) if self.fit_intercept else np.zeros(len(parameters))
+        width = self.n_features_in_
+        self.intercept_ = np.array(parameters[:, -1]) if shape[0] > width else np.zeros(len(parameters))
 
-    def _report(self, event: SelfComposed | None, noise: float, N: int, tau: int) -> PrivacyReport:
-        standing = standing_assumptions(seeded=is_seeded(self.random_state), unit="client")
-        details: dict[str, Any] = {"clients": N, "clients_per_round": tau, "rounds": self.rounds}
-        if event is not None:
-            share = min(0.5, self.delta * N / (2 * tau * self.rounds))
-            composed = federated_privacy(N, tau, self.rounds, noise / tau, share, self.delta / 2)
-            details["epsilon by composition"] = composed.eps
+    def _report(self, call: _Call) -> PrivacyReport:
+        spent = self._spent
+        standing = standing_assumptions(seeded=spent.seeded, unit="client", calls=spent.calls)
+        details: dict[str, Any] = {"clients": call.clients, "clients_per_round": call.drawn, "rounds": spent.steps}
+        if spent.calls == 1 and spent.event is not None:
+            share = min(0.5, call.delta * call.clients / (2 * call.drawn * call.rounds))
+            sizes = call.clients, call.drawn, call.rounds, call.noise / call.drawn
+            details["epsilon by composition"] = federated_privacy(*sizes, share, call.delta / 2).eps
         return account_for(
-            event,
-            delta=self.delta,
+            spent.event,
+            delta=call.delta,
             released="the model after every round",
-            noise_multiplier=noise,
+            noise_multiplier=spent.least_noise,
             assumptions=(*standing, *federated_assumptions("zero")),
-            leaks=() if self.classes is not None else (CLASSES_LEAK,),
+            leaks=self._leaks,
             details=details,
             unit="client",
         )
@@ -291,3 +458,11 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+
+def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of each label among sorted classes."""
+    present, labels = np.unique(y, return_inverse=True)
+    if not np.isin(present, classes).all():
+        raise InputError("y", "a label that is none of classes", "labels out of classes")
+    return np.searchsorted(classes, present)[labels].astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
 __all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
 
@@ -42,6 +43,8 @@ class PrivateIterates(ABC):
         The noise, as it was asked for.
     seeded : bool
         Whether the noise came from something that could be known; see `random_streams.is_seeded`.
+    planned : int or None
+        How many steps the run was begun with, of an interrupted one; None for one that has taken all.
     """
 
     trajectory: Floats
@@ -49,6 +52,7 @@ class PrivateIterates(ABC):
     batch_size: int
     sigma: float
     seeded: bool
+    planned: int | None = field(default=None, kw_only=True)
 
     @property
     def theta(self) -> Floats:
@@ -61,6 +65,11 @@ class PrivateIterates(ABC):
         return len(self.trajectory) - 1
 
     @property
+    def charged(self) -> int:
+        """How many steps are paid for: those that were planned, as whoever stopped the run had seen iterates."""
+        return self.steps if self.planned is None else self.planned
+
+    @property
     @abstractmethod
     def noise_multiplier(self) -> float:
         """Standard deviation of the noise on the sum of a step's vectors, over the bound on each of them."""
@@ -70,7 +79,7 @@ class PrivateIterates(ABC):
         """All steps, for an accountant or ``guard.record_look``; None when there is too little noise to protect."""
         if self.noise_multiplier < LEAST_NOISE:
             return None
-        return SelfComposed(self._step(), self.steps)
+        return SelfComposed(self._step(), self.charged)
 
     def privacy(self, delta: float) -> PrivacyReport:
         """Return what all iterates have leaked, at the smallest epsilon of all accountants.
@@ -115,7 +124,20 @@ class PrivateIterates(ABC):
 
     def __repr__(self) -> str:
         drawn = f"{self.batch_size} of {self.population}"
-        return f"<{type(self).__name__}: {self.steps} steps on {drawn}, sigma {self.sigma:g}>"
+        planned = "" if self.planned is None else f" of {self.planned}"
+        return f"<{type(self).__name__}: {self.steps}{planned} steps on {drawn}, sigma {self.sigma:g}>"
+
+    def check_resumed(self, T: int, population: int, batch_size: int, sigma: float, bound: float) -> None:
+        """Refuse to resume this run as another one, or when there is nothing left of it."""
+        if self.planned is None:
+            raise InputError("resume", f"{self!r}, which has taken all steps", "the run of an interrupt")
+        names = ("T", "the number of records or clients", "batch_size", "sigma", "L")
+        before = (self.planned, self.population, self.batch_size, self.sigma, self._bound())
+        for name, one, other in zip(names, before, (T, population, batch_size, sigma, bound), strict=True):
+            check_alike(name, one, other)
+
+    @abstractmethod
+    def _bound(self) -> float: ...
 
 
 def check_noise(value: float, multiplier: float, name: str = "sigma") -> float:
@@ -174,10 +196,39 @@ def _frozen(array: Floats) -> Floats:
     return view
 
 
-def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, progress: bool, unit: str) -> Floats:
+def run_steps(
+    start: Floats,
+    T: int,
+    step: Callable[[int, Floats], Floats],
+    *,
+    progress: bool,
+    unit: str,
+    done: Floats | None = None,
+    replay: Callable[[], object] | None = None,
+) -> Floats:
     """Return the start and T more iterates, read-only; a step gets its number, from 0 on, and a read-only iterate.
 
     An iterate that is not finite is refused: that follows from noisy steps alone, so it tells nothing new.
+
+    Parameters
+    ----------
+    start : ndarray, shape (d,)
+    T : int
+        Steps, those that were done before included.
+    step : callable
+    progress : bool
+    unit : str
+        What a step is called.
+    done : ndarray, shape (steps + 1, d), optional
+        The iterates of an interrupted run, in place of `start`.
+    replay : callable, optional
+        Draws the random numbers of one step, and does nothing else; called for each step that was done, so that the
+        others have the numbers that they would have had.
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted; `run` has the iterates of the steps that were finished.
 
     Examples
     --------
@@ -185,9 +236,18 @@ def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, p
     [0.0, 1.0, 2.0]
     """
     trajectory = np.empty((T + 1, start.size))
-    trajectory[0] = start
-    for t in progress_bar(range(T), doing="descending", unit=unit, show=progress):
-        trajectory[t + 1] = step(t, _frozen(trajectory[t]))
-        if not math.isfinite(float(np.abs(trajectory[t + 1]).max())):
-            raise InputError("step sizes", f"an iterate that is not finite after {t + 1} steps", "smaller steps")
+    known = start[None] if done is None else done
+    trajectory[: len(known)] = known
+    taken = len(known) - 1
+    try:
+        for _ in range(taken):
+            if replay is not None:
+                replay()
+        for t in progress_bar(range(taken, T), doing="descending", unit=unit, show=progress):
+            trajectory[t + 1] = step(t, _frozen(trajectory[t]))
+            if not math.isfinite(float(np.abs(trajectory[t + 1]).max())):
+                raise InputError("step sizes", f"an iterate that is not finite after {t + 1} steps", "smaller steps")
+            taken = t + 1
+    except KeyboardInterrupt as stopped:
+        raise RunInterrupted(_frozen(trajectory[: taken + 1].copy())) from stopped
     return _frozen(trajectory)

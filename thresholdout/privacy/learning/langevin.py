@@ -17,6 +17,7 @@ from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
 __all__ = ["LangevinRun", "run_sgld"]
 
@@ -68,8 +69,11 @@ class LangevinRun(PrivateIterates):
         >>> round(run.composition(1e-6, 1e-6).eps, 4)
         0.083
         """
-        sizes = self.population, self.batch_size, self.steps, self.L, self.sigma
+        sizes = self.population, self.batch_size, self.charged, self.L, self.sigma
         return sgld_privacy(*sizes, delta, dt, formula, method=method)
+
+    def _bound(self) -> float:
+        return self.L
 
     def _step(self) -> SGLDStep:
         return SGLDStep(self.sigma, self.L, self.batch_size, self.population)
@@ -98,6 +102,7 @@ def run_sgld(
     clip: bool = True,
     random_state: Any = None,
     progress: bool = True,
+    resume: LangevinRun | None = None,
 ) -> LangevinRun:
     """Run stochastic gradient Langevin dynamics on fresh minibatches, with noise on each mean gradient.
 
@@ -129,6 +134,10 @@ def run_sgld(
         See `thresholdout.privacy.learning.streams`. The global generator is never touched.
     progress : bool
         Whether to show a bar, once two seconds are over.
+    resume : LangevinRun, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
+        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
+        not interrupted; otherwise the noise of the steps that are left is fresh.
 
     Returns
     -------
@@ -136,6 +145,8 @@ def run_sgld(
 
     Raises
     ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` has the steps that were taken.
     InputError, InputTypeError
         When an argument is out of range; when a gradient is not finite, of another shape, or longer than L with
         ``clip=False``; when an iterate is no longer finite. That a run ends with an error about a gradient may tell of
@@ -174,7 +185,13 @@ def run_sgld(
     if not callable(grad_loss) or not (grad_reg is None or callable(grad_reg)):
         raise InputTypeError("grad_loss, grad_reg", "a value that cannot be called", "functions")
     random = streams(random_state)
-    start = starting_point(theta0, random.initial)
+    if resume is not None:
+        resume.check_resumed(T, N, tau, sigma, L)
+        check_alike("clip", resume.clipped, bool(clip))
+        check_alike("step_sizes", resume.step_sizes.tolist(), sizes.tolist())
+    done = None if resume is None else resume.trajectory
+    start = starting_point(theta0, random.initial) if done is None else done[0]
+    seeded = is_seeded(random_state) or (resume is not None and resume.seeded)
 
     def step(t: int, theta: Floats) -> Floats:
         drawn = draw(random.sampling, N, tau)
@@ -184,8 +201,16 @@ def run_sgld(
             direction = direction + _regulariser(grad_reg(theta), start.size) / tau
         return np.asarray(theta - sizes[t] * direction)
 
-    trajectory = run_steps(start, T, step, progress=progress, unit="steps")
-    return LangevinRun(trajectory, N, tau, sigma, is_seeded(random_state), L, bool(clip), sizes)
+    def replay() -> None:
+        draw(random.sampling, N, tau)
+        random.noise.standard_normal(start.size)
+
+    try:
+        trajectory = run_steps(start, T, step, progress=progress, unit="steps", done=done, replay=replay)
+    except RunInterrupted as stopped:
+        stopped.run = LangevinRun(stopped.run, N, tau, sigma, seeded, L, bool(clip), sizes, planned=T)
+        raise
+    return LangevinRun(trajectory, N, tau, sigma, seeded, L, bool(clip), sizes)
 
 
 def _rows(value: Any, name: str) -> NDArray[Any]:

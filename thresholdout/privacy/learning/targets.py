@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
+from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.learning.privacy_report import choose_noise
+from thresholdout.privacy.learning.spent import Spent
 
-__all__ = ["CostlyTargetWarning", "SpentTargetWarning", "check_left", "warn_if_costly"]
+__all__ = ["CostlyTargetWarning", "SpentTargetWarning", "TargetNoise", "check_left", "noise_for_rest", "warn_if_costly"]
 
 LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, and a calibrated target leaves about 0.001
 MUCH = 2.0
@@ -63,3 +70,66 @@ def warn_if_costly(target: float, spent: float, noise: float, before: float, *, 
             f"multiplier of {noise:.4g}, {noise / before:.2g} times that of earlier steps ({before:.4g})"
         )
         warnings.warn(message, CostlyTargetWarning, stacklevel=stacklevel + 1)
+
+
+@dataclass(frozen=True)
+class TargetNoise:
+    """A noise multiplier that was found for a target, and for what: all that the search was given."""
+
+    given: tuple[Any, ...]
+    noise_multiplier: float
+
+
+def noise_for_rest(
+    make_event: Callable[[float], Event],
+    spent: Spent,
+    epsilon: float,
+    delta: float,
+    instead: str,
+    *,
+    stacklevel: int = 4,
+) -> float:
+    """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise multiplier to all steps to come.
+    spent : Spent
+        Earlier calls.
+    epsilon, delta : float
+        The target of all of them together.
+    instead : str
+        What works where the target is spent, for the error.
+    stacklevel : int
+        Of the warning, counted from here.
+
+    Raises
+    ------
+    InputError
+        When no noise meets it, or earlier calls have spent it, or had too little noise for any guarantee.
+
+    Warns
+    -----
+    CostlyTargetWarning
+        When it takes twice the noise of what was done before, or more.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> 4.2 < noise_for_rest(GaussianAnswer, Spent(), 1.0, 1e-6, "or a new fit") < 4.3
+    True
+    """
+    if not spent.calls:
+        return choose_noise(make_event, epsilon=epsilon, noise_multiplier=None, delta=delta)
+    before = spent.event
+    if before is None:
+        seen = f"{epsilon!r} after steps about which nothing is guaranteed"
+        raise InputError("epsilon", seen, f"a new fit, {instead}")
+    cost = best_epsilon(before, delta).epsilon
+    check_left(epsilon, cost, instead)
+    noise = choose_noise(
+        lambda multiplier: spent.after(make_event(multiplier)), epsilon=epsilon, noise_multiplier=None, delta=delta
+    )
+    warn_if_costly(epsilon, cost, noise, spent.least_noise, stacklevel=stacklevel)
+    return noise

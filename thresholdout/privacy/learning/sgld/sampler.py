@@ -15,10 +15,11 @@ from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.random_streams import Streams, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld.record_orders import ORDERS, Indices, batches
 from thresholdout.privacy.learning.sgld.regression_model import records
 
-__all__ = ["DivergingChainWarning", "sgld_sample"]
+__all__ = ["DivergingChainWarning", "UnfinishedChains", "sgld_sample"]
 
 Floats = NDArray[np.float64]
 Step = Callable[[Floats, Indices, float, Floats], None]
@@ -29,6 +30,29 @@ MOST_ROWS = 1 << 22  # of gathered inputs in memory
 
 class DivergingChainWarning(UserWarning):
     """A step size with which a record pushes the chain further away than it was."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnfinishedChains:
+    """What an interrupted run has: chains run in groups, one after the other.
+
+    Attributes
+    ----------
+    start, states : ndarray of the shape of all chains
+        Where they began, and where they are; those of later groups are where they began.
+    first : int
+        The first chain of the group that was interrupted.
+    steps : int
+        How many steps this group has taken.
+    moved : int
+        How many chains have taken a step.
+    """
+
+    start: Floats
+    states: Floats
+    first: int
+    steps: int
+    moved: int
 
 
 @dataclass(frozen=True)
@@ -136,13 +160,26 @@ def sgld_sample(
 
 
 def run(
-    problem: Problem, start: Floats | None, generators: Streams, *, return_path: bool = False, progress: bool = True
+    problem: Problem,
+    start: Floats | None,
+    generators: Streams,
+    *,
+    return_path: bool = False,
+    progress: bool = True,
+    resume: UnfinishedChains | None = None,
 ) -> Floats:
-    """Run a checked problem; without a start, from draws of the prior."""
-    if start is None:
+    """Run a checked problem; without a start, from draws of the prior.
+
+    With `resume`, the steps that an interrupted run has left are taken; the random numbers of the others are drawn, and
+    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`.
+    """
+    if resume is not None:
+        start = resume.start
+    elif start is None:
         start = generators.initial.standard_normal(problem.shape) / math.sqrt(problem.alpha)
     steps, n = problem.eta.size, problem.y.size
-    result = np.empty((problem.chains, steps + 1, *problem.shape[1:]) if return_path else problem.shape)
+    shape = (problem.chains, steps + 1, *problem.shape[1:]) if return_path else problem.shape
+    result = np.empty(shape) if return_path else np.array(start if resume is None else resume.states)
     at_once = MOST_CHAINS
     if problem.order != "uniform":
         at_once = max(1, min(at_once, MOST_INDICES // n))
@@ -153,16 +190,25 @@ def run(
     with shown as bar, np.errstate(all="ignore"):
         for first in groups:
             part = slice(first, min(first + at_once, problem.chains))
-            theta = np.array(start[part], order="C")
+            taken = 0 if resume is None or first > resume.first else steps if first < resume.first else resume.steps
+            theta = np.array(start[part] if taken == 0 or resume is None else resume.states[part], order="C")
             path = result[part] if return_path else None
-            _run_chains(problem, theta, generators, path, bar)
+            try:
+                _run_chains(problem, theta, generators, path, bar, taken)
+            except RunInterrupted as stopped:
+                number, states = stopped.run
+                result[part] = states
+                stopped.run = UnfinishedChains(np.array(start), result, first, number, part.stop if number else first)
+                raise
             if not return_path:
                 result[part] = theta
     return result
 
 
-def _run_chains(problem: Problem, theta: Floats, generators: Streams, path: Floats | None, bar: Any) -> None:
-    """Run some chains; `theta` holds their states, before and after."""
+def _run_chains(
+    problem: Problem, theta: Floats, generators: Streams, path: Floats | None, bar: Any, taken: int = 0
+) -> None:
+    """Run some chains; `theta` holds their states, before and after. Of the first steps only the numbers are drawn."""
     step = _one_dimensional(problem, theta.shape[0]) if problem.x.ndim == 1 else _many_dimensional(problem)
     chains, steps = theta.shape[0], problem.eta.size
     indices = batches(generators.sampling, problem.order, problem.y.size, problem.batch_size, chains, steps)
@@ -171,18 +217,32 @@ def _run_chains(problem: Problem, theta: Floats, generators: Streams, path: Floa
     roots = np.sqrt(problem.eta)
     if path is not None:
         path[:, 0] = theta
-    for number, batch in enumerate(indices):
-        row = number % ahead
-        if row == 0:
-            generators.noise.standard_normal(out=noise)
-        kick = noise[row]
-        kick *= roots[number]
-        step(theta, batch, float(problem.eta[number]), kick)
+    # A step changes its states in several operations, between which an interrupt may fall: the states before it are
+    # kept, in two places in turn, always together with their number.
+    places = np.empty((2, *theta.shape))
+    places[taken % 2] = theta
+    kept = taken, places[taken % 2]
+    try:
+        for number, batch in enumerate(indices):
+            row = number % ahead
+            if row == 0:
+                generators.noise.standard_normal(out=noise)
+            if number >= taken:
+                np.copyto(places[number % 2], theta)
+                kept = number, places[number % 2]
+                kick = noise[row]
+                kick *= roots[number]
+                step(theta, batch, float(problem.eta[number]), kick)
+                if path is not None:
+                    path[:, number + 1] = theta
+            if number % 256 == 255:
+                bar.update(256)
+        kept = steps, theta
+        bar.update(steps % 256)
+    except KeyboardInterrupt as stopped:
         if path is not None:
-            path[:, number + 1] = theta
-        if number % 256 == 255:
-            bar.update(256)
-    bar.update(steps % 256)
+            raise
+        raise RunInterrupted(kept) from stopped
 
 
 def _one_dimensional(problem: Problem, chains: int) -> Step:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +14,20 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import BlackBox, Event
-from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
 from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
 from thresholdout.privacy.learning.sgld.record_orders import ORDERS
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
-from thresholdout.privacy.learning.sgld.sampler import Problem, run, step_sizes, warn_if_diverging
-from thresholdout.privacy.learning.targets import check_left, warn_if_costly
+from thresholdout.privacy.learning.sgld.sampler import Problem, UnfinishedChains, run, step_sizes, warn_if_diverging
+from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_for_rest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +42,21 @@ BEFORE = (
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
 NOTHING = 700.0  # an epsilon that protects nothing
+INSTEAD = "step_size= in its place, or warm_start=False"
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
+
+
+@dataclass(frozen=True, eq=False)
+class _Stopped:
+    """A call that was interrupted: what it does, without its records, and what it has."""
+
+    problem: Problem
+    records: int
+    intercept: bool
+    number: int
+    random_state: Any
+    chains: UnfinishedChains
 
 
 class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,10 +116,17 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What was used.
     batch_size_, n_samples_ : int
         What was used.
+    n_steps_ : int
+        Steps that were charged since the chains started.
     privacy_report_ : PrivacyReport
         About a replaced record; see its ``leaks``.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    Notes
+    -----
+    A call is charged as a whole. After an interrupt the estimator holds the chains that have moved, as far as they are,
+    and `resume` takes the steps that are left.
 
     Examples
     --------
@@ -121,8 +144,11 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     samples_: Floats
     privacy_report_: PrivacyReport
-    _calls: int
-    _seeded: bool
+    n_steps_: int
+    _spent: Spent
+    _leaks: tuple[str, ...]
+    _target: TargetNoise | None
+    _stopped: _Stopped | None
 
     def __init__(
         self,
@@ -185,8 +211,76 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         DivergingChainWarning
             As in `sgld_sample`.
         """
+        continued = bool(self.warm_start) and hasattr(self, "samples_")
+        return self._sample(X, y, continued=continued, partial=False, asked=None)
+
+    def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> SGLDRegressor:
+        """Run the chains on from where they are, on the same or on other records.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        n_steps : int, optional
+            How many steps; one sweep, ``ceil(n / batch_size)``, by default, or what is left of the steps that a target
+            is for. A target epsilon is for all the steps of a `fit`: the first call finds the noise for all of them.
+            In sweeps (orders other than "uniform"), a target is used up by whole sweeps.
+
+        Returns
+        -------
+        SGLDRegressor
+            Itself.
+
+        Raises
+        ------
+        InputError
+            As `fit`; and for more steps than a target has left.
+
+        Warns
+        -----
+        SpentTargetWarning
+            When `n_steps` is not given and a target leaves none: then nothing is done.
+
+        Notes
+        -----
+        The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
+        """
+        wanted = None if n_steps is None else count(n_steps, "n_steps")
+        return self._sample(X, y, continued=hasattr(self, "samples_"), partial=True, asked=wanted)
+
+    def resume(self, X: Any, y: Any) -> SGLDRegressor:
+        """Take the steps that an interrupted call has left; it was charged for them.
+
+        Parameters
+        ----------
+        X, y
+            Those of the interrupted call, whose parameters count, also where they were changed since.
+
+        Returns
+        -------
+        SGLDRegressor
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are not as many records as then.
+        """
+        check_is_fitted(self)
+        stopped = self._stopped
+        if stopped is None:
+            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        check_alike("the number of records", stopped.records, len(X))
+        rows = np.column_stack([X, np.ones(len(X))]) if stopped.intercept else X
+        targets = np.asarray(y, dtype=np.float64)
+        problem = replace(stopped.problem, x=np.ascontiguousarray(rows), y=targets)
+        self._run(problem, None, stopped.number, stopped.random_state, stopped.chains)
+        return self
+
+    def _sample(self, X: Any, y: Any, *, continued: bool, partial: bool, asked: int | None) -> SGLDRegressor:
         delta = self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not (partial and continued))
         y = np.asarray(y, dtype=np.float64)
         if self.domain is not None and (X.shape[1] != 1 or self.fit_intercept):
             raise InputError("domain", f"{X.shape[1]} features", "one feature, and fit_intercept=False")
@@ -194,10 +288,17 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         size = min(self.batch_size, len(y))
         if self.order != "uniform" and len(y) % size:
             raise InputError("batch_size", f"{size} of {len(y)} records", "a divisor of it, or order='uniform'")
-        start = self._continued(rows.shape[1])
-        earlier = self.privacy_report_ if start is not None else None
-        eta = self._step_sizes(rows, size, delta, earlier)
-        clip = None if self.clip is None else float(self.clip)
+        start = self._continued(rows.shape[1]) if continued else None
+        spent, target = (self._spent, self._target) if continued else (Spent(), None)
+        steps = self.n_steps
+        if partial:
+            sweep = math.ceil(len(y) / size)
+            steps = self._partial_steps(spent, asked, sweep)
+            if not steps:
+                message = f"no step was taken: all {self.n_steps} steps that the target is for were taken before"
+                warnings.warn(message, SpentTargetWarning, stacklevel=3)
+                return self
+        eta, target = self._step_sizes(rows, size, delta, spent, target, steps, partial=partial)
         problem = Problem(
             x=np.ascontiguousarray(rows),
             y=y,
@@ -206,24 +307,49 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             eta=eta,
             batch_size=size,
             order=self.order,
-            clip=clip,
+            clip=None if self.clip is None else float(self.clip),
             chains=self.n_chains,
         )
-        calls = self._calls + 1 if start is not None else 0
-        seeded = is_seeded(self.random_state) or (start is not None and self._seeded)
         warn_if_diverging(problem)
-        standing = standing_assumptions(seeded=seeded, calls=calls + 1)
-        report = self._report(problem, delta, earlier, standing)
-        samples = run(problem, start, streams(self.random_state, calls), progress=self.progress)
-        self.samples_ = samples
-        self._calls, self._seeded = calls, seeded
-        mean = samples.mean(axis=0)
-        self.coef_ = mean[: X.shape[1]]
-        self.intercept_ = float(mean[-1]) if self.fit_intercept else 0.0
-        self.step_size_ = float(eta[0]) if eta.size and (eta == eta[0]).all() else eta
-        self.batch_size_, self.n_samples_ = size, len(y)
-        self.privacy_report_ = report
+        charged = self._charge(problem, spent)
+        report, leaks = self._report(problem, delta, charged, self._leaks if continued else ())
+        self._run(problem, start, spent.calls, self.random_state, None, charged=(charged, target, report, leaks))
         return self
+
+    def _run(
+        self,
+        problem: Problem,
+        start: Floats | None,
+        number: int,
+        random_state: Any,
+        chains: UnfinishedChains | None,
+        charged: tuple[Spent, TargetNoise | None, PrivacyReport, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Run the chains, and keep what there is, also after an interrupt; what left nothing was not charged."""
+        stopped: RunInterrupted | None = None
+        unfinished: _Stopped | None = None
+        try:
+            samples = run(problem, start, streams(random_state, number), progress=self.progress, resume=chains)
+        except RunInterrupted as interrupt:
+            stopped, kept = interrupt, interrupt.run
+            bare = replace(problem, x=problem.x[:0], y=problem.y[:0])
+            unfinished = _Stopped(bare, len(problem.y), bool(self.fit_intercept), number, random_state, kept)
+            samples = kept.states[: max(kept.moved, 1)]
+        if charged is not None:
+            self._spent, self._target, self.privacy_report_, self._leaks = charged
+        self._stopped = unfinished
+        self._keep(problem, samples)
+        if stopped is not None:
+            raise stopped
+
+    def _keep(self, problem: Problem, samples: Floats) -> None:
+        width, eta = self.n_features_in_, problem.eta
+        self.samples_ = samples
+        mean = samples.mean(axis=0)
+        self.coef_ = mean[:width]
+        self.intercept_ = float(mean[-1]) if len(mean) > width else 0.0
+        self.step_size_ = float(eta[0]) if eta.size and (eta == eta[0]).all() else eta
+        self.batch_size_, self.n_samples_, self.n_steps_ = problem.batch_size, len(problem.y), self._spent.steps
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean of the targets of new records, and their standard deviation.
@@ -334,40 +460,59 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputTypeError("domain", f"a {type(self.domain).__name__}", "a RegressionDomain, or None")
         return open_unit(self.delta, "delta")
 
-    def _continued(self, width: int) -> Floats | None:
-        if not (self.warm_start and hasattr(self, "samples_")):
-            return None
+    def _continued(self, width: int) -> Floats:
         shape = (self.n_chains, width)
         if self.samples_.shape != shape:
             seen = f"chains of shape {self.samples_.shape} to continue"
             raise InputError("warm_start", seen, f"shape {shape}, or warm_start=False")
         return np.asarray(self.samples_)
 
-    def _step_sizes(self, rows: Floats, size: int, delta: float, earlier: PrivacyReport | None) -> Floats:
-        n, steps = len(rows), self.n_steps
+    def _partial_steps(self, spent: Spent, asked: int | None, sweep: int) -> int:
+        """Return how many steps a partial call takes; none when a target has none left and no number was asked for."""
+        if self.epsilon is None:
+            return sweep if asked is None else asked
+        left = self.n_steps - spent.steps
+        if asked is None:
+            return max(0, min(sweep, left))
+        if asked > left:
+            expected = f"at most the {max(left, 0)} that are left of the {self.n_steps} that the target epsilon is for"
+            raise InputError("n_steps", str(asked), expected)
+        if self.order != "uniform" and asked % sweep and asked < left:
+            raise InputError(
+                "n_steps", str(asked), f"whole sweeps of {sweep} steps, as a sweep costs the same in parts"
+            )
+        return asked
+
+    def _step_sizes(
+        self,
+        rows: Floats,
+        size: int,
+        delta: float,
+        spent: Spent,
+        target: TargetNoise | None,
+        steps: int,
+        *,
+        partial: bool,
+    ) -> tuple[Floats, TargetNoise | None]:
+        """Return the step sizes of a call, and the target that its noise was found for."""
+        n = len(rows)
         if self.step_size is not None:
-            return step_sizes(float(self.step_size) if isinstance(self.step_size, Real) else self.step_size, steps)
+            given = float(self.step_size) if isinstance(self.step_size, Real) else self.step_size
+            return step_sizes(given, steps), None
         if self.epsilon is not None:
             clip = float(self.clip)  # type: ignore[arg-type]
-            before = None if earlier is None else earlier.event
-            if earlier is not None and before is None:
-                expected = "warm_start=False: nothing is guaranteed about the fits that would be continued"
-                raise InputError("epsilon", f"{self.epsilon!r} with warm_start=True", expected)
+            left = self.n_steps - spent.steps if partial else steps
 
             def event(multiplier: float) -> Event:
-                eta = np.full(steps, step_size_of(multiplier, n, size, clip))
+                eta = np.full(left, step_size_of(multiplier, n, size, clip))
                 found = clipped_event(eta, n, size, clip, order=self.order, chains=self.n_chains)
-                found = BlackBox(NOTHING) if found is None else found
-                return found if before is None else Composed([before, found])
+                return BlackBox(NOTHING) if found is None else found
 
-            spent = 0.0
-            if before is not None:
-                spent = best_epsilon(before, delta).epsilon
-                check_left(self.epsilon, spent, "step_size= in its place, or warm_start=False")
-            noise = choose_noise(event, epsilon=self.epsilon, noise_multiplier=None, delta=delta)
-            if earlier is not None and before is not None:
-                warn_if_costly(self.epsilon, spent, noise, earlier.noise_multiplier, stacklevel=3)
-            return np.full(steps, step_size_of(noise, n, size, clip))
+            key = (n, size, clip, self.order, self.n_chains, self.n_steps, self.epsilon, delta)
+            if not partial or target is None or target.given != key:
+                found = noise_for_rest(event, spent, self.epsilon, delta, INSTEAD, stacklevel=5)
+                target = TargetNoise(key, found)
+            return np.full(steps, step_size_of(target.noise_multiplier, n, size, clip)), target
         if self.domain is not None:
             largest = n * self.domain.x_h**2
             top = largest
@@ -378,39 +523,40 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("X", "rows that are too large", "records whose squares are finite, or a step_size")
             top = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
         u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top
-        return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size"))
+        return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size")), None
 
-    def _report(
-        self, problem: Problem, delta: float, earlier: PrivacyReport | None, standing: tuple[str, ...]
-    ) -> PrivacyReport:
-        chosen_from_data = self.step_size is None and self.epsilon is None and self.domain is None
-        leaks: tuple[str, ...] = (STEP,) if chosen_from_data else ()
-        event: Event | None
-        noise, event = 0.0, None
-        if not problem.eta.size:
-            event = Composed()
+    def _charge(self, problem: Problem, spent: Spent) -> Spent:
+        event: Event | None = None
+        noise, steps = 0.0, problem.eta.size
+        if not steps:
+            event, noise = Composed(), spent.least_noise
         elif problem.clip is not None:
             n, size = problem.y.size, problem.batch_size
             noise = noise_multiplier_of(float(problem.eta.max()), n, size, problem.clip)
             event = clipped_event(problem.eta, n, size, problem.clip, order=problem.order, chains=problem.chains)
-        if earlier is not None:
-            event = None if event is None or earlier.event is None else Composed([earlier.event, event])
-            noise = min(noise, earlier.noise_multiplier)
-            leaks = tuple(dict.fromkeys((*earlier.leaks, *leaks)))
+        return spent.charge(event, steps, noise, seeded=is_seeded(self.random_state))
+
+    def _report(
+        self, problem: Problem, delta: float, spent: Spent, leaks: tuple[str, ...]
+    ) -> tuple[PrivacyReport, tuple[str, ...]]:
+        if self.step_size is None and self.epsilon is None and self.domain is None:
+            leaks = tuple(dict.fromkeys((*leaks, STEP)))
+        event = spent.event
         if event is None:
             leaks = tuple(dict.fromkeys((*leaks, BEFORE, AFTER)))
         details: dict[str, Any] = {"chains": problem.chains, "steps": problem.eta.size}
         if self.domain is not None and problem.clip is None:
             details |= self._about_domain(problem, delta)
-        return account_for(
+        report = account_for(
             event,
             delta=delta,
             released=RELEASED,
-            noise_multiplier=noise,
-            assumptions=() if event is None else standing,
+            noise_multiplier=0.0 if spent.least_noise == math.inf else spent.least_noise,
+            assumptions=() if event is None else standing_assumptions(seeded=spent.seeded, calls=spent.calls),
             leaks=leaks,
             details=details,
         )
+        return report, leaks
 
     def _about_domain(self, problem: Problem, delta: float) -> dict[str, Any]:
         """Return the privacy of the posterior on the domain, and what the worst-case pair loses on the way."""

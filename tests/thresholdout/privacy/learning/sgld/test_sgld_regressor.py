@@ -214,8 +214,8 @@ def test_warm_start() -> None:
     first, samples = model.privacy_report_, model.samples_
     again = model.fit(X, Y).privacy_report_
     assert again.epsilon > first.epsilon
-    assert first.event is not None
-    assert again.event == Composed([first.event, first.event])
+    assert isinstance(first.event, SelfComposed)
+    assert again.event == SelfComposed(first.event.event, 2 * first.event.count)
     assert not (model.samples_ == samples).any()
     model.set_params(clip=None).fit(X, Y)
     assert model.privacy_report_.epsilon == math.inf

@@ -1,0 +1,276 @@
+"""Long learners that are stopped in the middle: what they have is kept and charged, and resumed to the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from tests.sizes import corners
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting import SelfComposed
+from thresholdout.privacy.learning import FederatedClassifier, SGLDRegressor, run_federated, run_sgld
+from thresholdout.privacy.learning.client_models import ClientModels
+from thresholdout.privacy.learning.iterates import PrivateIterates
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted
+from thresholdout.privacy.learning.sgld import sampler
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 2))
+Y = X @ [1.0, -1.0]
+LABELS = (Y > 0).astype(int)
+GROUPS = np.arange(60) // 2
+
+
+class Stops:
+    """A function that somebody stops with Ctrl-C at some call, before or after it has done its work."""
+
+    def __init__(self, function: Callable[..., Any], at: int, *, after: bool = False) -> None:
+        self.function, self.left, self.after = function, at, after
+
+    def __call__(self, *args: Any) -> Any:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise KeyboardInterrupt
+        found = self.function(*args)
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return found
+
+
+def gradients(theta: Any, rows: Any, y: Any) -> Any:
+    return rows * (rows @ theta - y)[:, None]
+
+
+def towards(client: Any, theta: Any) -> Any:
+    return client - theta
+
+
+SGLD: dict[str, Any] = {"theta0": [0.0, 0.0], "step_sizes": 0.1, "T": 9, "batch_size": 7, "sigma": 0.1, "L": 1.0}
+ROUNDS: dict[str, Any] = {"theta0": [0.0, 0.0], "T": 9, "batch_size": 1, "sigma": 0.3, "L": 1.0}
+
+
+def langevin(function: Any = gradients, **more: Any) -> PrivateIterates:
+    return run_sgld(function, X, Y, **{**SGLD, "random_state": 3, "progress": False, **more})
+
+
+def federated(function: Any = towards, **more: Any) -> PrivateIterates:
+    return run_federated(function, list(X), **{**ROUNDS, "random_state": 3, "progress": False, **more})
+
+
+RUNS = pytest.mark.parametrize(("run", "function"), [(langevin, gradients), (federated, towards)])
+
+
+@RUNS
+@pytest.mark.parametrize("steps", corners([0, 1, 4, 8], 2))
+def test_a_run_keeps_its_iterates_and_resumes_to_the_same_ones(run: Any, function: Any, steps: int) -> None:
+    whole = run()
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        run(Stops(function, steps + 1))
+    assert isinstance(stopped.value, RunInterrupted)
+    kept = stopped.value.run
+    np.testing.assert_array_equal(kept.trajectory, whole.trajectory[: steps + 1])
+    assert (kept.steps, kept.planned) == (steps, 9)
+    assert kept.event == whole.event  # charged in full: who stopped it had seen iterates
+    again = run(resume=kept)
+    np.testing.assert_array_equal(again.trajectory, whole.trajectory)
+    assert again.planned is None
+    assert again.event == whole.event
+
+
+@RUNS
+def test_a_run_may_be_stopped_twice(run: Any, function: Any) -> None:
+    with pytest.raises(RunInterrupted) as once:
+        run(Stops(function, 3))
+    with pytest.raises(RunInterrupted) as twice:
+        run(Stops(function, 4), resume=once.value.run)
+    assert [once.value.run.steps, twice.value.run.steps] == [2, 5]
+    np.testing.assert_array_equal(run(resume=twice.value.run).trajectory, run().trajectory)
+
+
+@RUNS
+def test_fresh_entropy_goes_on_with_fresh_noise(run: Any, function: Any) -> None:
+    with pytest.raises(RunInterrupted) as stopped:
+        run(Stops(function, 3), random_state=None)
+    kept = stopped.value.run
+    one, other = run(resume=kept, random_state=None), run(resume=kept, random_state=None)
+    np.testing.assert_array_equal(one.trajectory[:3], kept.trajectory)
+    assert (one.trajectory[3:] != other.trajectory[3:]).all()
+    assert not one.seeded
+    assert run(resume=kept, random_state=1).seeded
+
+
+@RUNS
+@pytest.mark.parametrize("change", [{"T": 10}, {"batch_size": 2}, {"sigma": 0.05}, {"L": 2.0}])
+def test_a_run_is_resumed_as_what_it_was_charged_for(run: Any, function: Any, change: dict[str, Any]) -> None:
+    with pytest.raises(RunInterrupted) as stopped:
+        run(Stops(function, 3))
+    with pytest.raises(InputError, match="as in the interrupted run"):
+        run(resume=stopped.value.run, **change)
+
+
+@RUNS
+def test_a_whole_run_is_not_resumed(run: Any, function: Any) -> None:
+    with pytest.raises(InputError, match="resume"):
+        run(resume=run())
+
+
+FEDERATED = FederatedClassifier(
+    rounds=8, clients_per_round=6, noise_multiplier=3.0, classes=[0, 1], random_state=3, progress=False
+)
+
+
+@pytest.mark.parametrize(("rounds", "average"), [(0, True), (1, False), (5, True)])
+def test_federated_averaging(monkeypatch: pytest.MonkeyPatch, rounds: int, average: bool) -> None:
+    whole = clone(FEDERATED).set_params(average=average).fit(X, LABELS, GROUPS)
+    model = clone(FEDERATED).set_params(average=average)
+    with monkeypatch.context() as patched:
+        stops = Stops(ClientModels.increments, rounds + 1)
+        patched.setattr(ClientModels, "increments", lambda self, *args: stops(self, *args))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, LABELS, GROUPS)
+    assert model.n_rounds_ == rounds
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert model.privacy_report_ == whole.privacy_report_
+    model.set_params(noise_multiplier=0.1, clip=50.0)  # what was charged counts
+    model.resume(X, LABELS, GROUPS)
+    assert model.n_rounds_ == 8
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
+    np.testing.assert_array_equal(model.intercept_, whole.intercept_)
+    with pytest.raises(InputError, match="no call that was interrupted"):
+        model.resume(X, LABELS, GROUPS)
+
+
+def test_federated_averaging_resumes_with_the_same_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = clone(FEDERATED)
+    with monkeypatch.context() as patched:
+        stops = Stops(ClientModels.increments, 3)
+        patched.setattr(ClientModels, "increments", lambda self, *args: stops(self, *args))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, LABELS, GROUPS)
+    with pytest.raises(InputError, match="the number of clients"):
+        model.resume(X, LABELS, np.arange(60))
+    kept = deepcopy(model)
+    model.partial_fit(X, LABELS, GROUPS, rounds=2)  # the rest of the call is given up, and stays charged
+    assert model.n_rounds_ == 4
+    assert model.privacy_report_.event == SelfComposed(kept.privacy_report_.event.event, 10)
+
+
+LANGEVIN = SGLDRegressor(
+    clip=1.0, step_size=1e-3, n_steps=40, n_chains=5, batch_size=20, random_state=3, progress=False
+)
+
+
+CASES = list(product(["uniform", "cyclic", "reshuffle"], [False, True], [0, 1, 17, 39, 40, 41, 70]))
+
+
+@pytest.mark.parametrize(("order", "after", "steps"), corners(CASES, 2, 10, 20, 39))
+def test_langevin_dynamics(monkeypatch: pytest.MonkeyPatch, order: str, after: bool, steps: int) -> None:
+    """Chains run in groups of three and two; an interrupt falls before or after a step has changed its states."""
+    monkeypatch.setattr(sampler, "MOST_CHAINS", 3)
+    whole = clone(LANGEVIN).set_params(order=order).fit(X, Y)
+    model = clone(LANGEVIN).set_params(order=order)
+    with monkeypatch.context() as patched:
+        left = [steps + 1]
+        many = sampler._many_dimensional
+
+        def stopping(problem: Any) -> Any:
+            step = many(problem)
+
+            def one(*args: Any) -> None:
+                left[0] -= 1
+                Stops(step, 1 if left[0] == 0 else 2, after=after)(*args)
+
+            return one
+
+        patched.setattr(sampler, "_many_dimensional", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+    assert len(model.samples_) == (1 if steps == 0 else 3 if steps <= 40 else 5)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.privacy_report_ == whole.privacy_report_
+    if steps == 17:  # none of the states is one that a half step has left
+        path = sampler.sgld_sample(
+            np.column_stack([X, np.ones(60)]), Y, 1.0, 1.0, 1e-3, 17, batch_size=20, order=order, clip=1.0,
+            n_chains=3, rng=3, progress=False,
+        )  # fmt: skip
+        if order != "uniform":  # whose records are drawn for several steps at once
+            np.testing.assert_array_equal(model.samples_, path[:3])
+    model.set_params(clip=50.0, step_size=1.0)
+    model.resume(X, Y)
+    np.testing.assert_array_equal(model.samples_, whole.samples_)
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
+    with pytest.raises(InputError, match="no call that was interrupted"):
+        model.resume(X, Y)
+
+
+def test_langevin_dynamics_resumes_with_as_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = clone(LANGEVIN)
+    with monkeypatch.context() as patched:
+        patched.setattr(sampler, "_many_dimensional", lambda problem: Stops(lambda *args: None, 3))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+    with pytest.raises(InputError, match="the number of records"):
+        model.resume(X[:40], Y[:40])
+
+
+TARGETS: dict[str, tuple[Any, Any, Any]] = {
+    "federated": (
+        clone(FEDERATED).set_params(noise_multiplier=None, epsilon=3.0, clients_per_round=None),
+        LABELS,
+        "rounds",
+    ),
+    "langevin": (clone(LANGEVIN).set_params(step_size=None, epsilon=3.0, n_chains=1, n_steps=7), Y, "n_steps"),
+    "sweeps": (clone(LANGEVIN).set_params(step_size=None, epsilon=3.0, n_chains=1, order="cyclic"), Y, "n_steps"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_is_used_up_in_parts(name: str) -> None:
+    """Parts of the steps of a fit cost what the fit costs, at its noise; then there are none left."""
+    from thresholdout.privacy.learning import SpentTargetWarning
+
+    estimator, targets, steps = TARGETS[name]
+    whole = clone(estimator).fit(X, targets).privacy_report_
+    model = clone(estimator)
+    total = model.get_params()[steps]
+    part = 6 if name == "sweeps" else 3
+    fit = partial(model.partial_fit, X, targets)
+    costs = [fit(**{steps: part}).privacy_report_.epsilon for _ in range(total // part)]
+    assert costs == sorted(costs)
+    with pytest.raises(InputError, match=f"at most the {total % part} that are left"):
+        fit(**{steps: part})
+    if total % part:
+        fit(**{steps: total % part})
+    assert model.privacy_report_.epsilon == pytest.approx(whole.epsilon, rel=1e-6)
+    assert model.privacy_report_.epsilon <= 3.0
+    assert model.privacy_report_.noise_multiplier == whole.noise_multiplier
+    with pytest.warns(SpentTargetWarning):
+        fit()
+
+
+def test_sweeps_are_not_cut_where_a_target_pays_for_them() -> None:
+    estimator, targets, _ = TARGETS["sweeps"]
+    with pytest.raises(InputError, match="whole sweeps of 3 steps"):
+        clone(estimator).partial_fit(X, targets, n_steps=4)
+
+
+def test_parts_compose() -> None:
+    model = clone(LANGEVIN)
+    model.partial_fit(X, Y).partial_fit(X[:20], Y[:20], n_steps=5)
+    assert model.n_steps_ == 3 + 5
+    events = model.privacy_report_.event.events
+    assert [each.count for each in events] == [3 * 5, 5 * 5]
+    assert any("at most one row in the data of each call" in each for each in model.privacy_report_.assumptions)
+    named = clone(FEDERATED).set_params(noise_multiplier=3.0, epsilon=1.0, clients_per_round=None)
+    named.partial_fit(X, LABELS, GROUPS).partial_fit(X[:30], LABELS[:30], GROUPS[:30], rounds=2)
+    assert named.n_rounds_ == 3
+    assert [each.count for each in named.privacy_report_.event.events] == [1, 2]
+    with pytest.raises(InputError, match="none of classes"):
+        named.partial_fit(X, LABELS + 1, GROUPS)
