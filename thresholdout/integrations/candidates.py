@@ -25,7 +25,7 @@ from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError, outside
 from thresholdout.guard.question_keys import content_digest
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
-from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of, rank_score
+from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.scoring.metrics import Metric
 
@@ -110,9 +110,9 @@ class GuardedCandidates(Shared):
     >>> candidates = GuardedCandidates(guard, evaluate)
     >>> for prompt in ("Add.", "Add both.", "Add"):
     ...     print(candidates.propose(prompt))
-    CandidateVerdict(outcome='first', score=0.5, number=0, repeated=False)
-    CandidateVerdict(outcome='kept', score=0.6666666666666666, number=1, repeated=False)
-    CandidateVerdict(outcome='rejected', score=0.0, number=2, repeated=False)
+    CandidateVerdict(outcome='first', place=1, number=0, repeated=False)
+    CandidateVerdict(outcome='kept', place=2, number=1, repeated=False)
+    CandidateVerdict(outcome='rejected', place=0, number=2, repeated=False)
     >>> candidates.propose("Add both.").repeated, candidates.incumbent
     (True, 'Add both.')
     """
@@ -217,7 +217,7 @@ class GuardedCandidates(Shared):
             raise
         except Exception:
             _LOG.warning("a candidate could not be evaluated on the training records", exc_info=True)
-            return CandidateVerdict("failed", 0.0)
+            return CandidateVerdict("failed")
         holdout = None if holdout_values is None else self._checked(holdout_values, self.guard.n, "holdout_values")
         with self._lock:
             told = self._known(digest)
@@ -234,7 +234,7 @@ class GuardedCandidates(Shared):
         standing = self._found()
         if standing[0] == digest:
             self._standing = standing
-            return CandidateVerdict("first", rank_score(1))
+            return CandidateVerdict("first", 1)
         if self._gate is None or standing != self._standing:  # somebody else may have kept one meanwhile
             self._gate, self._standing = self._opened(standing), standing
         try:
@@ -249,18 +249,18 @@ class GuardedCandidates(Shared):
         assert told is not None
         if told:
             self._standing = [*standing, digest]
-        return CandidateVerdict(told.outcome, told.score, told.number)
+        return CandidateVerdict(told.outcome, told.place, told.number)
 
     def _known(self, digest: str) -> CandidateVerdict | None:
         """Return the verdict of a candidate that was judged before."""
         if self._standing and digest == self._standing[0]:
-            return CandidateVerdict("first", rank_score(1), repeated=True)
+            return CandidateVerdict("first", 1, repeated=True)
         entry = self._entry(digest)
         if entry is None:
             return None
         outcome: Outcome = outcome_of(entry.source)
-        score = rank_score(1 + self._found().index(digest)) if _keeps(outcome) else 0.0
-        return CandidateVerdict(outcome, score, entry.query, repeated=True)
+        place = 1 + self._found().index(digest) if _keeps(outcome) else 0
+        return CandidateVerdict(outcome, place, entry.query, repeated=True)
 
     def _exhausted(self) -> CandidateVerdict:
         if not self._warned:
@@ -271,7 +271,7 @@ class GuardedCandidates(Shared):
                 GuardExhaustedWarning,
                 stacklevel=outside(),
             )
-        return CandidateVerdict("exhausted", 0.0)
+        return CandidateVerdict("exhausted")
 
     def _on_train(self, candidate: Any, digest: str, given: ArrayLike | None) -> NDArray[np.float64]:
         """Return a candidate's values on the training records: those that it had first."""
@@ -382,7 +382,7 @@ class _Values:
 
 
 def _keeps(outcome: Outcome) -> bool:
-    return bool(CandidateVerdict(outcome, 0.0))
+    return bool(CandidateVerdict(outcome))
 
 
 def _as_said(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:

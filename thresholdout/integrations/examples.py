@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from thresholdout.errors import InputTypeError
 from thresholdout.guard.guard import Thresholdout
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["guard_of_examples"]
+__all__ = ["digest_of", "guard_of_examples"]
 
 
 def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: Any) -> Thresholdout:
@@ -56,19 +53,27 @@ def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: 
     for argument, examples in (("holdout", holdout), ("train", train)):
         if isinstance(examples, str | Mapping) or not hasattr(examples, "__len__"):
             raise InputTypeError(argument, f"a {type(examples).__name__}", "a list of examples")
-        rows = [_row(example, argument) for example in examples]
+        rows = [np.frombuffer(digest_of(example, argument), dtype="<i8") for example in examples]
         parts.append((np.array(rows, dtype=np.int64).reshape(-1, 4), np.zeros(len(rows), dtype=np.int64)))
     return Thresholdout(parts[0], train=parts[1], **declared)
 
 
-def _row(example: Any, argument: str) -> NDArray[np.int64]:
-    """Return the digest of an example as numbers."""
+def digest_of(example: Any, argument: str) -> bytes:
+    """Return what an example is known by: 32 bytes.
+
+    Parameters
+    ----------
+    example : object
+        As in `guard_of_examples`.
+    argument : str
+        Whose example it is, for messages.
+    """
     try:
         text = json.dumps(example, sort_keys=True, default=_fields)
     except (TypeError, ValueError, RecursionError):
         expected = "examples of texts and numbers, in dicts and lists, or objects with such fields"
         raise InputTypeError(argument, f"a {type(example).__name__} that JSON cannot write", expected) from None
-    return np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<i8").astype(np.int64)
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _fields(thing: Any) -> dict[str, Any]:

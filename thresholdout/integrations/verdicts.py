@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from thresholdout.mechanisms.claims.gate_states import PROVED
 
-__all__ = ["CandidateVerdict", "Outcome", "outcome_of", "rank_score"]
+__all__ = ["CandidateVerdict", "Outcome", "outcome_of"]
 
 Outcome: TypeAlias = Literal["first", "kept", "on the way", "rejected", "failed", "exhausted"]
 
@@ -33,10 +33,8 @@ class CandidateVerdict:
         "kept" is certified, "on the way" is what a gate with ``certify="milestones"`` keeps without that. "first" is
         the first candidate of all, which nobody has judged. "failed" could not be evaluated, "exhausted" was not
         looked at because the guard answers no more.
-    score : float
-        A number of which more is better, for loops that want one: k / (k + 1) for the k-th candidate that was kept,
-        with the first one for k = 1, and 0 for all others. So every incumbent outscores those before it, and none
-        reaches 1, at which some loops stop. It says nothing about how good a candidate is.
+    place : int
+        1 for the first candidate, k for the k-th that was kept, and 0 for one that was not.
     number : int
         The question's number in the guard's history; 0 where none was asked.
     repeated : bool
@@ -44,18 +42,27 @@ class CandidateVerdict:
 
     Examples
     --------
-    >>> verdict = CandidateVerdict("kept", 2 / 3, 7)
-    >>> bool(verdict), verdict.text
-    (True, 'Kept: certified to be better than the incumbent, which it replaces.')
+    >>> verdict = CandidateVerdict("kept", 3, 7)
+    >>> bool(verdict), verdict.score, verdict.text
+    (True, 0.75, 'Kept: certified to be better than the incumbent, which it replaces.')
     """
 
     outcome: Outcome
-    score: float
+    place: int = 0
     number: int = 0
     repeated: bool = False
 
     def __bool__(self) -> bool:
         return self.outcome in ("first", "kept", "on the way")
+
+    @property
+    def score(self) -> float:
+        """A number of which more is better, for loops that want one: k / (k + 1) in place k, and 0 in none.
+
+        So every incumbent outscores those before it, and none reaches 1, at which some loops stop. It says nothing
+        about how good a candidate is.
+        """
+        return self.place / (self.place + 1)
 
     @property
     def certified(self) -> bool:
@@ -81,14 +88,3 @@ def outcome_of(source: str) -> Outcome:
     if source in ("step", "unconfirmed"):
         return "on the way"
     return "failed" if source == "failed" else "rejected"
-
-
-def rank_score(place: int) -> float:
-    """Return the score of the candidate that was kept in this place; the first has place 1.
-
-    Examples
-    --------
-    >>> [rank_score(place) for place in (1, 2, 3)]
-    [0.5, 0.6666666666666666, 0.75]
-    """
-    return place / (place + 1)

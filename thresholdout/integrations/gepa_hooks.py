@@ -1,0 +1,209 @@
+"""A holdout in GEPA, whose loop wants a score for each example and writes prompts from what it is shown.
+
+GEPA keeps every candidate that improves on a few training examples, scores it on a validation set example by example,
+and breeds from those that are best on some example. Here the validation set is the training examples, with their true
+scores, and one more that stands for the whole holdout: its score is the verdict. So what is bred from is public, one
+bit for a candidate is told of the holdout, and the result's best candidate is the incumbent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.integrations.candidates import GuardedCandidates, Part
+from thresholdout.integrations.examples import digest_of, guard_of_examples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.guard.gates import Certify
+
+__all__ = ["GEPAHoldout"]
+
+_WHOLE: Final = "the whole holdout"
+
+
+class GEPAHoldout:
+    """Around an adapter of GEPA: candidates that reach the validation set are kept or rejected by a guard.
+
+    It is the adapter, the evaluation policy and the stopper of a run, which `arguments` has by name.
+
+    Parameters
+    ----------
+    adapter : gepa.GEPAAdapter
+        Runs candidates on examples. It is called for the training examples as without a guard, and for the holdout only
+        when the gate looks: its outputs and traces are thrown away then. What it logs itself, it logs there, too.
+    train, holdout : sequence
+        Examples as the adapter takes them.
+    name : str, default="prompts"
+        As in `GuardedCandidates`; another one for another adapter.
+    bounds : tuple of float, default=(0, 1)
+        The range of the adapter's scores, of which more is better.
+    certify, delta
+        As in `Thresholdout.gate`.
+    **declared
+        For the guard, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``; see `guard_of_examples`.
+
+    Attributes
+    ----------
+    candidates : GuardedCandidates
+        What judges; ``candidates.guard`` is the guard.
+
+    Notes
+    -----
+    A batch with a part of the holdout's examples is refused: a score for one of them is a label. A batch with all of
+    them is answered by the verdict, the same number for each. The score of the whole holdout is so large that the
+    average over the validation set ranks incumbents by their place, first of all.
+
+    Adapters score an example that fails with the worst score, by GEPA's own rules. One that raises on the holdout is
+    charged, see `GuardedCandidates`; on the training examples it ends the run, as without a guard.
+
+    Examples
+    --------
+    An adapter that needs no model: it counts the letters of the prompt.
+
+    >>> from types import SimpleNamespace
+    >>> from thresholdout.integrations import GEPAHoldout
+    >>> class Adapter:
+    ...     def evaluate(self, batch, candidate, capture_traces=False):
+    ...         scores = [float(k % 10 < len(candidate["prompt"])) for k in batch]
+    ...         return SimpleNamespace(outputs=batch, scores=scores, trajectories=batch, objective_scores=None)
+    >>> hook = GEPAHoldout(Adapter(), range(1000), range(1000, 3000), identically_distributed=True)
+    >>> for prompt in ("Add.", "Add both.", "Add"):
+    ...     print(hook.evaluate(hook.valset, {"prompt": prompt}).scores[-1])
+    1001.0
+    2002.0
+    0.0
+
+    In a run: ``gepa.optimize(seed_candidate, reflection_lm=..., max_metric_calls=..., **hook.arguments)``.
+    """
+
+    def __init__(
+        self,
+        adapter: Any,
+        train: Sequence[Any],
+        holdout: Sequence[Any],
+        *,
+        name: str = "prompts",
+        bounds: tuple[float, float] = (0.0, 1.0),
+        certify: Certify = "each",
+        delta: float = 0.0,
+        **declared: Any,
+    ) -> None:
+        self._adapter = adapter
+        self._examples: dict[Part, list[Any]] = {"train": list(train), "holdout": list(holdout)}
+        guard = guard_of_examples(train, holdout, **declared)
+        self.candidates = GuardedCandidates(guard, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
+        self._step = (len(train) + 1) * (bounds[1] - bounds[0])
+        self._trained = [digest_of(example, "train") for example in train]
+        self._held = Counter(digest_of(example, "holdout") for example in holdout)
+
+    @property
+    def valset(self) -> list[Any]:
+        """The training examples, and one that stands for the whole holdout."""
+        return [*self._examples["train"], _WHOLE]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `gepa.optimize` is called with, besides a seed, a model and a limit."""
+        return {
+            "adapter": self,
+            "trainset": self._examples["train"],
+            "valset": self.valset,
+            "val_evaluation_policy": self,
+            "stop_callbacks": [self.stop],
+        }
+
+    def evaluate(self, batch: list[Any], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        """Score a batch; the holdout by the verdict. See `gepa.GEPAAdapter`."""
+        return self._batches([(candidate, batch)], capture_traces)[0]
+
+    def stop(self, state: object = None) -> bool:
+        """Whether to stop: the guard answers no more."""
+        return self.candidates.exhausted
+
+    def get_eval_batch(self, loader: Any, state: object, target_program_idx: int | None = None) -> list[Any]:
+        """Return all of the validation set, always. See `gepa.EvaluationPolicy`."""
+        return list(loader.all_ids())
+
+    def get_best_program(self, state: Any) -> int:
+        """Return the last program that was kept."""
+        programs = range(len(state.prog_candidate_val_subscores))
+        return max(programs, key=lambda program: self.get_valset_score(program, state))
+
+    def get_valset_score(self, program_idx: int, state: Any) -> float:
+        """Return the score of the whole holdout, by which incumbents are ranked."""
+        scores = state.prog_candidate_val_subscores[program_idx]
+        return float(scores.get(len(self._trained), 0.0))
+
+    @property
+    def propose_new_texts(self) -> Any:
+        """What the adapter proposes texts by, if it does."""
+        return getattr(self._adapter, "propose_new_texts", None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._adapter, name)
+        return partial(self._batches, capture_traces=True) if name == "batch_evaluate" else found
+
+    def _batches(self, items: Sequence[tuple[dict[str, str], list[Any]]], capture_traces: bool) -> list[Any]:
+        """Score batches of candidates: the examples that are none of the holdout's by the adapter, and all at once."""
+        asked = [self._split(batch) for _, batch in items]
+        plain = [
+            (candidate, [batch[k] for k in places]) for (candidate, batch), places in zip(items, asked, strict=True)
+        ]
+        together = getattr(self._adapter, "batch_evaluate", None)
+        if capture_traces and together is not None:
+            found = list(together(plain))
+        else:
+            found = [self._adapter.evaluate(batch, candidate, capture_traces) for candidate, batch in plain]
+        return [
+            one if len(places) == len(batch) else self._judged(candidate, batch, places, one)
+            for (candidate, batch), places, one in zip(items, asked, found, strict=True)
+        ]
+
+    def _split(self, batch: list[Any]) -> list[int]:
+        """Return the places of a batch that are none of the holdout's, and refuse a part of it."""
+        places, held = [], Counter[bytes]()
+        for place, example in enumerate(batch):
+            digest = b"" if isinstance(example, str) and example == _WHOLE else digest_of(example, "batch")
+            if digest in self._held:
+                held[digest] += 1
+            elif digest:
+                places.append(place)
+        if held and held != self._held:
+            seen = f"{held.total()} of the {self._held.total()} examples of the holdout"
+            raise InputError(
+                "batch", seen, "all of them or none: valset=hook.valset, which has one that stands for all"
+            )
+        return places
+
+    def _judged(self, candidate: dict[str, str], batch: list[Any], places: list[int], found: Any) -> Any:
+        """Return the scores of a batch with the holdout in it."""
+        plain = [digest_of(batch[k], "batch") for k in places]
+        known = found.scores if plain == self._trained else None
+        verdict = self.candidates.propose(candidate, train_values=known)
+        filled = {place: k for k, place in enumerate(places)}
+
+        def whole(values: list[Any] | None, instead: Any) -> list[Any] | None:
+            if values is None:
+                return None
+            return [values[filled[k]] if k in filled else instead for k in range(len(batch))]
+
+        found.scores = whole(found.scores, self._step * verdict.place)
+        found.outputs = whole(found.outputs, verdict.text)
+        found.trajectories = whole(found.trajectories, None)
+        found.objective_scores = whole(found.objective_scores, {})
+        return found
+
+    def _scores(self, candidate: dict[str, str], part: Part) -> NDArray[np.float64]:
+        """Return a candidate's score for each example of a part."""
+        found = self._adapter.evaluate(list(self._examples[part]), dict(candidate), capture_traces=False)
+        return np.asarray(found.scores, dtype=np.float64)
