@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     import pyarrow as pa
 
-__all__ = ["as_lazy", "is_lazy", "record_batches"]
+__all__ = ["as_lazy", "collected", "is_lazy", "knows_missing", "record_batches"]
 
 _LAZY: Final = {
     ("polars", "LazyFrame"),
@@ -62,6 +62,22 @@ def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
         raise ThresholdoutError(needs) from None
     found: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame, pass_through=True))
     return found
+
+
+def knows_missing(frame: nw.LazyFrame[Any]) -> bool:
+    """Return whether comparisons and sums of missing values are missing: those of Dask are false, or no numbers."""
+    import narwhals as nw
+
+    return frame.implementation is not nw.Implementation.DASK
+
+
+def collected(frame: nw.LazyFrame[Any]) -> dict[str, Any]:
+    """Let the engine compute the only row of a frame; it never has all records of its source in memory."""
+    import narwhals as nw
+
+    streams = frame.implementation is nw.Implementation.POLARS
+    found = frame.collect(engine="streaming") if streams else frame.collect()
+    return found.rows(named=True)[0]
 
 
 def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -65,6 +65,8 @@ class Compiled:
         Of a number that was written into the expression.
     bare : str
         Name of the column, of a column alone.
+    strict : bool
+        Whether engines that have missing values make a missing value of missing ones here, and of nothing else.
     computed : bool
         Whether it comes from arithmetic, so that a value may be no number though no column's is.
     """
@@ -77,6 +79,7 @@ class Compiled:
     type_of_time: str = ""
     number: float | None = None
     bare: str = ""
+    strict: bool = False
     computed: bool = False
 
     def as_real(self) -> Compiled:
@@ -87,7 +90,8 @@ class Compiled:
             return self
         if self.number is not None:
             return replace(self, kind="real", expression=nw.lit(float(self.number)))
-        return replace(self, kind="real", expression=self.expression.cast(nw.Float64))
+        source = nw.col(self.bare) if self.bare else self.expression
+        return replace(self, kind="real", expression=source.cast(nw.Float64))
 
 
 def compiled(value: object, schema: Schema, argument: str) -> Compiled:
@@ -181,17 +185,18 @@ class _Reader:
         own = frozenset([name])
         text = f"col({name!r})"
         if isinstance(dtype, (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)):
-            return Compiled(column.cast(nw.Int64), "integer", text, own, own, bare=name)
+            return Compiled(column.cast(nw.Int64), "integer", text, own, own, bare=name, strict=True)
         if isinstance(dtype, (nw.Float32, nw.Float64)):
-            return Compiled(column.cast(nw.Float64), "real", text, own, own, bare=name)
+            column = column if isinstance(dtype, nw.Float64) else column.cast(nw.Float64)
+            return Compiled(column, "real", text, own, own, bare=name, strict=True)
         if isinstance(dtype, nw.Boolean):
-            return Compiled(column, "boolean", text, own, own, bare=name)
+            return Compiled(column, "boolean", text, own, own, bare=name, strict=True)
         if isinstance(dtype, nw.String):
-            return Compiled(column, "text", text, own, own, bare=name)
+            return Compiled(column, "text", text, own, own, bare=name, strict=True)
         if isinstance(dtype, (nw.Categorical, nw.Enum)):
-            return Compiled(column.cast(nw.String), "text", text, own, own, bare=name)
+            return Compiled(column.cast(nw.String), "text", text, own, own, bare=name, strict=True)
         if dtype.is_temporal():
-            return Compiled(column, "time", text, own, own, bare=name, type_of_time=str(dtype))
+            return Compiled(column, "time", text, own, own, bare=name, strict=True, type_of_time=str(dtype))
         known = "booleans, integers of at most 64 bits with a sign, floats, texts, categories or times"
         raise self._refused(f"column {name!r} of type {dtype}", f"{known}; cast it where the frame is made")
 
@@ -202,13 +207,13 @@ class _Reader:
         if callable(item):  # a scalar of numpy
             value = item()
         if isinstance(value, bool):
-            return Compiled(nw.lit(value), "boolean", repr(value))
+            return Compiled(nw.lit(value), "boolean", repr(value), strict=True)
         if isinstance(value, int) and abs(value) <= _EXACT:
-            return Compiled(nw.lit(value), "integer", repr(value), number=value)
+            return Compiled(nw.lit(value), "integer", repr(value), number=value, strict=True)
         if isinstance(value, float) and math.isfinite(value):
-            return Compiled(nw.lit(value), "real", repr(value), number=value)
+            return Compiled(nw.lit(value), "real", repr(value), number=value, strict=True)
         if isinstance(value, str):
-            return Compiled(nw.lit(value), "text", repr(value))
+            return Compiled(nw.lit(value), "text", repr(value), strict=True)
         expected = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"
         if isinstance(value, (int, float)):
             raise self._refused(f"the number {value!r}", "finite numbers, integers up to 2**53")
@@ -273,15 +278,22 @@ class _Reader:
         return a, b
 
     def _comparison(self, name: str, left: Compiled, right: Compiled) -> Compiled:
+        import narwhals as nw
+
         sign = _COMPARISONS[name]
         a, b = self._alike(left, right, sign)
         if a.kind == "boolean" and sign not in ("==", "!="):
             raise self._refused(f"{sign} of booleans", "== or != of booleans, or numbers")
-        found = getattr(a.expression, name)(b.expression)
+        first, second = a.expression, b.expression
+        if a.kind == "integer" and a.bare and b.bare and self._schema[a.bare] == self._schema[b.bare]:
+            first, second = nw.col(a.bare), nw.col(b.bare)  # of one type, which need not be widened
+        found = getattr(first, name)(second)
         for one in (a, b):
             if one.computed:
                 found = found | one.expression.is_nan() if sign == "!=" else found & ~one.expression.is_nan()
-        return _joined(found, "boolean", f"({left.text} {sign} {right.text})", a, b)
+        # columns of floats have what is missing and what is no number, and only the one is missing in a comparison
+        strict = a.strict and b.strict and not (a.kind == "real" and a.needed | b.needed)
+        return replace(_joined(found, "boolean", f"({left.text} {sign} {right.text})", a, b), strict=strict)
 
     def _logic(self, name: str, left: Compiled, right: Compiled) -> Compiled:
         sign = _LOGIC[name]
@@ -294,7 +306,11 @@ class _Reader:
         sign = _ARITHMETIC[name]
         a, b = self._real(left, sign), self._real(right, sign)
         found = getattr(a.expression, name)(b.expression)
-        return replace(_joined(found, "real", f"({left.text} {sign} {right.text})", a, b), computed=True)
+        return replace(
+            _joined(found, "real", f"({left.text} {sign} {right.text})", a, b),
+            computed=True,
+            strict=a.strict and b.strict,
+        )
 
     def _by_number(self, name: str, left: Compiled, right: Compiled) -> Compiled:
         sign = "/" if name == "__truediv__" else "**"
@@ -303,12 +319,18 @@ class _Reader:
             expected = "division by a number that is not 0, and ** 2; a column that holds the values otherwise"
             raise self._refused(f"{left.text} {sign} {right.text}", expected)
         found = one.expression / float(right.number) if sign == "/" else one.expression * one.expression
-        return replace(_joined(found, "real", f"({left.text} {sign} {right.text})", one), computed=True)
+        return replace(
+            _joined(found, "real", f"({left.text} {sign} {right.text})", one), computed=True, strict=one.strict
+        )
 
     def _of_number(self, name: str, left: Compiled) -> Compiled:
         one = self._real(left, name)
         found = one.expression.abs() if name == "abs" else one.expression * -1.0
-        return replace(_joined(found, "real", f"{'abs' if name == 'abs' else '-'}({left.text})", one), computed=True)
+        return replace(
+            _joined(found, "real", f"{'abs' if name == 'abs' else '-'}({left.text})", one),
+            computed=True,
+            strict=one.strict,
+        )
 
     def _cast(self, left: Compiled, dtype: object) -> Compiled:
         import narwhals as nw
@@ -333,7 +355,7 @@ class _Reader:
             above = (found > limits[-1]) & ~found.is_nan()
             found = nw.when(above).then(nw.lit(limits[-1])).otherwise(found)
         text = f"{name}({', '.join([left.text, *(other.text for other in others)])})"
-        return replace(_joined(found, "real", text, one), computed=one.computed)
+        return replace(_joined(found, "real", text, one), computed=one.computed, strict=one.strict)
 
     def _between(self, left: Compiled, others: Sequence[Compiled], closed: str) -> Compiled:
         lower = "__ge__" if closed in ("both", "left") else "__gt__"
@@ -356,7 +378,7 @@ class _Reader:
             )
         absent = _absent(nw.col(left.bare), self._schema[left.bare])
         if node.name == "is_null":
-            return Compiled(absent, "boolean", f"is_null({left.text})", columns=left.columns)
+            return Compiled(absent, "boolean", f"is_null({left.text})", columns=left.columns, strict=True)
         if len(node.exprs) != 1 or any(node.kwargs.get(one) is not None for one in ("strategy", "limit")):
             raise self._refused(
                 "fill_null by neighbours", "fill_null(value): a record's value may not depend on others"
@@ -366,7 +388,7 @@ class _Reader:
             raise self._refused("fill_null by a column", "fill_null by a number, a text or a boolean")
         a, b = self._alike(left, other, "fill_null")
         found = nw.when(absent).then(b.expression).otherwise(a.expression)
-        return Compiled(found, a.kind, f"fill_null({left.text}, {other.text})", columns=left.columns)
+        return Compiled(found, a.kind, f"fill_null({left.text}, {other.text})", columns=left.columns, strict=True)
 
     def _choice(self, parts: Sequence[Compiled]) -> Compiled:
         import narwhals as nw

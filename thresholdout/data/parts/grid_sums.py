@@ -1,29 +1,31 @@
 """Sums of values on the grid of arrays, computed by an engine from operations that are exact.
 
-A value v in ``[0, 1]`` becomes the integer nearest to ``v * 2**bits``, ties to even, like in
-`thresholdout.data.unit_sums`: the product is exact, so are its floor and the remainder, and these decide. Integers are
-added as integers, so neither the order nor the number of partitions makes a difference.
+A value v in ``[0, 1]`` is rounded to the nearest multiple of ``2**-bits``, ties to even, like in
+`thresholdout.data.unit_sums`: by adding ``2**(52 - bits)``, from where on neighbouring floats are that far apart, and
+taking it away again, which is exact. Sums of n such values are multiples of ``2**-bits`` of at most ``n <= 2**(53 -
+bits)``, so every float in between is exact, whatever the order of records and the number of partitions.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.data.parts.expressions import Compiled, Schema, present
-from thresholdout.data.parts.totals import Squares, Totals, grid_steps
+from thresholdout.data.parts.totals import Totals, grid_steps
 from thresholdout.data.values import record_bits
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["GridSum", "totals_of_counts"]
+__all__ = ["GridSum", "counted", "half_bits", "to_grid"]
 
 
 @dataclass(frozen=True, slots=True)
 class GridSum:
-    """One question of a pass over a frame: its layers of columns, what is added up, and what that means.
+    """One question of a pass over a frame: its columns, layer by layer, what is added up, and what that means.
 
     Parameters
     ----------
@@ -39,6 +41,11 @@ class GridSum:
         Number of records, which sets the grid.
     mark : str
         What names of its columns start with.
+    known : bool
+        Whether the engine knows by itself where a value is missing.
+    careful : bool
+        Whether values out of range, and those that are no numbers, are told from the others. Without, the sums may
+        mean nothing, and say so.
     """
 
     value: Compiled
@@ -47,96 +54,105 @@ class GridSum:
     squares: bool
     n: int
     mark: str
+    known: bool
+    careful: bool
 
-    def values(self, schema: Schema) -> dict[str, nw.Expr]:
-        """Return what comes from the records' own columns: whether there is a value, and the value."""
+    def layers(self, schema: Schema) -> list[dict[str, nw.Expr]]:
+        """Return what is computed of the records' own columns, and then one layer of columns from the other."""
         import narwhals as nw
 
-        needed = sorted(self.value.needed)
-        here = present(needed, schema) if needed else nw.lit(True)
-        value = self.value if self._counted else self.value.as_real()
-        return {self._name("here"): here, self._name("value"): value.expression}
-
-    def layers(self) -> list[dict[str, nw.Expr]]:
-        """Return what is computed from these, one layer of columns from the other."""
-        import narwhals as nw
-
-        if self._counted:
-            return []
-        lower, upper = self.bounds
-        here, value, scaled, floor = (self._column(one) for one in ("here", "value", "scaled", "floor"))
-        numbers = here & ~value.is_nan() if self.value.computed else here
-        unit = value if self.bounds == (0.0, 1.0) else (value - lower) / (upper - lower)
-        inside = numbers & (value >= lower) & (value <= upper)
-        scale = 2.0 ** record_bits(self.n)
-        found = {
-            "scaled": nw.when(inside).then(unit * scale).otherwise(nw.lit(0.0)),
-            "below": numbers & (value < lower),
-            "above": numbers & (value > upper),
-        }
-        if self.value.computed:
-            found["nan"] = here & value.is_nan()
-        odd = (floor * 0.5).floor().cast(nw.Float64) * 2.0 != floor
-        up = (scaled - floor > 0.5) | ((scaled - floor == 0.5) & odd)
-        rounded = floor.cast(nw.Int64) + nw.when(up).then(nw.lit(1)).otherwise(nw.lit(0)).cast(nw.Int64)
-        layers = [found, {"floor": scaled.floor().cast(nw.Float64)}, {"steps": rounded}]
-        if self.squares:
-            width = 1 << self._digits
-            high = (self._column("steps").cast(nw.Float64) * (1.0 / width)).floor().cast(nw.Int64)
-            layers += [{"high": high}, {"low": self._column("steps") - self._column("high") * width}]
-        return [{self._name(name): expression for name, expression in layer.items()} for layer in layers]
+        own = (self.value if self.counts else self.value.as_real()).expression
+        here = None if self.known or not self.value.needed else present(sorted(self.value.needed), schema)
+        if self.counts:
+            layers = [{"value": own} if here is None else {"value": here & own, "here": here}]
+        else:
+            own = own if here is None else nw.when(here).then(own).otherwise(nw.lit(None, nw.Float64))
+            layers = [{"value": own}, *(self._checks() if self.careful else []), *self._roundings()]
+        return [{self._name(name): one for name, one in layer.items()} for layer in layers]
 
     def sums(self) -> dict[str, nw.Expr]:
         """Return what is added up over all records."""
-        here, value = self._column("here"), self._column("value")
-        counts, integers = {"here": here}, {}
-        if self._counted:
-            counts["ones"] = here & value
-        else:
-            steps, high, low = (self._column(name) for name in ("steps", "high", "low"))
-            counts |= {name: self._column(name) for name in ("below", "above")}
-            counts["between"] = (steps != 0) & (steps != 1 << record_bits(self.n))
-            if self.value.computed:
-                counts["nan"] = self._column("nan")
-            integers["steps"] = steps
-            if self.squares:
-                integers |= {"high": high * high, "mixed": high * low, "low": low * low}
-        return {self._name(name): _added(one) for name, one in (counts | integers).items()}
+        import narwhals as nw
 
-    def totals(self, row: Mapping[str, Any]) -> Totals:
-        """Return what the sums mean."""
-        found = {name[len(self.mark) :]: int(sum_) for name, sum_ in row.items() if name.startswith(self.mark)}
-        if self._counted:
-            counts = {1.0: found["ones"], 0.0: found["here"] - found["ones"]}
-            return totals_of_counts(self.n, counts, self.bounds, self.missing, self.squares)
+        value = self._column("value")
+        if self.counts:
+            masked = not self.known and self.value.needed
+            values = self._column("here").cast(nw.Int64).sum() if masked else value.count()
+            found = {"values": values, "ones": value.cast(nw.Int64).sum()}
+        else:
+            inside, unit = self._column("inside" if self.careful else "value"), self._column("unit")
+            found = {"values": inside.count(), "total": unit.sum()}
+            if self.careful:
+                found |= {name: self._column(name).cast(nw.Int64).sum() for name in ("ones", "below", "above")}
+            else:
+                found |= {"least": value.min(), "most": value.max()}
+            if self.squares:
+                high, low = self._column("high"), unit - self._column("high")
+                found |= {"squares": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
+        return {self._name(name): one for name, one in found.items()}
+
+    def totals(self, row: Mapping[str, Any]) -> Totals | None:
+        """Return what the sums mean; None where they mean nothing, and more care is needed."""
+        found = {name[len(self.mark) :]: sum_ for name, sum_ in row.items() if name.startswith(self.mark)}
+        if self.counts:
+            ones, values = int(found["ones"] or 0), int(found["values"])
+            return counted(self.n, {1.0: ones, 0.0: values - ones}, self.bounds, self.missing, self.squares)
         bits = record_bits(self.n)
-        above, top = found["above"], 1 << bits
+        top, values = 1 << bits, int(found["values"])
+        if values and not self.careful:
+            lower, upper = self.bounds
+            within = found["least"] >= lower and found["most"] <= upper and math.isfinite(found["total"])
+            if not within or _steps(found["total"], bits) % top == 0:  # a whole number: of zeros and ones, perhaps
+                return None
+        below, above = (int(found.get(name) or 0) for name in ("below", "above"))
+        total = _steps(found["total"] or 0.0, bits) + above * top
         squares = None
         if self.squares:
-            most = top >> self._digits
-            squares = Squares(self._digits, found["high"] + above * most * most, found["mixed"], found["low"])
+            coarse, half = bits - half_bits(bits), half_bits(bits)
+            sums = (found[name] or 0.0 for name in ("squares", "mixed", "low"))
+            digits = (2 * coarse, coarse + bits, 2 * bits)
+            high, mixed, low = (_steps(one, places) for one, places in zip(sums, digits, strict=True))
+            high += above << 2 * coarse
+            squares = (high << 2 * half) + (mixed << half + 1) + low
         return Totals(
             self.n,
             bits,
-            found["steps"] + above * top,
-            missing=self.n - found["here"],
-            nan=found.get("nan", 0),
-            below=found["below"],
+            total,
+            coins=total == (int(found.get("ones") or 0) + above) << bits,
+            missing=self.n - values - below - above,
+            below=below,
             above=above,
-            between=found["between"],
             absent=grid_steps(self.missing, bits, self.bounds),
             squares=squares,
         )
 
     @property
-    def _counted(self) -> bool:
+    def counts(self) -> bool:
         """Whether counts are enough, since values are true or false."""
         return self.value.kind == "boolean"
 
-    @property
-    def _digits(self) -> int:
-        """Digits of the lower half of an integer of the grid."""
-        return (record_bits(self.n) + 1) // 2
+    def _checks(self) -> list[dict[str, nw.Expr]]:
+        """Return the layer that tells values in the range from others."""
+        import narwhals as nw
+
+        lower, upper = self.bounds
+        value = self._column("value")
+        number = ~(value.is_null() | value.is_nan())
+        within = number & (value >= lower) & (value <= upper)
+        inside = nw.when(within).then(value).otherwise(nw.lit(None, nw.Float64))
+        return [{"below": number & (value < lower), "above": number & (value > upper), "inside": inside}]
+
+    def _roundings(self) -> list[dict[str, nw.Expr]]:
+        """Return the layers that round values to the grid."""
+        value, bits = self._column("inside" if self.careful else "value"), record_bits(self.n)
+        lower, upper = self.bounds
+        unit = value if self.bounds == (0.0, 1.0) else (value - lower) / (upper - lower)
+        layers = [{"unit": to_grid(unit, bits)}]
+        if self.careful:
+            layers.append({"ones": self._column("unit") == 1.0})
+        if self.squares:
+            layers.append({"high": to_grid(self._column("unit"), bits - half_bits(bits))})
+        return layers
 
     def _name(self, name: str) -> str:
         return f"{self.mark}{name}"
@@ -147,9 +163,7 @@ class GridSum:
         return nw.col(self._name(name))
 
 
-def totals_of_counts(
-    n: int, counts: Mapping[float, int], bounds: tuple[float, float], missing: float, squares: bool
-) -> Totals:
+def counted(n: int, counts: Mapping[float, int], bounds: tuple[float, float], missing: float, squares: bool) -> Totals:
     """Return the totals of values of which few are different.
 
     Parameters
@@ -163,36 +177,36 @@ def totals_of_counts(
 
     Examples
     --------
-    >>> totals_of_counts(4, {-1.0: 1, 0.0: 1, 1.0: 2}, (-1.0, 1.0), 0.0, False).mean.mean()
+    >>> counted(4, {-1.0: 1, 0.0: 1, 1.0: 2}, (-1.0, 1.0), 0.0, False).mean.mean()
     0.625
     """
     bits = record_bits(n)
     lower, upper = bounds
     steps = {value: grid_steps(min(max(value, lower), upper), bits, bounds) for value in counts}
-    digits = (bits + 1) // 2
-    halves = [(*divmod(steps[value], 1 << digits), count) for value, count in counts.items()]
     return Totals(
         n,
         bits,
         sum(steps[value] * count for value, count in counts.items()),
+        coins=all(steps[value] in (0, 1 << bits) for value, count in counts.items() if count),
         missing=n - sum(counts.values()),
         below=sum(count for value, count in counts.items() if value < lower),
         above=sum(count for value, count in counts.items() if value > upper),
-        between=sum(count for value, count in counts.items() if steps[value] not in (0, 1 << bits)),
         absent=grid_steps(missing, bits, bounds),
-        squares=Squares(
-            digits,
-            sum(high * high * count for high, _, count in halves),
-            sum(high * low * count for high, low, count in halves),
-            sum(low * low * count for _, low, count in halves),
-        )
-        if squares
-        else None,
+        squares=sum(steps[value] ** 2 * count for value, count in counts.items()) if squares else None,
     )
 
 
-def _added(one: nw.Expr) -> nw.Expr:
-    """Return the sum of integers, or of how often something is true, as 64-bit integers."""
-    import narwhals as nw
+def half_bits(bits: int) -> int:
+    """Return the digits of the lower half of a number on a grid."""
+    return (bits + 1) // 2
 
-    return one.cast(nw.Int64).sum().cast(nw.Int64)
+
+def to_grid(unit: nw.Expr, bits: int) -> nw.Expr:
+    """Round numbers in [0, 1] to multiples of ``2**-bits``, ties to even."""
+    zero = 2.0 ** (52 - bits)
+    return (unit + zero) - zero
+
+
+def _steps(total: float, bits: int) -> int:
+    """Return a sum in steps of ``2**-bits``, of which it is a multiple."""
+    return int(total * 2.0**bits)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.data.parts.engines import as_lazy, record_batches
+from thresholdout.data.parts.engines import as_lazy, collected, knows_missing, record_batches
 from thresholdout.data.parts.expressions import Compiled, Schema, compiled
-from thresholdout.data.parts.grid_sums import GridSum, totals_of_counts
+from thresholdout.data.parts.grid_sums import GridSum, counted, to_grid
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.errors import EngineFailed, InputError
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LazyPart", "Wanted"]
 
-_EXACT = float(1 << 53)
+_EXACT: Final = float(1 << 53)
+_PROBED: Final = 20
+_PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
+"""Numbers and what they are on a grid of 20 digits: below, at and above the middle between two steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,14 @@ class LazyPart:
         """
         import narwhals as nw
 
-        (found,) = self._row(self.frame.select(nw.len().alias("n"))).values()
-        if not found:
+        zero = nw.col("n").cast(nw.Float64) * 0.0  # unknown before the engine computes it
+        probes = {f"probe {place}": to_grid(zero + number, _PROBED) for place, (number, _) in enumerate(_PROBES)}
+        row = self._row(self.frame.select(nw.len().alias("n")).with_columns(**probes))
+        if any(row[f"probe {place}"] != wanted for place, (_, wanted) in enumerate(_PROBES)):
+            raise InputError(self.name, "an engine that rounds otherwise", "64-bit floats that follow IEEE 754")
+        if not row["n"]:
             raise InputError(self.name, "no records", "at least one")
-        return int(found)
+        return int(row["n"])
 
     def compiled(self, value: nw.Expr | str, argument: str = "question") -> Compiled:
         """Check an expression against the columns; its ``text`` is its content. No data are touched."""
@@ -151,20 +158,26 @@ class LazyPart:
         >>> [found.mean.mean() for found in part.totals_of([Wanted("a"), Wanted("b"), Wanted(nw.col("a") < 0.4)])]
         [0.375, 0.5, 0.5]
         """
-        import narwhals as nw
-
         values = [self._numeric(one) for one in questions]
         asked = [
-            GridSum(value, one.bounds, one.bounds[0] if one.missing is None else one.missing, one.squares, self.n, mark)
-            for one, value, mark in zip(questions, values, (f"q{place} " for place in range(len(values))), strict=True)
+            GridSum(
+                value,
+                one.bounds,
+                one.bounds[0] if one.missing is None else one.missing,
+                one.squares,
+                self.n,
+                f"{place} ",
+                known=value.strict and knows_missing(self.frame),
+                careful=False,
+            )
+            for place, (one, value) in enumerate(zip(questions, values, strict=True))
         ]
-        frame = self.frame.select(**_merged(one.values(self.schema) for one in asked))
-        for layer in zip_longest(*(one.layers() for one in asked), fillvalue={}):
-            frame = frame.with_columns(**_merged(layer))
-        row = self._row(frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked)))
-        if row["records"] != self.n:
-            raise EngineFailed(self.name, f"{row['records']} records where there were {self.n}")
-        return [one.totals(row) for one in asked]
+        found = self._summed(asked)
+        unsettled = [place for place, one in enumerate(found) if one is None]
+        if unsettled:
+            again = self._summed([replace(asked[place], careful=True) for place in unsettled])
+            found = [again.pop(0) if one is None else one for one in found]
+        return [one for one in found if one is not None]
 
     def joint(
         self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"
@@ -192,20 +205,18 @@ class LazyPart:
 
         first, second = (nw.col(one) if isinstance(one, str) else one for one in (b, a))
         width = bounds[1] - bounds[0]
-        sides = [self.compiled(one, argument) for one in (first, second)]
-        if all(one.kind == "boolean" for one in sides):
-            asked = [Wanted(one, argument=argument) for one in (first & ~second, ~first & second)]
-            more, less = self.totals_of(asked)
-            counts = {1.0: _ones(more), -1.0: _ones(less), 0.0: self.n - more.missing - _ones(more) - _ones(less)}
-            difference = totals_of_counts(self.n, counts, (-width, width), 0.0, squares=True)
-            return Joint(_ones(more), _ones(less), True, difference)
+        if all(self.compiled(one, argument).kind == "boolean" for one in (first, second)):
+            found = self.totals_of([Wanted(one, argument=argument) for one in (first & ~second, ~first & second)])
+            more, less = (_count(one) for one in found)
+            counts = {1.0: more, -1.0: less, 0.0: self.n - found[0].missing - more - less}
+            return Joint(more, less, True, counted(self.n, counts, (-width, width), 0.0, squares=True))
         first, second = (one.cast(nw.Float64) for one in (first, second))
         whole = first.is_in([0.0, 1.0]) & second.is_in([0.0, 1.0])
         asked = [Wanted(one, argument=argument) for one in (first > second, first < second, whole)]
-        more, less, right, difference = self.totals_of(
-            [*asked, Wanted(first - second, (-width, width), 0.0, squares=True, argument=argument)]
-        )
-        return Joint(_ones(more), _ones(less), _ones(right) == self.n, difference)
+        difference = Wanted(first - second, (-width, width), 0.0, squares=True, argument=argument)
+        *found, last = self.totals_of([*asked, difference])
+        more, less, right = (_count(one) for one in found)
+        return Joint(more, less, right == self.n, last)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the records as Arrow batches, in any order; see `thresholdout.data.parts.engines.record_batches`.
@@ -231,19 +242,31 @@ class LazyPart:
             )
         return found
 
+    def _summed(self, asked: Sequence[GridSum]) -> list[Totals | None]:
+        """Compute sums in one pass."""
+        import narwhals as nw
+
+        first, *others = zip_longest(*(one.layers(self.schema) for one in asked), fillvalue={})
+        frame = self.frame.select(**_merged(first))
+        for layer in others:
+            frame = frame.with_columns(**_merged(layer))
+        row = self._row(frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked)))
+        if row["records"] != self.n:
+            raise EngineFailed(self.name, f"{row['records']} records where there were {self.n}")
+        return [one.totals(row) for one in asked]
+
     def _row(self, frame: nw.LazyFrame[Any]) -> Mapping[str, Any]:
         """Let the engine compute one row."""
         try:
-            found: Mapping[str, Any] = frame.collect().rows(named=True)[0]
+            return collected(frame)
         except Exception as error:
             raise EngineFailed(self.name, f"{type(error).__name__} while its records were counted") from error
-        return found
 
 
 def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _ones(totals: Totals) -> int:
+def _count(totals: Totals) -> int:
     """Return how often something is true."""
     return totals.total >> totals.bits

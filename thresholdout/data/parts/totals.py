@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from thresholdout.data.values import ExactMean
 from thresholdout.errors import InputError
 
-__all__ = ["Joint", "Squares", "Totals", "grid_steps"]
-
-
-@dataclass(frozen=True, slots=True)
-class Squares:
-    """Sums from which the sum of squares of integers follows, each of which is small. Secret.
-
-    An integer q is ``high * 2**digits + low`` with ``0 <= low < 2**digits``.
-
-    Parameters
-    ----------
-    digits : int
-        Binary digits of the lower half.
-    high, mixed, low : int
-        Sums of ``high**2``, of ``high * low``, and of ``low**2``.
-
-    Examples
-    --------
-    >>> Squares(2, 1 + 4, 3 + 2, 9 + 1).total == 7**2 + 9**2  # 7 = 1 * 4 + 3, 9 = 2 * 4 + 1
-    True
-    """
-
-    digits: int
-    high: int = field(repr=False)
-    mixed: int = field(repr=False)
-    low: int = field(repr=False)
-
-    @property
-    def total(self) -> int:
-        """The sum of squares."""
-        return (self.high << 2 * self.digits) + (self.mixed << self.digits + 1) + self.low
+__all__ = ["Joint", "Totals", "grid_steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +25,20 @@ class Totals:
         Digits of the grid.
     total : int
         Sum of the values of records that have one, clipped to the range, in steps of ``2**-bits`` of it.
-    missing, nan : int
-        Records without a value, and those of which the value is no number.
+    coins : bool
+        Whether every value that there is is an end of the range, after it was clipped and rounded to the grid.
+    missing : int
+        Records without a value, or with one that is no number.
     below, above : int
         Records with a value below the range, and above it.
-    between : int
-        Records with a value that is no end of the range, after it was clipped and rounded to the grid.
     absent : int
         What records without a number count as, in steps of ``2**-bits``.
-    squares : Squares or None
-        Of the same integers, where they were wanted.
+    squares : int or None
+        Sum of the squares of the same integers, where it was wanted.
 
     Examples
     --------
-    >>> totals = Totals(4, 40, 3 << 39, missing=1, between=1)
+    >>> totals = Totals(4, 40, 3 << 39, missing=1)
     >>> totals, totals.mean.mean(), totals.ends
     (<Totals n=4>, 0.375, False)
     """
@@ -76,13 +46,12 @@ class Totals:
     n: int
     bits: int
     total: int
+    coins: bool = False
     missing: int = 0
-    nan: int = 0
     below: int = 0
     above: int = 0
-    between: int = 0
     absent: int = 0
-    squares: Squares | None = None
+    squares: int | None = None
 
     def __repr__(self) -> str:
         return f"<Totals n={self.n}>"
@@ -90,12 +59,7 @@ class Totals:
     @property
     def mean(self) -> ExactMean:
         """The mean of all records' values, as a fraction."""
-        return ExactMean(self.total + self.unknown * self.absent, self.n, self.bits)
-
-    @property
-    def unknown(self) -> int:
-        """Number of records whose value is missing, or no number."""
-        return self.missing + self.nan
+        return ExactMean(self.total + self.missing * self.absent, self.n, self.bits)
 
     @property
     def outside(self) -> int:
@@ -105,7 +69,7 @@ class Totals:
     @property
     def ends(self) -> bool:
         """Whether every value, rounded to the grid, is an end of the range."""
-        return not self.between and (not self.unknown or self.absent in (0, 1 << self.bits))
+        return self.coins and (not self.missing or self.absent in (0, 1 << self.bits))
 
     def variance(self) -> float:
         """Return the variance of the values on the grid, divided by n and rounded once.
@@ -117,12 +81,12 @@ class Totals:
 
         Examples
         --------
-        >>> Totals(2, 1, 2, squares=Squares(1, 1, 0, 0)).variance()  # values 0 and 1
+        >>> Totals(2, 1, 2, squares=4).variance()  # values 0 and 1
         0.25
         """
         if self.squares is None:
             raise InputError("squares", "totals without squares", "totals(..., squares=True)")
-        first, second = self.total + self.unknown * self.absent, self.squares.total + self.unknown * self.absent**2
+        first, second = self.total + self.missing * self.absent, self.squares + self.missing * self.absent**2
         return (self.n * second - first * first) / (self.n * self.n << 2 * self.bits)
 
     def check(self, argument: str, bounds: tuple[float, float]) -> None:
@@ -140,12 +104,7 @@ class Totals:
         thresholdout.errors.InputError: train: 1 of 4 values missing, 2 above 1; expected: values in [0, 1]...
         """
         lower, upper = bounds
-        counts = {
-            "missing": self.missing,
-            "NaN": self.nan,
-            f"below {lower:g}": self.below,
-            f"above {upper:g}": self.above,
-        }
+        counts = {"missing": self.missing, f"below {lower:g}": self.below, f"above {upper:g}": self.above}
         found = [f"{count} {what}" for what, count in counts.items() if count]
         if found:
             found[0] = found[0].replace(" ", f" of {self.n} values ", 1)
