@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thresholdout.data.parts.frames import ENGINES
+from thresholdout.data.parts import engines as engine_module
 from thresholdout.data.parts import lazy_part
 from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.data.unit_sums import UnitSums
@@ -127,8 +129,8 @@ def test_booleans_are_counted(engine: str, bounds: tuple[float, float]) -> None:
 @settings(max_examples=40, deadline=None)
 def test_one_pass_for_many_questions_and_one_for_each_agree(data: st.DataObject, n: int) -> None:
     numbers = st.one_of(st.none(), st.floats(), st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0]))
-    columns = {name: data.draw(st.lists(numbers, min_size=n, max_size=n)) for name in "abc"}
-    columns = {name: np.array([math.nan if x is None else x for x in column]) for name, column in columns.items()}
+    drawn = {name: data.draw(st.lists(numbers, min_size=n, max_size=n)) for name in "abc"}
+    columns = {name: np.array([math.nan if x is None else x for x in column]) for name, column in drawn.items()}
     part = part_of("polars", **columns)
     together = part.totals_of([Wanted(name, missing=1.0, squares=True) for name in "abc"])
     assert together == [part.totals(name, missing=1.0, squares=True) for name in "abc"]
@@ -169,7 +171,12 @@ def test_a_second_pass_is_made_only_where_the_first_tells_nothing(engine: str, m
     part = part_of(engine, p=[0.25, 0.5, 0.125], x=[0.25, 2.0, 0.125], y=[0, 1, 1])
     assert part.n == 3
     passes = []
-    monkeypatch.setattr(lazy_part, "collected", lambda frame, real=lazy_part.collected: passes.append(1) or real(frame))
+
+    def collected(frame: nw.LazyFrame[Any]) -> dict[str, Any]:
+        passes.append(frame)
+        return engine_module.collected(frame)
+
+    monkeypatch.setattr(lazy_part, "collected", collected)
     part.totals("p", squares=True)
     part.totals(nw.col("y") == 1)
     assert len(passes) == 2
