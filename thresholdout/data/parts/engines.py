@@ -93,7 +93,10 @@ def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator
         for part in native.collect_batches(chunk_size=_BATCH, maintain_order=False, lazy=True):
             yield from part.to_arrow().to_batches()
     elif kind is nw.Implementation.DUCKDB:
-        yield from native.fetch_arrow_reader(_BATCH)
+        reader = (
+            native.to_arrow_reader if hasattr(native, "to_arrow_reader") else native.fetch_arrow_reader
+        )  # before 1.5
+        yield from reader(_BATCH)
     elif kind is nw.Implementation.DASK:
         yield from _dask_batches(native)
     elif kind.is_spark_like():
