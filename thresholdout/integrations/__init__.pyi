@@ -4,5 +4,6 @@ from .candidates import (
 )
 from .examples import guard_of_examples as guard_of_examples
 from .gepa_hooks import GEPAHoldout as GEPAHoldout
+from .models import GuardedModels as GuardedModels
 
 __all__: list[str]

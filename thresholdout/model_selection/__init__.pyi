@@ -12,6 +12,7 @@ from .optuna_study import (
 from .trainer_hooks import (
     keras_callback as keras_callback,
     lightning_callback as lightning_callback,
+    transformers_callback as transformers_callback,
 )
 from .xgboost_hooks import xgboost_callback as xgboost_callback
 

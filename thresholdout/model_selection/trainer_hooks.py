@@ -1,4 +1,4 @@
-"""Guards in the training loops of Keras and Lightning; neither is loaded, nor needs to be installed.
+"""Guards in the training loops of Keras, Lightning and transformers; none is loaded, nor needs to be installed.
 
 The callbacks follow a `GuardedStopping`; a loop of one's own calls that directly. Where the framework is loaded they
 are callbacks of its class, as its trainers demand; otherwise they are plain objects with the same methods, for whatever
@@ -21,7 +21,7 @@ from thresholdout.model_selection.predicting_functions import Kind, check_kind, 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["keras_callback", "lightning_callback"]
+__all__ = ["keras_callback", "lightning_callback", "transformers_callback"]
 
 
 def keras_callback(
@@ -135,6 +135,62 @@ def lightning_callback(
     return _made(_LightningHooks, object, *base)(stopping, view, name, restore)
 
 
+def transformers_callback(
+    stopping: GuardedStopping,
+    *,
+    predict: Callable[[Any, Any], Any],
+    kind: Kind | None = None,
+    classes: ArrayLike | None = None,
+    name: str = "eval_guarded",
+    restore: bool = True,
+) -> Any:
+    """Return a callback for ``Trainer(callbacks=[...])`` of Hugging Face's transformers.
+
+    After every evaluation in the course of training it looks at the model, writes ``metrics[name]``, and ends training
+    when it is time. The Trainer evaluates its own data, which should be free records; those of the holdout do not pass
+    through it.
+
+    Parameters
+    ----------
+    stopping : GuardedStopping
+        What to follow, and when to ask. One for each training.
+    predict : callable
+        ``predict(model, X)``: a tensor or an array. The model is in evaluation mode.
+    kind, classes : optional
+        As in `keras_callback`.
+    name : str, default="eval_guarded"
+        Where the last answer goes, from the first one on, after the Trainer has logged its metrics; usable as
+        ``metric_for_best_model`` with ``ask="rounds"``, which answers from the first evaluation on.
+    restore : bool, default=True
+        Give the model the weights of the chosen evaluation when training ends.
+
+    Returns
+    -------
+    transformers.TrainerCallback
+        Or a plain object with its methods, where the Trainer is not loaded.
+
+    Notes
+    -----
+    With several evaluation sets the first one of each step counts. With replicas in several processes see
+    `lightning_callback`. `thresholdout.integrations.transformers_hooks.GuardedMetrics` judges models by a gate, from
+    predictions that the Trainer makes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.model_selection import GuardedStopping
+    >>> X, y = np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2
+    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]))
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
+    >>> hook = transformers_callback(stopping, predict=lambda model, X: model(torch.as_tensor(X)).logits.softmax(1))
+
+    With transformers: ``Trainer(model, arguments, callbacks=[hook], ...).train()``, and then `stopping.best`.
+    """
+    view = _View(stopping, _in_evaluation(predict), kind, classes)
+    return _made(_TransformersHooks, _PlainTrainer, "transformers.trainer_callback")(stopping, view, name, restore)
+
+
 class _KerasHooks:
     """What Keras calls."""
 
@@ -212,6 +268,53 @@ class _LightningHooks:
         self._view.finish(pl_module.load_state_dict if self._restore else None)
 
 
+class _TransformersHooks:
+    """What the Trainer calls."""
+
+    def __init__(self, stopping: GuardedStopping, view: _View, name: str, restore: bool) -> None:
+        super().__init__()
+        self.stopping = stopping
+        self._view = view
+        self._name = name
+        self._restore = restore
+        self._step: int | None = None
+        self._training = False
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Refuse a second training."""
+        self._view.check_fresh()
+        self._training = True
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Look at the model, and say in the metrics what is known."""
+        if not self._training or self.stopping.stopped or state.global_step == self._step:
+            return
+        self._step, model = state.global_step, more["model"]
+
+        def weights() -> Any:
+            return copy.deepcopy(model.state_dict())
+
+        stopped = self._view.update(model, weights, model.load_state_dict)
+        if self.stopping.answers or self.stopping.replaced:
+            more["metrics"][self._name] = self.stopping.last_value
+        if stopped:
+            control.should_training_stop = True
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Ask the last question, and restore the chosen evaluation."""
+        self._training = False
+        self._view.finish(more["model"].load_state_dict if self._restore else None)
+
+
+class _PlainTrainer:
+    """What the Trainer calls beside that; it calls all of its events by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on_"):
+            return lambda args, state, control, **more: None
+        raise AttributeError(name)
+
+
 class _View:
     """A network as an estimator; earlier epochs are kept as weights, and loaded for the time of a question."""
 
@@ -282,5 +385,6 @@ def _in_evaluation(predict: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
 
 def _made(hooks: type, plain: type, *modules: str) -> Any:
     """Return a class with these hooks that is a framework's callback, where the framework is loaded."""
-    loaded = [sys.modules[name].Callback for name in modules if name in sys.modules]
+    found = [sys.modules[name] for name in modules if name in sys.modules]
+    loaded = [getattr(module, "TrainerCallback", None) or module.Callback for module in found]
     return type(hooks.__name__.strip("_"), (hooks, loaded[0] if loaded else plain), {})
