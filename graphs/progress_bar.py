@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
-from multiprocessing import current_process
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def progress_bar(
     >>> with progress_bar(doing="adding", unit="rows", total=10) as bar:
     ...     added = bar.update(10)
     """
+    from multiprocessing import current_process
+
     notebook = "ipykernel.zmqshell" in sys.modules
     hidden = not show or bool(os.environ.get("TQDM_DISABLE")) or current_process().name != "MainProcess"
     bar: tqdm[Any] = _bars(notebook)(

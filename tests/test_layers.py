@@ -5,6 +5,8 @@ inside functions and by strings, imports that cost time when a module is loaded,
 """
 
 import ast
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -69,6 +71,14 @@ def test_heavy_libraries_are_imported_where_they_are_used(module: Module) -> Non
             root = name.split(".")[0]
             allowed = any(module.name.startswith(part) and root in roots for part, roots in HEAVY_ALLOWED.items())
             assert root not in HEAVY or not loaded or allowed, f"{module.name} loads {name} when it is imported"
+
+
+def test_a_guard_is_imported_without_what_few_guards_need() -> None:
+    """Modules that take long to load, and that only some questions need."""
+    few = ["importlib.metadata", "multiprocessing", "scipy", "pandas", "sklearn", "thresholdout.privacy.accounting"]
+    code = "import sys; from thresholdout import Thresholdout; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    assert not {*few} & {*loaded.split()}
 
 
 def test_only_packages_import_by_string_and_only_what_is_in_them() -> None:

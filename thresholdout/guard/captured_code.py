@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import importlib.metadata
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -203,6 +202,8 @@ def version_of(module: str) -> str:
     >>> version_of("numpy.linalg") == numpy.__version__
     True
     """
+    import importlib.metadata
+
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names:
         return ".".join(map(str, sys.version_info[:3]))

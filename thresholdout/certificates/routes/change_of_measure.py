@@ -16,15 +16,12 @@ import numpy as np
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.routes.max_information import max_information
-from thresholdout.privacy.accounting.accountants.accountant import Accountant
-from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
-from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
-from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.privacy.accounting.accountants.accountant import Accountant
+    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["approximate_nats", "information_per_record", "mutual_information_nats", "pure_nats", "smallest_nats"]
 
@@ -160,6 +157,9 @@ def information_per_record(event: Event, epsilon: float) -> float:
     >>> round(information_per_record(GaussianAnswer(10.0), math.inf), 6)
     0.005005
     """
+    from thresholdout.privacy.accounting.accountants.calibration import composed_accountants
+    from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
+
     best = epsilon * epsilon / 8.0
     for adjacency in ("replace_one", "add_remove"):
         for accountant in composed_accountants(event, adjacency, (RenyiAccountant,))[0]:
@@ -194,6 +194,8 @@ def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float
     inf
     """
     from graphs import Independent
+    from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
+    from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 
     best = pure_nats(model, epsilon, p)
     if not isinstance(model, Independent):
