@@ -93,9 +93,7 @@ def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator
         for part in native.collect_batches(chunk_size=_BATCH, maintain_order=False, lazy=True):
             yield from part.to_arrow().to_batches()
     elif kind is nw.Implementation.DUCKDB:
-        reader = (
-            native.to_arrow_reader if hasattr(native, "to_arrow_reader") else native.fetch_arrow_reader
-        )  # before 1.5
+        reader = native.to_arrow_reader if hasattr(native, "to_arrow_reader") else native.fetch_arrow_reader
         yield from reader(_BATCH)
     elif kind is nw.Implementation.DASK:
         yield from _dask_batches(native)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ Kind: TypeAlias = Literal["boolean", "integer", "real", "text", "time"]
 Schema: TypeAlias = "dict[str, DType]"
 
 _EXACT: Final = 1 << 53
-_MOST: Final = 1000
+_MOST: Final = 200
 """Operations in an expression, at most."""
 _LISTED: Final = 100
 """Entries of a list, at most."""
@@ -203,9 +205,8 @@ class _Reader:
     def _literal(self, value: object) -> Compiled:
         import narwhals as nw
 
-        item = getattr(value, "item", None)
-        if callable(item):  # a scalar of numpy
-            value = item()
+        if isinstance(value, np.generic):
+            value = value.item()
         if isinstance(value, bool):
             return Compiled(nw.lit(value), "boolean", repr(value), strict=True)
         if isinstance(value, int) and abs(value) <= _EXACT:

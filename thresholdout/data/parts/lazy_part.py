@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["LazyPart", "Wanted"]
 
 _EXACT: Final = float(1 << 53)
+_PANIC: Final = "PanicException"
+"""What engines written in Rust raise when something is wrong in themselves; it is no Exception."""
+
 _PROBED: Final = 20
 _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
 """Numbers and what they are on a grid of 20 digits: below, at and above the middle between two steps."""
@@ -109,7 +112,7 @@ class LazyPart:
 
         zero = nw.col("n").cast(nw.Float64) * 0.0  # unknown before the engine computes it
         probes = {f"probe {place}": to_grid(zero + number, _PROBED) for place, (number, _) in enumerate(_PROBES)}
-        row = self._row(self.frame.select(nw.len().alias("n")).with_columns(**probes))
+        row = self._row(lambda: self.frame.select(nw.len().alias("n")).with_columns(**probes))
         if any(row[f"probe {place}"] != wanted for place, (_, wanted) in enumerate(_PROBES)):
             raise InputError(self.name, "an engine that rounds otherwise", "64-bit floats that follow IEEE 754")
         if not row["n"]:
@@ -246,21 +249,27 @@ class LazyPart:
         """Compute sums in one pass."""
         import narwhals as nw
 
-        first, *others = zip_longest(*(one.layers(self.schema) for one in asked), fillvalue={})
-        frame = self.frame.select(**_merged(first))
-        for layer in others:
-            frame = frame.with_columns(**_merged(layer))
-        row = self._row(frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked)))
+        def plan() -> nw.LazyFrame[Any]:
+            first, *others = zip_longest(*(one.layers(self.schema) for one in asked), fillvalue={})
+            frame = self.frame.select(**_merged(first))
+            for layer in others:
+                frame = frame.with_columns(**_merged(layer))
+            return frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked))
+
+        row = self._row(plan)
         if row["records"] != self.n:
             raise EngineFailed(self.name, f"{row['records']} records where there were {self.n}")
         return [one.totals(row) for one in asked]
 
-    def _row(self, frame: nw.LazyFrame[Any]) -> Mapping[str, Any]:
-        """Let the engine compute one row."""
+    def _row(self, plan: Callable[[], nw.LazyFrame[Any]]) -> Mapping[str, Any]:
+        """Let the engine compute one row; some look at their files when it is planned, too."""
         try:
-            return collected(frame)
-        except Exception as error:
-            raise EngineFailed(self.name, f"{type(error).__name__} while its records were counted") from error
+            return collected(plan())
+        except BaseException as error:
+            if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+                reason = f"{type(error).__name__} while its records were counted"
+                raise EngineFailed(self.name, reason) from error
+            raise
 
 
 def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

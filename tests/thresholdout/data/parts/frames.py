@@ -1,21 +1,22 @@
 """The same table as lazy frames of several engines."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import polars as pl
 
-__all__ = ["ENGINES", "Make"]
+__all__ = ["ENGINES", "Columns", "Make"]
 
-Make = Callable[[Mapping[str, Any]], object]
-
-
-def polars_frame(columns: Mapping[str, Any]) -> object:
-    return pl.LazyFrame(columns)
+Columns: TypeAlias = Mapping[str, Any] | pl.DataFrame
+Make: TypeAlias = Callable[[Columns], object]
 
 
-def duckdb_frame(columns: Mapping[str, Any]) -> object:
+def polars_frame(columns: Columns) -> object:
+    return pl.DataFrame(columns).lazy()
+
+
+def duckdb_frame(columns: Columns) -> object:
     return duckdb.connect().from_arrow(pl.DataFrame(columns).to_arrow())
 
 
