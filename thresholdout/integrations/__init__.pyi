@@ -2,6 +2,7 @@ from .candidates import (
     CandidateVerdict as CandidateVerdict,
     GuardedCandidates as GuardedCandidates,
 )
+from .dspy_hooks import DSPyHoldout as DSPyHoldout
 from .examples import guard_of_examples as guard_of_examples
 from .gepa_hooks import GEPAHoldout as GEPAHoldout
 from .models import GuardedModels as GuardedModels

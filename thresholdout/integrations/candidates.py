@@ -95,7 +95,9 @@ class GuardedCandidates(Shared):
     the log (``thresholdout.integrations.candidates``). One that raises for the holdout is charged as an answer from the
     holdout, since the failure of a whole evaluation may depend on any label; let it score single records that fail with
     the worst value, and retry what fails for reasons of the network itself. The incumbent is evaluated there as well: a
-    first candidate that cannot be makes every other one fail.
+    first candidate that cannot be makes every other one fail. While it runs on the holdout, nothing of this process is
+    logged, since libraries log scores, and examples that fail; what `evaluate` prints, or writes to files, it should
+    not.
 
     Examples
     --------
@@ -294,7 +296,9 @@ class GuardedCandidates(Shared):
             if self._evaluate is None:
                 raise InputError("holdout_values", "nothing", "values, where there is no evaluate=")
             candidate = json.loads(self._kept(digest)["candidate"])
-            found = self._checked(self._evaluate(candidate, "holdout"), self.guard.n, "evaluate")
+            with _unlogged:
+                values = self._evaluate(candidate, "holdout")
+            found = self._checked(values, self.guard.n, "evaluate")
             self._keep(digest + _HOLDOUT, {"values": _packed(found)})
             return found
 
@@ -364,6 +368,31 @@ class GuardedCandidates(Shared):
 
 class _RemoteCandidates(Elsewhere, GuardedCandidates):
     """What a climb is in every process but its own: it sends the candidates there."""
+
+
+class _Unlogged:
+    """Nothing goes to a log of this process meanwhile: libraries log examples that fail, and scores."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._going_on = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._going_on:
+                self._before = logging.root.manager.disable
+                logging.disable(logging.CRITICAL)
+            self._going_on += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._going_on -= 1
+            if not self._going_on:
+                logging.disable(self._before)
+
+
+_unlogged: Final = _Unlogged()
 
 
 class _Values:

@@ -38,7 +38,7 @@ class GEPAHoldout:
     ----------
     adapter : gepa.GEPAAdapter
         Runs candidates on examples. It is called for the training examples as without a guard, and for the holdout only
-        when the gate looks: its outputs and traces are thrown away then. What it logs itself, it logs there, too.
+        when the gate looks: its outputs and traces are thrown away then, and nothing is logged.
     train, holdout : sequence
         Examples as the adapter takes them.
     name : str, default="prompts"

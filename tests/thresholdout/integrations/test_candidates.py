@@ -139,6 +139,21 @@ def test_draws_of_a_random_judge_are_kept() -> None:
     assert len(drawn) == len(set(drawn))
 
 
+def test_what_an_evaluator_logs_about_the_holdout_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    def evaluate(text: str, part: str) -> Any:
+        logging.getLogger("judge").error("%s of the %s part are right", sum(right(text, part)), part)
+        return right(text, part)
+
+    climb = made(evaluate)
+    before = logging.root.manager.disable
+    assert outcomes(climb, "aaa", "aaaa") == ["first", "kept"]
+    assert logging.root.manager.disable == before
+    assert [record.getMessage() for record in caplog.records] == [
+        "300 of the train part are right",
+        "400 of the train part are right",
+    ]
+
+
 def test_threads_that_propose_the_same_candidates_get_the_same_verdicts() -> None:
     climb = made()
     climb.propose("a")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.thresholdout.integrations.contract import HOLDOUT, TRAIN, HookContract, Told, act, part_of, right
+from tests.thresholdout.integrations.contract import CANARY, HOLDOUT, TRAIN, HookContract, Told, act, part_of, right
 from thresholdout import InputError
 from thresholdout.integrations import GEPAHoldout
 
@@ -102,3 +102,20 @@ def test_an_adapter_that_evaluates_batches_is_called_once_for_all() -> None:
     found = batches.batch_evaluate(items)
     assert [one.scores for one in found] == [plain.evaluate(batch, candidate).scores for candidate, batch in items]
     assert [text for text, _ in batches._adapter.evaluated].count("batches") == 1
+
+
+def test_without_the_hook_a_model_is_shown_the_holdout(tmp_path: Path) -> None:
+    """The contract's word would be found, were it shown."""
+    adapter, texts = Adapter(), iter(["aaaa"])
+    result = gepa.optimize(
+        {"text": "aa"},
+        trainset=HOLDOUT[:30],
+        valset=HOLDOUT,
+        adapter=adapter,
+        custom_candidate_proposer=lambda candidate, dataset, components: {"text": next(texts)},
+        max_metric_calls=700,
+        run_dir=str(tmp_path),
+        raise_on_exception=False,
+    )
+    assert CANARY in json.dumps(result.to_dict(), default=str)
+    assert CANARY in "".join(adapter.shown)

@@ -1,0 +1,202 @@
+"""A holdout in DSPy, whose optimisers score a program example by example with ``metric(example, pred, trace=None)``.
+
+A metric sees a prediction, and not the program that it is of. So the program is wrapped: called with the one example
+that stands for the whole holdout, it is proposed to the guard, and what it returns is the verdict, of which the metric
+makes a number. All other examples go through it as they are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.errors import InputTypeError
+from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part
+from thresholdout.integrations.examples import guard_of_examples
+
+if TYPE_CHECKING:
+    from thresholdout.guard.gates import Certify
+
+__all__ = ["DSPyHoldout"]
+
+_WHOLE: Final = "whole_holdout"
+
+
+class DSPyHoldout:
+    """Around a program and a metric of DSPy: programs that are scored on `valset` are kept or rejected by a guard.
+
+    Give an optimiser `metric`, `student` and `valset` in place of your own, and take `best` in the end.
+
+    Parameters
+    ----------
+    program : dspy.Module
+        What is optimised. Programs are known by their state (`dspy.Module.dump_state`): instructions, demonstrations,
+        and models where they have their own.
+    metric : callable
+        ``metric(example, pred, trace=None)``, or with the further arguments of `dspy.GEPA`: a number, a truth value or
+        something with a ``score``. An example on which program or metric raises has the worst score.
+    train, holdout : sequence of dspy.Example
+        Both parts.
+    name : str, default="program"
+        As in `GuardedCandidates`; another one for another program or metric.
+    bounds : tuple of float, default=(0, 1)
+        The range of the metric, of which more is better.
+    certify, delta
+        As in `Thresholdout.gate`.
+    threads : int, optional
+        How many examples are run at a time; as DSPy is set by default.
+    **declared
+        For the guard, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``; see `guard_of_examples`.
+
+    Attributes
+    ----------
+    candidates : GuardedCandidates
+        What judges; ``candidates.guard`` is the guard.
+    student : dspy.Module
+        The program, wrapped.
+
+    Notes
+    -----
+    The score of the whole holdout is so large that the average over `valset` ranks incumbents by their place, first of
+    all. An optimiser that scores random parts of `valset` (MIPROv2 with minibatches) leaves the holdout out now and
+    then: have it score all of it.
+
+    The training part is run once more for each new program, for what DSPy's cache has already. Of runs on the holdout
+    nothing is traced, logged or kept in the history of calls. A model that keeps prompts itself, as ``lm.history``
+    does, keeps these as well: do not show it to whoever writes the next program.
+
+    Examples
+    --------
+    With ``hook = DSPyHoldout(program, metric, trainset, holdout)``:
+    ``dspy.GEPA(metric=hook.metric, ...).compile(hook.student, trainset=trainset, valset=hook.valset)``, then `best`.
+
+    >>> from thresholdout.integrations import DSPyHoldout
+    >>> DSPyHoldout(None, "exact match", train=[], holdout=[])
+    Traceback (most recent call last):
+    thresholdout.errors.InputTypeError: metric: a str; expected: a function metric(example, pred, trace=None)
+    """
+
+    def __init__(
+        self,
+        program: Any,
+        metric: Callable[..., Any],
+        train: Sequence[Any],
+        holdout: Sequence[Any],
+        *,
+        name: str = "program",
+        bounds: tuple[float, float] = (0.0, 1.0),
+        certify: Certify = "each",
+        delta: float = 0.0,
+        threads: int | None = None,
+        **declared: Any,
+    ) -> None:
+        if not callable(metric):
+            raise InputTypeError("metric", f"a {type(metric).__name__}", "a function metric(example, pred, trace=None)")
+        self._program = program
+        self._metric = metric
+        self._arguments = _accepted(metric)
+        self._examples: dict[Part, list[Any]] = {"train": list(train), "holdout": list(holdout)}
+        self._threads = threads
+        self._worst = float(bounds[0])
+        self._step = (len(train) + 1) * (bounds[1] - bounds[0])
+        guard = guard_of_examples(train, holdout, **declared)
+        self.candidates = GuardedCandidates(guard, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
+        self.student = _guarded(program, self._judged)
+
+    @property
+    def valset(self) -> list[Any]:
+        """The training examples, and one that stands for the whole holdout."""
+        from dspy import Example
+
+        return [*self._examples["train"], Example(**{_WHOLE: "all of it"}).with_inputs(_WHOLE)]
+
+    @property
+    def best(self) -> Any:
+        """The last program that was kept; the one of the beginning before any was judged."""
+        state = self.candidates.incumbent
+        return self._program.deepcopy() if state is None else self._loaded(state)
+
+    def metric(
+        self, gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
+    ) -> Any:
+        """Score a prediction; for the whole holdout by the verdict."""
+        if _WHOLE not in gold:
+            return self._metric(*(gold, pred, trace, pred_name, pred_trace)[: self._arguments])
+        verdict = pred.verdict
+        score = self._step * verdict.place
+        if pred_name is None:
+            return score
+        from dspy import Prediction
+
+        return Prediction(score=score, feedback=verdict.text)
+
+    def stop(self, state: object = None) -> bool:
+        """Whether to stop: the guard answers no more. For ``gepa_kwargs={"stop_callbacks": [hook.stop]}``."""
+        return self.candidates.exhausted
+
+    def _judged(self, program: Any) -> CandidateVerdict:
+        """Propose a program."""
+        return self.candidates.propose(json.loads(json.dumps(program.dump_state())))
+
+    def _loaded(self, state: Any) -> Any:
+        program = self._program.deepcopy()
+        program.load_state(state)
+        return program
+
+    def _scores(self, state: Any, part: Part) -> list[float]:
+        """Return a program's score for each example of a part."""
+        import dspy
+
+        program = self._loaded(state)
+
+        def score(example: Any) -> float:
+            try:
+                found = self._metric(*(example, program(**example.inputs()), None, None, None)[: self._arguments])
+                return float(found.score if hasattr(found, "score") else found)
+            except Exception:
+                return self._worst
+
+        examples = self._examples[part]
+        with dspy.context(trace=[], disable_history=True):
+            run = dspy.Parallel(
+                num_threads=self._threads,
+                access_examples=False,
+                max_errors=len(examples) + 1,
+                provide_traceback=False,
+                disable_progress_bar=True,
+            )
+            found = run([(score, example) for example in examples])
+        return [self._worst if one is None else one for one in found]
+
+
+def _accepted(metric: Callable[..., Any]) -> int:
+    """Return how many of DSPy's arguments a metric takes: two, three or five."""
+    parameters = inspect.signature(metric).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return 5
+    places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+    if places < 2:
+        raise InputTypeError("metric", f"a function of {places} arguments", "metric(example, pred, trace=None)")
+    return min(places, 5)
+
+
+def _guarded(program: Any, judged: Callable[[Any], CandidateVerdict]) -> Any:
+    """Return a program that is judged where it is called with what stands for the holdout."""
+    import dspy
+
+    class GuardedProgram(dspy.Module):  # type: ignore[misc]
+        """A program, and what judges it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.program = program
+
+        def forward(self, **inputs: Any) -> Any:
+            """Run the program, or have it judged."""
+            if _WHOLE in inputs:
+                return dspy.Prediction(verdict=judged(self.program))
+            return self.program(**inputs)
+
+    return GuardedProgram()
