@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from thresholdout.errors import InputError
 
-__all__ = ["RunInterrupted", "check_alike"]
+__all__ = ["RunInterrupted", "check_alike", "kept_if_interrupted"]
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -32,6 +34,15 @@ class RunInterrupted(KeyboardInterrupt):
     def __init__(self, run: Any) -> None:
         super().__init__("interrupted; what was done is kept, and can be resumed")
         self.run = run
+
+
+@contextmanager
+def kept_if_interrupted(kept: Callable[[], Any]) -> Iterator[None]:
+    """Turn an interrupt of what is done inside into a `RunInterrupted` with what the function returns then."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        raise RunInterrupted(kept()) from stopped
 
 
 def check_alike(name: str, before: Any, now: Any) -> None:

@@ -88,6 +88,7 @@ def noise_for_rest(
     instead: str,
     *,
     stacklevel: int = 4,
+    find: Callable[[Callable[[float], Event]], float] | None = None,
 ) -> float:
     """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
 
@@ -103,6 +104,9 @@ def noise_for_rest(
         What works where the target is spent, for the error.
     stacklevel : int
         Of the warning, counted from here.
+    find : callable, optional
+        Finds the least noise of an event with which the target is met, in place of `choose_noise`: for a learner whose
+        report knows fewer accountants.
 
     Raises
     ------
@@ -120,16 +124,19 @@ def noise_for_rest(
     >>> 4.2 < noise_for_rest(GaussianAnswer, Spent(), 1.0, 1e-6, "or a new fit") < 4.3
     True
     """
+
+    def least(event: Callable[[float], Event]) -> float:
+        return choose_noise(event, epsilon=epsilon, noise_multiplier=None, delta=delta)
+
+    search = least if find is None else find
     if not spent.calls:
-        return choose_noise(make_event, epsilon=epsilon, noise_multiplier=None, delta=delta)
+        return search(make_event)
     before = spent.event
     if before is None:
         seen = f"{epsilon!r} after steps about which nothing is guaranteed"
         raise InputError("epsilon", seen, f"a new fit, {instead}")
     cost = best_epsilon(before, delta).epsilon
     check_left(epsilon, cost, instead)
-    noise = choose_noise(
-        lambda multiplier: spent.after(make_event(multiplier)), epsilon=epsilon, noise_multiplier=None, delta=delta
-    )
+    noise = search(lambda multiplier: spent.after(make_event(multiplier)))
     warn_if_costly(epsilon, cost, noise, spent.least_noise, stacklevel=stacklevel)
     return noise

@@ -15,9 +15,18 @@ from sklearn.base import clone
 from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
-from thresholdout.privacy.learning import FederatedClassifier, SGLDRegressor, run_federated, run_sgld
+from thresholdout.privacy.learning import (
+    EPClassifier,
+    EPLinearRegression,
+    FederatedClassifier,
+    SGLDRegressor,
+    run_federated,
+    run_sgld,
+)
 from thresholdout.privacy.learning.client_models import ClientModels
 from thresholdout.privacy.learning.iterates import PrivateIterates
+from thresholdout.privacy.learning.propagation import ep_runs
+from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld import sampler
 
@@ -274,3 +283,112 @@ def test_parts_compose() -> None:
     assert [each.count for each in named.privacy_report_.event.events] == [1, 2]
     with pytest.raises(InputError, match="none of classes"):
         named.partial_fit(X, LABELS + 1, GROUPS)
+
+
+PROPAGATION: dict[str, Any] = {
+    "algorithm": "dp-sep",
+    "clip_norm": 1.0,
+    "sigma": 2.0,
+    "n_epochs": 2,
+    "random_state": 3,
+    "accountant": "rdp",
+}
+LINEAR = {
+    "EPLinearRegression": (EPLinearRegression(**PROPAGATION), Y),
+    "EPClassifier": (EPClassifier(classes=[0, 1], **PROPAGATION), LABELS),
+}
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
+@pytest.mark.parametrize(("name", "updates"), corners(product(LINEAR, [1, 59, 60, 97]), 0, 2, 7))
+def test_expectation_propagation(monkeypatch: pytest.MonkeyPatch, name: str, updates: int) -> None:
+    estimator, targets = LINEAR[name]
+    whole = clone(estimator).fit(X, targets)
+    model = clone(estimator)
+    with monkeypatch.context() as patched:
+        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, updates + 1))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, targets)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_iter_ == updates // 60
+    assert model.privacy_report_ == whole.privacy_report_
+    model.set_params(sigma=0.1, clip_norm=9.0)
+    model.resume(X, targets)
+    np.testing.assert_array_equal(model.posterior_.values, whole.posterior_.values)
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
+    assert model.n_projections_ == whole.n_projections_
+    with pytest.raises(InputError, match="no call that was interrupted"):
+        model.resume(X, targets)
+
+
+class KeepsNames(Stops):
+    """The same for a function with named arguments."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        function, self.function = self.function, partial(self.function, **named)
+        try:
+            return super().__call__(*args)
+        finally:
+            self.function = function
+
+
+def test_an_interrupt_before_the_first_update_leaves_nothing_and_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator, targets = LINEAR["EPLinearRegression"]
+    model = clone(estimator)
+    with monkeypatch.context() as patched:
+        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, 1))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, targets)
+    assert not hasattr(model, "posterior_")
+    assert not hasattr(model, "privacy_report_")
+
+
+def test_expectation_propagation_resumes_with_as_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator, targets = LINEAR["EPLinearRegression"]
+    model = clone(estimator)
+    with monkeypatch.context() as patched:
+        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, 9))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, targets)
+    with pytest.raises(InputError, match="the number of records"):
+        model.resume(X[:50], targets[:50])
+
+
+@pytest.mark.parametrize("algorithm", ["ep", "adf"])
+def test_exact_posteriors_of_parts_are_that_of_all_records(algorithm: str) -> None:
+    """A posterior of one part is the prior of the next; for linear regression there is a closed form."""
+    whole = EPLinearRegression(noise_var=0.3, algorithm=algorithm, n_epochs=1, x_scale=2.0, y_offset=0.1)
+    parts = clone(whole)
+    parts.partial_fit(X[:25], Y[:25]).partial_fit(X[25:], Y[25:])
+    rows = np.column_stack([X / 2.0, np.ones(60)])
+    precision = np.eye(3) + rows.T @ rows / 0.3
+    mean = np.linalg.solve(precision, rows.T @ (Y - 0.1) / 0.3)
+    np.testing.assert_allclose(parts.coef_, mean[:2] / 2.0, rtol=1e-9)
+    np.testing.assert_allclose(parts.posterior()["Lam"], precision, rtol=1e-9)
+    np.testing.assert_allclose(whole.fit(X, Y).coef_, parts.coef_, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
+def test_parts_of_expectation_propagation_compose() -> None:
+    model = clone(LINEAR["EPLinearRegression"][0])
+    first = model.partial_fit(X, Y).privacy_report_
+    second = model.partial_fit(X, Y).privacy_report_
+    assert second.event == SelfComposed(first.event.event, 2 * first.event.count)
+    assert second.epsilon > first.epsilon
+    model.set_params(epsilon=second.epsilon / 2, sigma=None)
+    with pytest.raises(InputError, match="earlier calls have spent"):
+        model.partial_fit(X, Y)
+    model.set_params(epsilon=2 * second.epsilon)
+    assert model.partial_fit(X, Y).privacy_report_.epsilon <= 2 * second.epsilon
+    model.set_params(algorithm="adf", n_epochs=1, clip_norm=None, epsilon=None).partial_fit(X, Y)
+    model.set_params(**{key: value for key, value in PROPAGATION.items() if key != "random_state"})
+    assert not model.partial_fit(X, Y).privacy_report_.private  # what was leaked stays leaked
+
+
+def test_labels_of_later_parts_are_those_of_the_first() -> None:
+    model = EPClassifier(algorithm="adf", n_epochs=1).partial_fit(X, LABELS)
+    with pytest.raises(InputError, match="not in classes"):
+        model.partial_fit(X, LABELS + 1)
+    assert model.partial_fit(X[:5], np.zeros(5, dtype=int)).classes_.tolist() == [0, 1]

@@ -12,10 +12,11 @@ from sklearn.utils.validation import validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
-from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor
 from thresholdout.privacy.learning.propagation.linear_base import LinearBase
 from thresholdout.privacy.learning.propagation.natural import Floats
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.propagation.sites import logistic_probability, probit_probability
 
@@ -56,6 +57,8 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
     """
 
     _PROBABILITIES: ClassVar[dict[str, Any]] = {"probit": probit_probability, "logit": logistic_probability}
+
+    classes_: Any
 
     def __init__(
         self,
@@ -133,33 +136,41 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         InputError
             When there are not two classes, or an argument is out of range or does not fit the others.
         """
-        fitting = Fitting.check(self)
+        return self._learn(X, y, None, None)
+
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
+        fitting = Fitting.check(self) if stopped is None else stopped.fitting
+        fresh = prior is None and stopped is None
         link = chosen(self.link, "link", self._PROBABILITIES)
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
         if fitting.private and self.classes is None and not fitting.allow_leaks:
             expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
             raise InputError("classes", "None in a private fit", expected)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
         check_classification_targets(y)
-        classes, signs = self._signs(y)
+        classes, signs = self._signs(y, self.classes if fresh else self.classes_)
         leaks = (CLASSES_LEAK,) if fitting.private and self.classes is None else ()
-        prior = self._prior(X.shape[1] + bool(self.fit_intercept))
-        fitting.check_prior(prior, self.prior_norm)
-        self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        start = self._prior(X.shape[1] + bool(self.fit_intercept)) if prior is None else prior
+        if fresh:
+            self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
         self.classes_ = classes
         records = list(zip(self._design(X), signs.tolist(), strict=True))
-        model = LinearPredictor(prior, link)
-        self._keep(fitting.fit(self, model, records, leaks=(*leaks, *self.scaling_.leaks)))
-        d = X.shape[1]
+        leaks = (*leaks, *self.scaling_.leaks)
+        return self._infer(
+            lambda known: LinearPredictor(known, link), records, start, not fresh, stopped, fitting, leaks, self._keep
+        )
+
+    def _keep(self, posterior: GaussianNatural) -> None:
+        super()._keep(posterior)
+        d = self.n_features_in_
         self.coef_ = (self._mean[:d] / self.scaling_.x_scale)[None, :]
         bias = float(self._mean[d]) if self.fit_intercept else 0.0
         self.intercept_ = np.array([bias]) - self.coef_ @ self.scaling_.x_offset
-        return self
 
-    def _signs(self, y: Any) -> tuple[Any, Floats]:
+    def _signs(self, y: Any, given: Any) -> tuple[Any, Floats]:
         """Return the classes, and the label of each record as -1 or 1."""
         found = np.unique(y)
-        if self.classes is None:
+        if given is None:
             if len(found) > 2:
                 # scikit-learn's checks look for these words
                 raise InputError("y", f"{len(found)} labels", "Only binary classification is supported: two labels")
@@ -167,9 +178,9 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
                 raise InputError("y", "one class", "two classes, or both of them in classes=")
             classes = found
         else:
-            classes = np.asarray(self.classes)
+            classes = np.asarray(given)
             if classes.shape != (2,) or classes[0] == classes[1]:
-                raise InputError("classes", repr(self.classes), "two different labels")
+                raise InputError("classes", repr(given), "two different labels")
             if not np.isin(found, classes).all():
                 raise InputError("y", "a label that is not in classes", "labels of the two classes")
         return classes, np.where(y == classes[1], 1.0, -1.0)

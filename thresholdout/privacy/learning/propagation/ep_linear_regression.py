@@ -9,11 +9,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from thresholdout.privacy.accounting.bound_arguments import positive
-from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.linear_base import LinearBase
 from thresholdout.privacy.learning.propagation.natural import Floats
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 
 __all__ = ["EPLinearRegression"]
@@ -166,25 +167,34 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
         InputError
             When an argument is out of range or does not fit the others.
         """
-        fitting = Fitting.check(self)
+        return self._learn(X, y, None, None)
+
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
+        fitting = Fitting.check(self) if stopped is None else stopped.fitting
         noise_var = positive(self.noise_var, "noise_var")
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        prior = self._prior(X.shape[1] + bool(self.fit_intercept))
-        fitting.check_prior(prior, self.prior_norm)
+        fresh = prior is None and stopped is None
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=fresh)
+        start = self._prior(X.shape[1] + bool(self.fit_intercept)) if prior is None else prior
         y = np.asarray(y, dtype=np.float64)
-        self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        self._s2 = noise_var / self.scaling_.y_scale**2
+        if fresh:
+            self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        if stopped is None:
+            self._s2 = noise_var / self.scaling_.y_scale**2
         records = list(zip(self._design(X), self.scaling_.targets(y).tolist(), strict=True))
-        posterior = fitting.fit(self, LinearModel(prior, self._s2), records, leaks=self.scaling_.leaks)
-        self._keep(posterior)
-        d = X.shape[1]
+        leaks = self.scaling_.leaks
+        return self._infer(
+            lambda known: LinearModel(known, self._s2), records, start, not fresh, stopped, fitting, leaks, self._keep
+        )
+
+    def _keep(self, posterior: GaussianNatural) -> None:
+        super()._keep(posterior)
+        d = self.n_features_in_
         self.coef_ = self.scaling_.y_scale * self._mean[:d] / self.scaling_.x_scale
         bias = float(self._mean[d]) if self.fit_intercept else 0.0
         self.intercept_ = float(
             self.scaling_.y_offset + self.scaling_.y_scale * bias - self.coef_ @ self.scaling_.x_offset
         )
-        return self
 
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         mean, variance = self._predictor(X)

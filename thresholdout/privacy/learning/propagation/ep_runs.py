@@ -18,9 +18,10 @@ from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
 from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Floats, Natural, clip_norm_of
 from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.run_interrupted import kept_if_interrupted
 from thresholdout.privacy.learning.threads import threads_for
 
-__all__ = ["SAMPLINGS", "Run", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]
+__all__ = ["SAMPLINGS", "Run", "Unfinished", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]
 
 T = TypeVar("T", bound=Natural)
 SAMPLINGS = ("uniform", "shuffle", "cyclic")
@@ -62,6 +63,33 @@ class Run(Generic[T]):
     n_passes: int
     changes: tuple[float, ...]
     converged: bool
+
+
+@dataclass(frozen=True)
+class Unfinished(Generic[T]):
+    """What an interrupted run of `run_sep` has.
+
+    Attributes
+    ----------
+    theta_f : Natural
+        The shared site.
+    updates : int
+        How many updates were made or skipped.
+    failed, projections, skipped : int
+        As in `Run`, so far.
+    """
+
+    theta_f: T
+    updates: int = 0
+    failed: int = 0
+    projections: int = 0
+    skipped: int = 0
+
+    def as_run(self, prior: T, N: int) -> Run[T]:
+        """Return the same as a run that ended here."""
+        theta, made = prior + self.theta_f.scale(N), self.updates - self.skipped
+        passes = self.updates // N
+        return Run(theta, self.theta_f, made, self.skipped, self.failed, self.projections, passes, (), False)
 
 
 Callback = Callable[[int, T], object]
@@ -232,6 +260,8 @@ def run_sep(
     theta_f: T | None = None,
     state: str = "site",
     progress: bool = True,
+    call: int = 0,
+    resume: Unfinished[T] | None = None,
 ) -> Run[T]:
     """Run stochastic expectation propagation, clipped and with noise if asked for [VP, Algorithms 2 and 3].
 
@@ -263,10 +293,20 @@ def run_sep(
         The shared site to start from, 0 when left out.
     progress : bool
         Whether to show a bar, once two seconds are over.
+    call : int
+        As in `streams`, for calls that continue each other.
+    resume : Unfinished, optional
+        The ``run`` of a `RunInterrupted`, in place of `theta_f`, with the same arguments as then: the updates that are
+        left are made. The random numbers of the others are drawn, and not used.
 
     Returns
     -------
     Run
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
 
     Warns
     -----
@@ -288,8 +328,9 @@ def run_sep(
     least = positive(rho, "rho")
     limit = None if C is None else clip_norm_of(C, "C")
     theta_0 = model.prior
-    shared = theta_0.scale(0.0) if theta_f is None else theta_f
-    rng = streams(random_state)
+    begun = Unfinished(theta_0.scale(0.0) if theta_f is None else theta_f) if resume is None else resume
+    shared = begun.theta_f
+    rng = streams(random_state, call)
     private = noise_fn is not None or bool(np.any(np.asarray(sigma) != 0))
     noises: Iterator[T | None] = iter(lambda: None, 0)
     if private:
@@ -300,12 +341,20 @@ def run_sep(
         else:
             scales = _scales(theta_0, sigma, limit, N, step, mode)
             noises = _drawn(rng.noise, theta_0, scales, N * passes)
-    failed, projections, skipped, changes = 0, 0, 0, []
+    failed, projections, skipped, changes = begun.failed, begun.projections, begun.skipped, list[float]()
+    so_far, done = begun, 0
     bar = progress_bar(range(1, passes + 1), doing="expectation propagation", unit="passes", show=progress)
-    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
+    with (
+        kept_if_interrupted(lambda: so_far),
+        threads_for(theta_0.values.size < _MANY_PARAMETERS),
+        np.errstate(all="ignore"),
+    ):
         for number_of_pass in bar:
             skips, change = 0, 0.0
             for n, noise in zip(_order(order, N, rng.sampling), noises, strict=False):
+                done += 1
+                if done <= begun.updates:
+                    continue
                 after, trace = dp_sep_step(
                     shared,
                     theta_0,
@@ -320,15 +369,17 @@ def run_sep(
                 )
                 if not private and (trace.failed or trace.projected):
                     skips += 1
+                    so_far = Unfinished(shared, done, failed, projections, skipped + skips)
                     continue
                 failed += trace.failed
                 projections += trace.projected
                 change = max(change, float(np.abs(after.values - shared.values).max()))
                 shared = after
+                so_far = Unfinished(shared, done, failed, projections, skipped + skips)
             skipped += skips
             changes.append(change)
             _warn_of_skips(skips, N)
-            if callback is not None:
+            if callback is not None and done > begun.updates:
                 callback(number_of_pass, theta_0 + shared.scale(N))
     updates = N * passes - skipped
     theta = theta_0 + shared.scale(N)

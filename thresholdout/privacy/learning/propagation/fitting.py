@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -30,6 +30,7 @@ from thresholdout.privacy.learning.propagation.ep_privacy import (
 from thresholdout.privacy.learning.propagation.ep_runs import (
     SAMPLINGS,
     Run,
+    Unfinished,
     information_fraction,
     resolve_gamma,
     run_adf,
@@ -40,6 +41,9 @@ from thresholdout.privacy.learning.propagation.gaussian_models import Model
 from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.random_streams import is_seeded
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import noise_for_rest
 from thresholdout.silence import silence
 
 __all__ = [
@@ -48,6 +52,7 @@ __all__ = [
     "LooseDeltaWarning",
     "LowInformationWarning",
     "LowSignalWarning",
+    "Stopped",
     "UnprovedTargetWarning",
     "noise_after",
 ]
@@ -55,6 +60,7 @@ __all__ = [
 ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
+_INSTEAD = "sigma= in its place, or a new fit"
 
 
 class LooseDeltaWarning(UserWarning):
@@ -240,26 +246,58 @@ class Fitting:
         records: Sequence[Any],
         *,
         leaks: tuple[str, ...] = (),
+        spent: Spent | None = None,
+        finish: Callable[[GaussianNatural], object] | None = None,
     ) -> GaussianNatural:
-        """Run the algorithm, set the estimator's fitted attributes and return the posterior."""
-        N = len(records)
+        """Run the algorithm, set the estimator's fitted attributes and return the posterior.
+
+        Parameters
+        ----------
+        estimator, model, records
+        leaks : tuple of str
+        spent : Spent, optional
+            What earlier calls have cost, which this one continues.
+        finish : callable, optional
+            Sets what else the estimator has, from the posterior; also after an interrupt, of which the estimator then
+            keeps what can be resumed. Without it an interrupt leaves nothing.
+        """
+        N, before = len(records), Spent() if spent is None else spent
         gamma = resolve_gamma(self.gamma, N, self.n_epochs)
         noise: tuple[float, ...] = ()
+        charged = before.charge(None, 0, 0.0, seeded=is_seeded(self.random_state))
         if self.private:
-            noise = self._sigma(N)
-            report = self._report(noise, N, gamma, leaks)
+            noise = self._sigma(N, before)
+            event = sep_event(noise, N, self.n_epochs, self.sampling)
+            seeded = is_seeded(self.random_state)
+            charged = before.charge(event, N * self.n_epochs, joint_sigma(noise), seeded=seeded)
+            report = self._report(noise, N, gamma, leaks, charged)
         else:
             report = account_for(None, delta=self.delta, released="the posterior", noise_multiplier=0.0)
-        run = self._run(model, records, gamma, noise)
-        estimator.theta_0_, estimator.theta_f_, estimator.posterior_ = model.prior, run.theta_f, run.theta
+        stopped = Stopped(self, noise, gamma, N, before.calls, None)
+        return stopped.go(estimator, model, records, finish, report, charged)
+
+    def described(
+        self,
+        estimator: Any,
+        run: Run[GaussianNatural],
+        prior: GaussianNatural,
+        noise: tuple[float, ...],
+        gamma: float,
+        N: int,
+        *,
+        finished: bool,
+    ) -> None:
+        """Set the estimator's attributes from what a run has found; what is about its noise, once it is finished."""
+        estimator.theta_0_, estimator.theta_f_, estimator.posterior_ = prior, run.theta_f, run.theta
         estimator.gamma_, estimator.n_projections_ = gamma, run.n_projections
         estimator.n_iter_ = run.n_passes
-        estimator.privacy_report_ = report
         stochastic = self.algorithm not in ("ep", "adf")
         estimator.information_fraction_ = information_fraction(gamma, N, self.n_epochs) if stochastic else 1.0
         for name in ("n_skipped_", "n_failed_sites_", "noise_std_", "stationary_noise_std_", "signal_to_noise_"):
             if hasattr(estimator, name):
                 delattr(estimator, name)
+        if not finished:
+            return
         if self.private:
             self._describe_noise(estimator, run, noise, gamma, N)
             if self.allow_leaks:
@@ -268,10 +306,9 @@ class Fitting:
             estimator.n_skipped_ = run.n_skipped
         if estimator.information_fraction_ < 0.5:
             message = f"{estimator.information_fraction_:.1%} of what the records say was absorbed at gamma = {gamma:g}"
-            warnings.warn(message, LowInformationWarning, stacklevel=3)
-        return run.theta
+            warnings.warn(message, LowInformationWarning, stacklevel=5)
 
-    def _sigma(self, N: int) -> tuple[float, ...]:
+    def _sigma(self, N: int, before: Spent) -> tuple[float, ...]:
         if self.delta >= 1 / N:
             message = f"delta = {self.delta:g} with {N} records; it should be well below {1 / N:g}"
             warnings.warn(message, LooseDeltaWarning, stacklevel=4)
@@ -280,6 +317,17 @@ class Fitting:
         if self.sigma is not None:
             return self.sigma
         assert self.epsilon is not None
+        if before.calls:
+            later = noise_for_rest(
+                partial(_event, N, self.n_epochs, self.sampling),
+                before,
+                self.epsilon,
+                self.delta,
+                _INSTEAD,
+                stacklevel=6,
+                find=partial(_least_noise, self.epsilon, self.delta, self.accountant),
+            )
+            return split_sigma(later, self.shares)
         one = _calibrated(self.epsilon, self.delta, N, self.n_epochs, self.sampling, self.accountant)
         return split_sigma(one, self.shares)
 
@@ -289,11 +337,14 @@ class Fitting:
         N: int,
         gamma: float,
         leaks: tuple[str, ...],
+        charged: Spent,
     ) -> PrivacyReport:
         assert self.clip_norm is not None
-        event = sep_event(noise, N, self.n_epochs, self.sampling)
-        together = joint_sigma(noise)
+        event, together = charged.event, joint_sigma(noise)
         makers = None if self.accountant == "best" else METHODS["rdp"]
+        if event is None:
+            released = "the posterior: an earlier call had no noise"
+            return account_for(None, delta=self.delta, released=released, noise_multiplier=0.0, leaks=leaks)
         best = best_epsilon(event, self.delta, accountants=makers)
         how = best.table.loc[best.table["epsilon"] == best.epsilon, "how"]
         stds = tuple(sep_noise_std(each, N, self.clip_norm, gamma) for each in noise)
@@ -314,7 +365,7 @@ class Fitting:
                     f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {best.epsilon:.4g} is proved"
                 )
                 warnings.warn(message, UnprovedTargetWarning, stacklevel=4)
-        assumed = standing_assumptions(seeded=is_seeded(self.random_state))
+        assumed = standing_assumptions(seeded=charged.seeded, calls=charged.calls)
         if self.sampling == "uniform":
             assumed += (_DRAWN,)
         if self.allow_leaks:
@@ -325,7 +376,7 @@ class Fitting:
             adjacency="replace_one",
             event=event,
             accountant=best.accountant,
-            noise_multiplier=together,
+            noise_multiplier=charged.least_noise,
             released="the posterior after each update, and all that is computed from it alone",
             assumptions=assumed,
             leaks=leaks,
@@ -333,7 +384,13 @@ class Fitting:
         )
 
     def _run(
-        self, model: Model[GaussianNatural], records: Sequence[Any], gamma: float, noise: tuple[float, ...]
+        self,
+        model: Model[GaussianNatural],
+        records: Sequence[Any],
+        gamma: float,
+        noise: tuple[float, ...],
+        call: int = 0,
+        resume: Unfinished[GaussianNatural] | None = None,
     ) -> Run[GaussianNatural]:
         if self.algorithm == "ep":
             return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol)
@@ -350,7 +407,9 @@ class Fitting:
             clip_mode=self.clip_mode,
             rho=self.rho,
             random_state=self.random_state,
+            call=call,
             progress=self.progress,
+            resume=resume,
         )
 
     def _describe_noise(
@@ -369,6 +428,71 @@ class Fitting:
                 "more records, fewer dimensions or a smaller clip_norm help"
             )
             warnings.warn(message, LowSignalWarning, stacklevel=4)
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """One call, without its records, and what an interrupt has left of it.
+
+    Attributes
+    ----------
+    fitting : Fitting
+    noise : tuple of float
+    gamma : float
+    N : int
+        How many records there are.
+    call : int
+        How many calls there were before.
+    done : Unfinished or None
+        What was done before an interrupt.
+    """
+
+    fitting: Fitting
+    noise: tuple[float, ...]
+    gamma: float
+    N: int
+    call: int
+    done: Unfinished[GaussianNatural] | None
+
+    def resume(
+        self,
+        estimator: Any,
+        model: Model[GaussianNatural],
+        records: Sequence[Any],
+        finish: Callable[[GaussianNatural], object],
+    ) -> None:
+        """Make the updates that an interrupt has left, which were charged."""
+        check_alike("the number of records", self.N, len(records))
+        self.go(estimator, model, records, finish, estimator.privacy_report_, estimator._spent)
+
+    def go(
+        self,
+        estimator: Any,
+        model: Model[GaussianNatural],
+        records: Sequence[Any],
+        finish: Callable[[GaussianNatural], object] | None,
+        report: PrivacyReport,
+        charged: Spent,
+    ) -> GaussianNatural:
+        """Run, set what the estimator has then, also after an interrupt, and return the posterior."""
+        prior = model.prior
+        fitting, left = self.fitting, None
+        interrupt: RunInterrupted | None = None
+        try:
+            run = fitting._run(model, records, self.gamma, self.noise, self.call, self.done)
+        except RunInterrupted as stopped:
+            if finish is None or not stopped.run.updates:
+                raise
+            interrupt, left = stopped, stopped.run
+            run = left.as_run(prior, self.N)
+        estimator.privacy_report_, estimator._spent = report, charged
+        estimator._stopped = None if left is None else replace(self, done=left)
+        fitting.described(estimator, run, model.prior, self.noise, self.gamma, self.N, finished=left is None)
+        if finish is not None:
+            finish(run.theta)
+        if interrupt is not None:
+            raise interrupt
+        return run.theta
 
 
 def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[float, ...] | None, tuple[float, ...]]:
@@ -400,7 +524,10 @@ def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[f
 def _calibrated(epsilon: float, delta: float, N: int, n_epochs: int, sampling: str, accountant: str) -> float:
     if accountant in BOUNDS:
         return calibrate_sep_sigma(epsilon, delta, 1 / N, N * n_epochs, accountant)
-    make = partial(_event, N, n_epochs, sampling)
+    return _least_noise(epsilon, delta, accountant, partial(_event, N, n_epochs, sampling))
+
+
+def _least_noise(epsilon: float, delta: float, accountant: str, make: Callable[[float], Event]) -> float:
     makers = None if accountant == "best" else METHODS["rdp"]
     with silence(EdgeOrderWarning):
         return calibrate(

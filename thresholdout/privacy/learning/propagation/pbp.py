@@ -30,7 +30,17 @@ _NOISE_PRIOR = np.array([5.0, -6.0])  # Gamma(6, 6)
 class _NetworkFitting(Fitting):
     """Passes over the records, after each of which the prior of the weights may be refined."""
 
-    def _run(self, model: Any, records: Sequence[Any], gamma: float, noise: tuple[float, ...]) -> Any:
+    def _run(
+        self,
+        model: Any,
+        records: Sequence[Any],
+        gamma: float,
+        noise: tuple[float, ...],
+        call: int = 0,
+        resume: Any = None,
+    ) -> Any:
+        assert call == 0
+        assert resume is None  # a network is fitted in one go
         if self.algorithm in ("ep", "adf"):
             model.prior = model.prior + model.start
             if self.algorithm == "adf":
