@@ -184,6 +184,20 @@ def test_the_same_table_shares_all_records(engine: Callable[[pa.Table], Any]) ->
     check_parts_disjoint(part(engine(TABLE[:2]), "train"), part(engine(TABLE[2:])))
 
 
+def test_one_column_settles_only_what_is_not_shared(engine: Callable[[pa.Table], Any]) -> None:
+    """Records with the same number, which tells all of them apart, are the same only if the rest is the same, too."""
+    count = np.arange(50)
+    train = pa.table({"k": count % 3, "id": count})
+    for labels, shared in ((count % 3 + 1, 0), (np.where(count < 7, count % 3, 9), 7)):
+        holdout = part(engine(pa.table({"k": labels, "id": count})))
+        if shared:
+            with pytest.raises(OverlapError, match=f"{shared} of 50"):
+                check_parts_disjoint(part(engine(train), "train"), holdout)
+        else:
+            check_parts_disjoint(part(engine(train), "train"), holdout)
+    check_parts_disjoint(part(engine(train), "train"), part(engine(pa.table({"k": count % 3, "id": count + 50}))))
+
+
 def test_types_and_engines_that_cannot_be_compared_are_refused() -> None:
     one, other = pa.table({"a": [1, 2]}), pa.table({"a": ["1", "2"]})
     with pytest.raises(InputError, match=r"^train: column 'a' of type String, beside Int64 in the holdout"):
