@@ -14,14 +14,15 @@ from thresholdout.privacy.accounting.pld.loss import Floats
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
 from thresholdout.privacy.accounting.pld.spectrum import FFT, low_frequencies, powers, transformed
 
-__all__ = ["OUTSIDE", "Composed", "log_moment", "mixed_moments", "tilted_moments"]
+__all__ = ["OUTSIDE", "Composed", "log_moment", "log_sum", "mixed_moments", "tilted_moments"]
 
 OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
 _SAMPLED = 64  # different lattices whose whole spectra are kept, at most
 _WORK = 1e9  # multiplications that are spent on low frequencies, at most
+_DOUBT = 5e-12  # share of Chernoff's bound that errors of whole spectra may have where a direct sum is possible
 _SERIES = 4096  # frequencies above which masses are summed, not series
-_CHEAP = 5e7  # multiplications that take no longer than to raise a whole spectrum to powers
+_CHEAP = 200.0  # multiplications that take as long as to raise one point of a whole spectrum to powers
 
 
 def log_moment(losses: Floats, weights: Floats, tilt: float) -> float:
@@ -138,7 +139,7 @@ class Composed:
         """Return a bound on that distance from the moment at a further tilt, to the right or to the left."""
         tilt = self.tilt + eta
         moments = [log_moment(lattice.losses, lattice.mass, tilt) for lattice in self._lattices]
-        logs = _log_sum(self._weights, np.array(moments)[self._columns])
+        logs = log_sum(self._weights, np.array(moments)[self._columns])
         total = float(self._counts @ (logs - self._steps))
         # Of the two moments, whose sums have some units of rounding for each step.
         doubt = 4.0 * self._growth + float(self._counts @ (64.0 + 8.0 * np.abs(logs))) * UNIT
@@ -173,12 +174,12 @@ class Composed:
         bound, found = self._bound()
         kept = _last(bound) + 1
         work = 4.0 * kept * sum(mass.size for mass in masses)
-        direct = not found or work < _CHEAP
+        direct = not found or work < _CHEAP * n
         if not direct:
             whole = np.array([row[0] for row in found]), np.array([[row[1]] for row in found])
             product, errors, alone = powers(*whole, self._columns, self._shares, self._counts)
             self._norm = self._mean_error([row[1:] for row in found]) + 1.5 * math.sqrt(float(alone @ alone) / n)
-            direct = work < _WORK and float(errors.sum()) / n > 5e-13
+            direct = work < _WORK and self._doubt(float(errors.sum())) > _DOUBT
         if direct:
             low = low_frequencies(masses, firsts, n, kept)
             product, errors, _ = powers(*low, self._columns, self._shares, self._counts)
@@ -196,6 +197,12 @@ class Composed:
         self._product, self._errors = product * twice, errors * twice
         self._roots = np.exp(2j * math.pi / n * np.arange(n))
         self._below = [self._ratios(rate, errors.size) for rate in (self.tilt, self.tilt + 1.0)]
+
+    def _doubt(self, errors: float) -> float:
+        """Return about the share that errors of the spectrum have in Chernoff's bound on delta."""
+        most = 1.0 / (1.0 + self.tilt)
+        room = min(self.size * most, 1.0 / -math.expm1(-max(self.tilt * self.step, 1e-300)))
+        return min(errors * room / self.size, self._norm * math.sqrt(room * most)) / most
 
     def _mean_error(self, errors: list[tuple[float, float]]) -> float:
         """Return a bound on the root of the mean square of the product's errors that come from those of the spectra.
@@ -233,7 +240,7 @@ class Composed:
                     known = found[member] if found else transformed(self._masses[member], firsts[member], self.size)
                     logs[member] = np.log(np.abs(1.0 + known[0]) * (1.0 + 8.0 * UNIT) + known[1] + 8.0 * UNIT)
             bound += groups[members] * np.maximum.reduce([logs[member] for member in members])
-            if not found and number % _SAMPLED == 0 and 4.0 * (_last(bound) + 1) * length < _CHEAP:
+            if not found and number % _SAMPLED == 0 and 4.0 * (_last(bound) + 1) * length < _CHEAP * self.size:
                 break
         return bound, found
 
@@ -345,7 +352,7 @@ def mixed_moments(
     >>> found[2].tolist(), found[3].tolist()
     ([0.0], [1.0])
     """
-    steps = _log_sum(weights, logs)
+    steps = log_sum(weights, logs)
     with np.errstate(under="ignore", invalid="ignore"):
         shares = np.where(weights > 0, weights * np.exp(np.minimum(logs - steps[:, None], 700.0)), 0.0)
     shares = np.where(np.isfinite(shares), shares, 0.0)
@@ -360,12 +367,20 @@ def _last(bound: Floats) -> int:
     return int(needed[-1]) if needed.size else 0
 
 
-def _log_sum(weights: Floats, logs: Floats) -> Floats:
-    """Return ``log sum_i weights[j, i] exp(logs[j, i])`` for each row j, exactly the log where one weight is 1."""
+def log_sum(weights: Floats, logs: Floats) -> Floats:
+    """Return ``log sum_i weights[j, i] exp(logs[..., j, i])`` for each j, exactly the log where one weight is 1.
+
+    Examples
+    --------
+    >>> log_sum(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[-2.0, 5.0], [1.0, 1.0]])).tolist()
+    [-2.0, 1.0]
+    """
+    if not weights[:, 1:].any() and (weights[:, 0] == 1.0).all():
+        return logs[..., 0].copy()
     listed = np.where(weights > 0, logs, -math.inf)
-    top = listed.max(axis=1)
+    top = listed.max(axis=-1)
     with np.errstate(under="ignore", invalid="ignore"):
-        total = np.where(weights > 0, weights * np.exp(listed - top[:, None]), 0.0).sum(axis=1)
+        total = np.where(weights > 0, weights * np.exp(listed - top[..., None]), 0.0).sum(axis=-1)
         found: Floats = np.where(top == -math.inf, -math.inf, top + np.log(np.where(total > 0, total, 1.0)))
     return found
 

@@ -183,6 +183,8 @@ class PrivacyLossDistribution:
     def _epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
         """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
+        if search.below(floor, target):
+            return Interval(0.0, 0.0, floor)
         guess, slope = search.first(target)
         allowed = max(_SHARE * wanted * max(guess, 1e-300), min(0.25 * (floor - guess), 0.1 * guess))
         tilt = search.tilt(slope, guess, target)

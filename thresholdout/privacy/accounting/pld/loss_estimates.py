@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphs.numerics.bisection import bisect
-from thresholdout.privacy.accounting.pld.convolution import OUTSIDE, Composed, mixed_moments
+from thresholdout.privacy.accounting.pld.convolution import OUTSIDE, Composed, log_sum, mixed_moments
 from thresholdout.privacy.accounting.pld.levels import Mixtures, dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, nodes, optimistic, pessimistic
@@ -20,6 +20,8 @@ _FEW = 4  # losses whose coarse lattices cost next to nothing
 _COARSE = 1 << 13
 _LATTICE = 1 << 19  # points of all steps' lattices together, at most
 _AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
+_FURTHER = np.multiply.outer((-1.0, 1.0), 7.0 * 2.0 ** np.arange(-5, 6)).ravel()  # tilts beyond, in inverse spreads
+_AT_ONCE = 1_000_000  # exponents
 _BUDGET = 1.2e7  # points of lattices and windows that one search may use up, some seconds
 
 
@@ -45,13 +47,11 @@ class Rough:
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """Return the logarithm of the moment, and mean and standard deviation of the tilted loss."""
-        exponents = self._logs + tilt * self._losses
-        tops = np.maximum.reduceat(exponents, self._starts)
-        tops = np.where(np.isfinite(tops), tops, 0.0)
+        exponents = tilt * self._losses + self._logs
+        tops, tilted, totals = self._weighed(exponents)
+        safe = np.where(totals > 0, totals, 1.0)
         with np.errstate(under="ignore", divide="ignore"):
-            tilted = np.exp(exponents - tops[self._owners])
-            totals = np.add.reduceat(tilted, self._starts)
-            logs, safe = tops + np.log(totals), np.where(totals > 0, totals, 1.0)
+            logs = tops + np.log(totals)
             means = np.add.reduceat(tilted * self._losses, self._starts) / safe
             squares = tilted * (self._losses - means[self._owners]) ** 2
         columns, counts = self._mixtures.columns, self._mixtures.counts
@@ -59,20 +59,32 @@ class Rough:
         mixed = mixed_moments(self._mixtures.weights, logs[columns], means[columns], variances[columns])
         return float(counts @ mixed[0]), float(counts @ mixed[2]), math.sqrt(float(counts @ mixed[3]))
 
+    def _weighed(self, exponents: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return largest exponents of each loss, masses relative to these, and their sums, along the last axis."""
+        tops = np.maximum.reduceat(exponents, self._starts, axis=-1)
+        tops = np.where(np.isfinite(tops), tops, 0.0)
+        with np.errstate(under="ignore"):
+            tilted = np.exp(exponents - tops[..., self._owners])
+        return tops, tilted, np.add.reduceat(tilted, self._starts, axis=-1)
+
+    def logarithms(self, tilts: Floats) -> Floats:
+        """Return the logarithms of the moments at several tilts."""
+        found = []
+        for part in np.array_split(tilts, 1 + tilts.size * self._losses.size // _AT_ONCE):
+            tops, _, totals = self._weighed(np.multiply.outer(part, self._losses) + self._logs)
+            with np.errstate(divide="ignore"):
+                logs = (tops + np.log(totals))[:, self._mixtures.columns]
+            found.append(log_sum(self._mixtures.weights, logs) @ self._mixtures.counts)
+        return np.concatenate(found)
+
     def reach(self, tilt: float) -> float:
         """Return about the length of the range that the tilted loss leaves at either end with probability exp(-26)."""
         log, mean, spread = self.moments(tilt)
         if spread == 0.0 or not math.isfinite(log):
             return 0.0
-        total = 0.0
-        for sign in (-1.0, 1.0):
-            best = math.inf
-            for power in range(-5, 6):
-                eta = sign * 7.0 * 2.0**power / spread
-                moment = self.moments(tilt + eta)[0]
-                best = min(best, (moment - log + OUTSIDE) / abs(eta) - sign * mean)
-            total += max(best, 0.0)
-        return total
+        further = _FURTHER / spread
+        bounds = (self.logarithms(tilt + further) - log + OUTSIDE) / np.abs(further) - np.sign(further) * mean
+        return float(np.maximum(bounds.reshape(2, -1).min(axis=1), 0.0).sum())
 
     def calmer(self, tilt: float, room: float) -> float:
         """Return a smaller tilt, whose Chernoff bound is larger by a factor exp(room), if the sum's range is shorter.
@@ -99,15 +111,11 @@ class Rough:
         A loss between two points of the lattice gets the product of its distances from both: a sixth of the square of
         the width on average, and less where losses are near its points.
         """
-        exponents = self._logs + tilt * self._losses
-        tops = np.maximum.reduceat(exponents, self._starts)
-        tops = np.where(np.isfinite(tops), tops, 0.0)
+        tops, tilted, totals = self._weighed(tilt * self._losses + self._logs)
         places = self._losses / step
         parts = places - np.floor(places)
         added = parts * (1.0 - parts) * step**2
         with np.errstate(under="ignore", divide="ignore"):
-            tilted = np.exp(exponents - tops[self._owners])
-            totals = np.add.reduceat(tilted, self._starts)
             each = np.add.reduceat(tilted * added, self._starts) / np.where(totals > 0, totals, 1.0)
             logs = tops + np.log(totals)
         columns = self._mixtures.columns
@@ -237,15 +245,24 @@ class Search:
         beyond = max(self.rough.chernoff(slope, epsilon) - math.log(delta), 0.0)
         return self.rough.calmer(slope, room - errors - 2.0 - beyond)
 
+    def below(self, floor: float, delta: float) -> bool:
+        """Whether a coarse lattice shows that no epsilon above a floor is needed at a delta."""
+        if floor <= 0.0 or len(self._losses) > _FEW:
+            return False
+        slope = min(self.rough.tilt_of_epsilon(floor), 1.5 * self.rough.tilt_of_delta(delta))
+        return self._coarse(slope, floor, delta).delta(floor)[1] <= delta
+
+    def _coarse(self, slope: float, epsilon: float, delta: float) -> Composed:
+        tilt = self.tilt(slope, epsilon, delta)
+        return self.upper(self.step((self.rough.reach(tilt) + self._length) / _COARSE, tilt), tilt)
+
     def first(self, delta: float) -> tuple[float, float]:
         """Return about epsilon at a delta, from a coarse lattice, and the tilt whose mean that is."""
         slope = self.rough.tilt_of_delta(delta)
         epsilon = self.rough.moments(slope)[1]
         if self.sharp or len(self._losses) > _FEW or epsilon <= 0.0:
             return epsilon, slope
-        tilt = self.tilt(slope, epsilon, delta)
-        coarse = self.upper(self.step((self.rough.reach(tilt) + self._length) / _COARSE, tilt), tilt)
-        found = smallest(coarse, delta, epsilon)
+        found = smallest(self._coarse(slope, epsilon, delta), delta, epsilon)
         return (found, self.rough.tilt_of_epsilon(found)) if 0.0 < found < math.inf else (epsilon, slope)
 
     def again(self, composed: Composed, epsilon: float, slope: float, delta: float) -> tuple[float, float] | None:
