@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphs.numerics.rounding import UNIT
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss import Floats
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
-from thresholdout.privacy.accounting.pld.spectrum import FFT, low_frequencies, powers, transformed
+from thresholdout.privacy.accounting.pld.spectrum import FFT, Spectrum, low_frequencies, powers, transformed
 
-__all__ = ["OUTSIDE", "Composed", "log_moment", "log_sum", "mixed_moments", "tilted_moments"]
+__all__ = ["OUTSIDE", "Composed", "last_needed", "log_moment", "log_sum", "mixed_moments", "tilted_moments"]
 
 OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
@@ -107,7 +106,8 @@ class Composed:
         self._log_scales = float(np.abs(counts * steps).sum())
         self.centre = math.fsum((counts * centres).tolist())
         self.spread = math.sqrt(float(counts @ exact))
-        self._tilted()
+        if not self._tilted():
+            return
         below, above = self._reach(-1.0), self._reach(1.0)
         self._base = math.floor((self.centre - below) / self.step) - 2
         size = 16
@@ -140,18 +140,22 @@ class Composed:
         tilt = self.tilt + eta
         moments = [log_moment(lattice.losses, lattice.mass, tilt) for lattice in self._lattices]
         logs = log_sum(self._weights, np.array(moments)[self._columns])
-        total = float(self._counts @ (logs - self._steps))
+        return self._distance(float(self._counts @ (logs - self._steps)), float(self._counts @ np.abs(logs)), eta)
+
+    def _distance(self, total: float, sizes: float, eta: float) -> float:
+        """Return that distance from a moment's logarithm, and the sum of the sizes of those of all steps."""
         # Of the two moments, whose sums have some units of rounding for each step.
-        doubt = 4.0 * self._growth + float(self._counts @ (64.0 + 8.0 * np.abs(logs))) * UNIT
+        doubt = 4.0 * self._growth + (64.0 * float(self._counts.sum()) + 8.0 * sizes) * UNIT
         return (total + doubt + OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
 
-    def _tilted(self) -> None:
-        """Find each lattice's tilted masses, and a bound on the relative size of all rounding errors in them."""
-        self._masses, errors = [], []
+    def _tilted(self) -> bool:
+        """Find tilted masses, and a bound on the relative size of all rounding errors; whether any mass is left."""
+        self._masses: list[Floats] = []
+        self._units: list[Floats] = []  # what rounding errors may add to each mass, at most
         for lattice, log in zip(self._lattices, self._logs.tolist(), strict=True):
             if log == -math.inf:
                 self._masses.append(np.zeros(1))
-                errors.append(0.0)
+                self._units.append(np.zeros(1))
                 continue
             exponents = self.tilt * lattice.losses - log
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
@@ -159,20 +163,22 @@ class Composed:
                 mass = np.where(lattice.mass > 0, lattice.mass * half * half, 0.0)
             roundoff = 6.0 + 4.0 * np.abs(exponents) + 4.0 * abs(log)
             self._masses.append(mass)
-            errors.append(UNIT * float(np.where(mass > 0, mass * roundoff, 0.0).sum()))
+            self._units.append(UNIT * np.where(mass > 0, mass * roundoff, 0.0))
         logs = np.where(self._weights > 0, self._logs[self._columns], 0.0)
         mixed = 16.0 + 4.0 * (self._shares * np.abs(logs)).sum(axis=1) + 4.0 * np.abs(self._steps)
         mixed = np.where(self._weights[:, 1] > 0, mixed, 0.0)
-        each = (self._shares * np.array(errors)[self._columns]).sum(axis=1)
+        errors = np.array([float(units.sum()) for units in self._units])
+        each = (self._shares * errors[self._columns]).sum(axis=1)
         self._growth = 1.01 * float(self._counts @ (each + UNIT * mixed))
         # What normalisation and its rounding may add to the sum of each step's masses:
         self._total = math.exp(min(2.0 * self._growth + 128.0 * UNIT * float(self._counts.sum()), 50.0))
         self.rounding = math.expm1(min(self._growth, 50.0)) * self._total
+        return True
 
     def _convolve(self) -> None:
         n, masses, firsts = self.size, self._masses, [lattice.first for lattice in self._lattices]
         bound, found = self._bound()
-        kept = _last(bound) + 1
+        kept = last_needed(bound) + 1
         work = 4.0 * kept * sum(mass.size for mass in masses)
         direct = not found or work < _CHEAP * n
         if not direct:
@@ -189,14 +195,19 @@ class Composed:
         self._mass: Floats | None = None
         if errors.size > _SERIES:
             self._rest += 2.02 * float(errors.sum())
-            circle = np.fft.irfft(product, n)
-            self._mass = np.roll(circle, -(self._base % n))
-            self._transform = FFT * math.log2(n) * (math.sqrt(float((circle * circle).sum())) * (1.0 + 1e-12) + 1e-300)
+            self._back(product)
             return
         twice = np.where((np.arange(errors.size) % (n // 2)) == 0, 1.0, 2.0)
         self._product, self._errors = product * twice, errors * twice
         self._roots = np.exp(2j * math.pi / n * np.arange(n))
         self._below = [self._ratios(rate, errors.size) for rate in (self.tilt, self.tilt + 1.0)]
+
+    def _back(self, product: Spectrum) -> None:
+        """Find the masses of the window from the product of spectra."""
+        circle = np.fft.irfft(product, self.size)
+        self._mass = np.roll(circle, -(self._base % self.size))
+        norm = math.sqrt(float((circle * circle).sum())) * (1.0 + 1e-12) + 1e-300
+        self._transform = FFT * math.log2(self.size) * norm
 
     def _doubt(self, errors: float) -> float:
         """Return about the share that errors of the spectrum have in Chernoff's bound on delta."""
@@ -217,7 +228,7 @@ class Composed:
         each = (self._shares * means[self._columns]).sum(axis=1)
         return 1.01 * float(self._counts @ each) * math.exp(min(float(self._counts @ sizes), 700.0))
 
-    def _bound(self) -> tuple[Floats, list[tuple[NDArray[np.complex128], float, float]]]:
+    def _bound(self) -> tuple[Floats, list[tuple[Spectrum, float, float]]]:
         """Return a bound on the logarithm of the product's size at each frequency, and, of few lattices, their spectra.
 
         A step's spectrum is no larger than the largest of its lattices'. Steps are left out once it is clear that few
@@ -240,15 +251,15 @@ class Composed:
                     known = found[member] if found else transformed(self._masses[member], firsts[member], self.size)
                     logs[member] = np.log(np.abs(1.0 + known[0]) * (1.0 + 8.0 * UNIT) + known[1] + 8.0 * UNIT)
             bound += groups[members] * np.maximum.reduce([logs[member] for member in members])
-            if not found and number % _SAMPLED == 0 and 4.0 * (_last(bound) + 1) * length < _CHEAP * self.size:
+            if not found and number % _SAMPLED == 0 and 4.0 * (last_needed(bound) + 1) * length < _CHEAP * self.size:
                 break
         return bound, found
 
-    def _ratios(self, rate: float, kept: int) -> NDArray[np.complex128]:
+    def _ratios(self, rate: float, kept: int) -> Spectrum:
         """Return ``1 / (exp(-rate step + i w) - 1)`` at each frequency."""
         turns = 2.0 * math.pi / self.size * np.arange(kept)
         with np.errstate(under="ignore"):
-            found: NDArray[np.complex128] = np.expm1(-rate * self.step + 1j * turns)
+            found: Spectrum = np.expm1(-rate * self.step + 1j * turns)
         found[0] = found[0] if found[0] != 0 else 1.0
         return 1.0 / found
 
@@ -307,7 +318,7 @@ class Composed:
             value = float((np.exp(-self.tilt * x) * -np.expm1(-x) * self._mass[index:far]).sum())
         return value, self._transform * math.sqrt(squares) + math.exp(-40.0) / (1.0 + self.tilt)
 
-    def _series(self, start: int, cells: int, gap: float) -> tuple[NDArray[np.complex128], float]:
+    def _series(self, start: int, cells: int, gap: float) -> tuple[Spectrum, float]:
         """Return ``sum exp(-tilt x_m) (1 - exp(-x_m)) exp(i w (start + m))`` over m < cells, ``x_m = gap + m step``.
 
         That is at each frequency w; and a bound on what rounding adds to the sum of products with the spectrum.
@@ -361,8 +372,14 @@ def mixed_moments(
     return steps, shares, centres, spreads
 
 
-def _last(bound: Floats) -> int:
-    """Return the last frequency that is not negligible."""
+def last_needed(bound: Floats) -> int:
+    """Return the last frequency that is not negligible, given bounds on the logarithms of the spectrum's sizes.
+
+    Examples
+    --------
+    >>> last_needed(np.array([0.0, -1.0, -50.0]))
+    1
+    """
     needed = np.flatnonzero(bound > _NEGLIGIBLE)
     return int(needed[-1]) if needed.size else 0
 

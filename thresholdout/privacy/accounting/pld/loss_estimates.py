@@ -12,6 +12,7 @@ from thresholdout.privacy.accounting.pld.convolution import OUTSIDE, Composed, l
 from thresholdout.privacy.accounting.pld.levels import Mixtures, dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, nodes, optimistic, pessimistic
+from thresholdout.privacy.accounting.pld.rare_losses import Cut, WithRare
 
 __all__ = ["Rough", "Search", "largest", "smallest"]
 
@@ -22,6 +23,8 @@ _LATTICE = 1 << 19  # points of all steps' lattices together, at most
 _AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
 _FURTHER = np.multiply.outer((-1.0, 1.0), 7.0 * 2.0 ** np.arange(-5, 6)).ravel()  # tilts beyond, in inverse spreads
 _AT_ONCE = 1_000_000  # exponents
+_CUTS = (0.8, 0.5, 0.33, 0.25, 0.17, 0.125, 0.08, 0.06, 0.04, 0.03)  # of epsilon, where rare losses may begin
+_TILTS = np.geomspace(0.1, 2000.0, 60)  # in units of 1 / epsilon
 _BUDGET = 1.2e7  # points of lattices and windows that one search may use up, some seconds
 
 
@@ -69,13 +72,41 @@ class Rough:
 
     def logarithms(self, tilts: Floats) -> Floats:
         """Return the logarithms of the moments at several tilts."""
-        found = []
-        for part in np.array_split(tilts, 1 + tilts.size * self._losses.size // _AT_ONCE):
-            tops, _, totals = self._weighed(np.multiply.outer(part, self._losses) + self._logs)
-            with np.errstate(divide="ignore"):
-                logs = (tops + np.log(totals))[:, self._mixtures.columns]
-            found.append(log_sum(self._mixtures.weights, logs) @ self._mixtures.counts)
-        return np.concatenate(found)
+        parts = np.array_split(tilts, 1 + tilts.size * self._losses.size // _AT_ONCE)
+        return np.concatenate([self._of_steps(part, self._logs) @ self._mixtures.counts for part in parts])
+
+    def _of_steps(self, tilts: Floats, weights: Floats) -> Floats:
+        """Return the logarithms of the moments of each step, given those of its masses; shape (tilts, steps)."""
+        tops, _, totals = self._weighed(np.multiply.outer(tilts, self._losses) + weights)
+        with np.errstate(divide="ignore"):
+            return log_sum(self._mixtures.weights, (tops + np.log(totals))[:, self._mixtures.columns])
+
+    def cut(self, epsilon: float, least: float) -> tuple[Cut, float] | None:
+        """Return where rare losses begin that decide about delta at an epsilon, and a tilt of sums that have one.
+
+        Sums of other losses have a share of at most exp(least) of delta's bound there; None if there is no such place.
+        """
+        tilts, usual = _TILTS / epsilon, self._logs
+        for share in _CUTS:
+            usual = np.where(self._losses <= share * epsilon, self._logs, -math.inf)
+            bounds = self._of_steps(tilts, usual) @ self._mixtures.counts - tilts * epsilon - np.log1p(tilts)
+            best = int(np.argmin(bounds))
+            if bounds[best] <= least:
+                break
+        else:
+            return None
+        calm = np.concatenate(([0.0], tilts))
+        whole = self._of_steps(calm, self._logs)
+        few = self._of_steps(calm, np.where(np.isneginf(usual), self._logs, -math.inf))
+        shares = np.exp(few - whole)
+        with np.errstate(divide="ignore"):
+            any_rare = np.log(-np.expm1(np.log1p(-np.minimum(shares, 0.9)) @ self._mixtures.counts))
+        chernoff = whole @ self._mixtures.counts + any_rare - calm * epsilon
+        chernoff = np.where((shares < 0.25).all(axis=1) & np.isfinite(chernoff), chernoff, math.inf)
+        if not math.isfinite(float(chernoff.min())):
+            return None
+        found = float(calm[np.flatnonzero(chernoff <= chernoff.min() + 1.5)[0]])
+        return Cut(share * epsilon, float(tilts[best])), found
 
     def reach(self, tilt: float) -> float:
         """Return about the length of the range that the tilted loss leaves at either end with probability exp(-26)."""
@@ -180,6 +211,7 @@ class Search:
             terms = max((piece.terms for piece in loss.pieces), default=1)
             self._length += terms * _span(loss)
         self._built, self._spent, self._last = 0.0, 0.0, 0.0
+        self._cut: Cut | None = None
         self._high: list[Lattice] = []
         self._below: Mixtures | None = None
         self._lower_losses: list[Loss] = []
@@ -282,13 +314,18 @@ class Search:
         if composed.empty:
             return None
         tilt, spread = composed.tilt, composed.spread
+        low, high = composed.delta(epsilon)
+        close = high - low <= 0.1 * self._wanted * slope * epsilon * high
+        if composed.wide or not close:
+            found = self._rare(epsilon, slope, delta)
+            if found is not None:
+                return composed.step, found
         if composed.wide:
             calm = self.tilt(slope, epsilon, delta)
             if abs(calm - tilt) * spread > 0.1 and self.rough.reach(calm) < 0.9 * self.rough.reach(tilt):
                 return self.step(composed.step, calm), calm
             return self.step(2.0 * composed.step, tilt), tilt
-        low, high = composed.delta(epsilon)
-        if high - low <= 0.1 * self._wanted * slope * epsilon * high:
+        if close or self._cut is not None:
             return None
         closer = slope
         if high - low > 0.5 * high:  # nothing is known of epsilon by this
@@ -298,6 +335,17 @@ class Search:
         if abs(closer - tilt) * spread > 4.0:
             closer = 0.5 * (closer + tilt)
         return self.step(composed.step, closer), closer
+
+    def _rare(self, epsilon: float, slope: float, delta: float) -> float | None:
+        """Split off rare losses from now on, if others than before, and return the tilt of sums that have one."""
+        if epsilon <= 0.0 or len(self._losses) > _FEW or self._above.weights[:, 1].any():
+            return None
+        least = math.log(delta) + math.log(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300))
+        found, before = self.rough.cut(epsilon, least), self._cut
+        if found is None or (before is not None and abs(found[0].loss - before.loss) <= 0.1 * before.loss):
+            return None
+        self._cut, tilt = found
+        return tilt
 
     def upper(self, step: float, tilt: float) -> Composed:
         """Return the sum of losses on a lattice with larger divergences."""
@@ -323,7 +371,10 @@ class Search:
         return self._composed(lattices, self._below, tilt)
 
     def _composed(self, lattices: list[Lattice], mixtures: Mixtures, tilt: float) -> Composed:
-        found = Composed(lattices, mixtures, tilt, _CELLS)
+        if self._cut is None:
+            found = Composed(lattices, mixtures, tilt, _CELLS)
+        else:
+            found = WithRare(lattices, mixtures, tilt, _CELLS, self._cut)
         self._last = self._length / found.step + (0.0 if found.empty else found.size)
         self._spent += self._last
         return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphs.numerics.rounding import UNIT
 from thresholdout.privacy.accounting.pld.loss import Floats
 
-__all__ = ["FFT", "low_frequencies", "powers", "transformed"]
+__all__ = ["FFT", "Spectrum", "low_frequencies", "powers", "rare", "transformed"]
 
 Spectrum = NDArray[np.complex128]
 
@@ -41,16 +41,44 @@ def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, floa
     >>> transformed(np.array([0.5, 0.5]), 0, 4)[0].real.tolist()
     [0.0, -0.5, -1.0]
     """
+    circle, norm, folds = _folded(mass, first, n)
+    error = (FFT * math.log2(n) * math.sqrt(n) + 40 * UNIT) * norm + (40.0 + folds) * UNIT
+    mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm + 40.0 * UNIT
+    return np.fft.rfft(circle) - 1.0, error, mean
+
+
+def rare(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
+    """Return ``sum_j mass_j exp(-i w (first + j))``, for masses whose sum is far below 1.
+
+    Parameters
+    ----------
+    mass, first, n
+        As in `transformed`.
+
+    Returns
+    -------
+    tuple of (ndarray, float, float)
+        With the same bounds, which are relative to the masses here.
+
+    Examples
+    --------
+    >>> rare(np.array([2.0**-60]), 0, 4)[1] < 1e-30
+    True
+    """
+    circle, norm, folds = _folded(mass, first, n)
+    error = FFT * math.log2(n) * math.sqrt(n) * norm + (4.0 + folds) * UNIT * float(mass.sum())
+    mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm
+    return np.fft.rfft(circle), error, mean
+
+
+def _folded(mass: Floats, first: int, n: int) -> tuple[Floats, float, float]:
+    """Return masses round a circle, their norm, and how many are added up at most."""
     start = first % n
     padded = np.zeros(-(-(start + mass.size) // n) * n)
     padded[start : start + mass.size] = mass
     circle = padded.reshape(-1, n).sum(axis=0)
     once = mass if mass.size <= n else circle
-    norm = math.sqrt(float((once * once).sum())) * (1.0 + 1e-12)
-    folds = padded.size / n
-    error = (FFT * math.log2(n) * math.sqrt(n) + 40 * UNIT) * norm + (40.0 + folds) * UNIT
-    mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm + 40.0 * UNIT
-    return np.fft.rfft(circle) - 1.0, error, mean
+    return circle, math.sqrt(float((once * once).sum())) * (1.0 + 1e-12), padded.size / n
 
 
 def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
@@ -95,11 +123,12 @@ def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kep
         near, far = table @ inner[0], table @ inner[1]
         values[row].real = (near + part[0] * near - part[1] * far).sum(axis=0) + sums @ part[0]
         values[row].imag = (far + part[0] * far + part[1] * near).sum(axis=0) + sums @ part[1]
-        values[row] += math.fsum([-1.0, *mass.tolist()])
+        constant = math.fsum([-1.0, *mass.tolist()])
+        values[row] += constant
         indices = np.abs((block + first + np.arange(rows)) * width)
         span = float(sums @ indices) + 2.0 * width
         turn = frequency * span
-        errors[row] = 8.0 * UNIT * ((width + rows + 16.0) * np.minimum(turn, 2.0) + turn + 1.0)
+        errors[row] = 8.0 * UNIT * ((width + rows + 16.0) * np.minimum(turn, 2.0) + turn + abs(constant))
     return values, errors
 
 
@@ -157,7 +186,7 @@ def powers(
         square = np.where(size > 0.5, 2.0 * x.real + x.real**2 + x.imag**2, 0.0)
         log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
         angle = np.arctan2(x.imag, 1.0 + x.real)
-        own = own + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + 1.0) * size
+        own = own + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + np.minimum(8.0 * np.abs(x), 1.0)) * size
         logs += (count * log).sum(axis=0)
         upper += (count * _log_above(size, log, given + own)).sum(axis=0)
         rounded += (count * _log_above(size, log, own)).sum(axis=0)
