@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 from graphs.numerics.bisection import bisect
 from graphs.numerics.sliced_sums import SLICE, sum_in_slices
+from thresholdout.limits.moments import Sums
 
 __all__ = ["best_bet", "bet_lower", "log_wealth", "placed_bet"]
 
@@ -41,13 +42,13 @@ _CLOSE: Final = 1e-6
 _PLACED: Final = 0.8  # of the largest bet
 
 
-def log_wealth(values: NDArray[np.float64], bet: float, mean: float, *, mirrored: bool = False) -> float:
+def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, mirrored: bool = False) -> float:
     """Return ``ln prod (1 + l (x_i - m))``, rounded down.
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        In [0, 1].
+    values : ndarray of shape (n,) or Sums
+        In [0, 1]; or what is known of them, see `thresholdout.limits.moments`.
     bet, mean : float
         l and m, with ``0 <= l m < 1``.
     mirrored : bool, default=False
@@ -59,6 +60,8 @@ def log_wealth(values: NDArray[np.float64], bet: float, mean: float, *, mirrored
     >>> round(log_wealth(np.array([0.5, 1.0, 0.0]), 1.0, 0.5), 6) == round(float(np.log(0.75)), 6)
     True
     """
+    if isinstance(values, Sums):
+        return values.log_wealth(bet, mean, mirrored=mirrored)
     largest, buffer = 0.0, np.empty(min(values.size, SLICE))
 
     def terms(start: int, stop: int) -> float:
@@ -80,13 +83,13 @@ def log_wealth(values: NDArray[np.float64], bet: float, mean: float, *, mirrored
     return total - _SLACK - 2.0**-50 * values.size * largest
 
 
-def bet_lower(values: NDArray[np.float64], bet: float, log_level: float, *, mirrored: bool = False) -> float:
+def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, *, mirrored: bool = False) -> float:
     """Return the lower limit for the mean of the expectations that a fixed bet gives.
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        In [0, 1].
+    values : ndarray of shape (n,) or Sums
+        In [0, 1]; as in `log_wealth`.
     bet : float
         l, positive. Means of at least ``1/l`` are never refuted.
     log_level : float
