@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from thresholdout.data.parts.totals import Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise.sources import NoiseSource
@@ -201,6 +202,9 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     statistics: ClassVar[bool] = False
     """Whether it answers questions about statistics that are no means."""
 
+    from_totals: ClassVar[bool] = False
+    """Whether it answers questions of which only totals are known: `thresholdout.data.parts.totals.Totals`."""
+
     about: ClassVar[About] = "question"
     """What its answers are about."""
 
@@ -248,7 +252,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         binary : bool or None
             Whether the holdout's values are ends of the range, or coins; by default if all training values are.
         """
-        sums = UnitSums(values, n, bounds, argument)
+        sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument)
         ends = sums.ends if binary is None else binary
         return sums.mean.mean(), Known(sums.variance() if self.expects_spread and not ends else None, ends)
 
@@ -260,8 +264,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
         Parameters
         ----------
-        values : array-like of shape (n,)
-            Booleans, integers or floats in the range, one per record.
+        values : array-like of shape (n,), or Totals
+            Booleans, integers or floats in the range, one per record; or their totals, where `from_totals`.
         n : int
             Number of records.
         bounds : tuple of float

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.data.arguments import as_float, check_count, check_number, check_unit
+from thresholdout.data.parts.totals import Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
@@ -409,7 +410,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ExactMean:
         """Check per-record values and return their exact mean; see `thresholdout.data.unit_sums.UnitSums`."""
-        return UnitSums(values, n, bounds, argument).mean
+        return values.mean if isinstance(values, Totals) else UnitSums(values, n, bounds, argument).mean
 
     def step(
         self, state: GaussianState, train: float, holdout: ExactMean, noise: NoiseSource

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from thresholdout.limits.moments import Sums
+
 __all__ = [
     "UNITS",
     "BetTest",
@@ -177,8 +179,8 @@ class BetTest(TwoEnds):
     ----------
     steps : int
         Steps in the range.
-    values : ndarray of shape (n,)
-        In [0, 1]. Secret, except for their number.
+    values : ndarray of shape (n,) or Sums
+        In [0, 1], or what is known of them. Secret, except for their number.
     variance : float
         Expected of a value; public.
     common : float
@@ -197,7 +199,12 @@ class BetTest(TwoEnds):
     reach: float = 1.1
 
     def __init__(
-        self, steps: int, values: NDArray[np.float64], variance: float, common: float = 0.5, times: float = 1.0
+        self,
+        steps: int,
+        values: NDArray[np.float64] | Sums,
+        variance: float,
+        common: float = 0.5,
+        times: float = 1.0,
     ) -> None:
         self.steps = steps
         self._values = values

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
+from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
@@ -31,7 +32,7 @@ from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims
-from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
@@ -73,6 +74,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
     name: ClassVar[str] = "thresholdout"
     statistics: ClassVar[bool] = True
+    from_totals: ClassVar[bool] = True
     expects_spread: ClassVar[bool] = True
 
     def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> Claims:
@@ -91,7 +93,10 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
         """Check per-record values and reduce them to a count or an exact mean, where they are not bet on."""
-        read = read_values if not known.binary and self._bets(known) else read_sums
+        bets = not known.binary and self._bets(known)
+        if isinstance(values, (Totals, Joint)):
+            return read_totals(values, known, bets)
+        read = read_values if bets else read_sums
         return read(values, n, bounds, argument, known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:

@@ -9,9 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from thresholdout.data.arguments import check_count
+from thresholdout.limits.moments import Sums, ThreeValues
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.edges import EdgeNoise, private_noise
 from thresholdout.mechanisms.claims.final import reserving_window
@@ -37,6 +36,7 @@ from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["FirstClaim", "QuestionClaims"]
@@ -168,7 +168,7 @@ class QuestionClaims:
         if known.binary and self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.count(noise))
         if self._bets(known):
-            return self._test(made, variance, known, fine, values=holdout.records.unit())
+            return self._test(made, variance, known, fine, values=holdout.bet_on)
         return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
 
     def _test(
@@ -179,7 +179,7 @@ class QuestionClaims:
         fine: int = FINE,
         *,
         value: int = 0,
-        values: NDArray[np.float64] | None = None,
+        values: NDArray[np.float64] | Sums | None = None,
         duel: Duel | None = None,
     ) -> MeanTest | TwoEnds:
         """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
@@ -193,7 +193,7 @@ class QuestionClaims:
             return MeanTest(records, value, ones(records))
         if self._bets(known):
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
-            return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
+            return BetTest(steps, ThreeValues(records, 0, 0) if values is None else values, variance, common)
         limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
         if known.part or self.parameters.effective is not None or self._independent(known):
             limit = better(entropy(steps, self._effective if known.part is None else effective), limit)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
+from thresholdout.errors import InputError
+from thresholdout.limits.moments import Moments, Sums, ThreeValues
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_sums", "read_values", "variance_of"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_sums", "read_totals", "read_values", "variance_of"]
 
 FINE: Final = 64
 """Steps in a standard deviation, at least."""
@@ -28,14 +35,14 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords, ExactMean, Duel or tuple of Evidence
-        The values, on a grid, or their mean where that is all that is needed; counts for a share of wins; of a
-        statistic that is no mean, what speaks for it.
+    values : UnitRecords, Sums, ExactMean, Duel or tuple of Evidence
+        The values, on a grid, or what is known of them for bets, or their mean where that is all that is needed; counts
+        for a share of wins; of a statistic that is no mean, what speaks for it.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords | ExactMean | Duel | tuple[Evidence, ...] = field(repr=False)
+    values: UnitRecords | Sums | ExactMean | Duel | tuple[Evidence, ...] = field(repr=False)
     known: Known
 
     @property
@@ -47,7 +54,14 @@ class Reading:
     @property
     def mean(self) -> ExactMean:
         """The mean of a question about a mean."""
+        if isinstance(self.values, Sums):
+            return ExactMean(self.values.total, self.values.size, self.values.bits)
         return self.values if isinstance(self.values, ExactMean) else self.records.exact_mean()
+
+    @property
+    def bet_on(self) -> NDArray[np.float64] | Sums:
+        """The values on which bets are placed, or what is known of them."""
+        return self.values if isinstance(self.values, Sums) else self.records.unit()
 
     def on_grid(self, steps: int) -> int:
         """Return the mean in steps of a grid: the nearest, upwards from the middle."""
@@ -94,6 +108,39 @@ def read_sums(values: object, n: int, bounds: tuple[float, float], argument: str
     sums = UnitSums(values, n, bounds, argument)
     enough = sums.ends or not known.binary
     return Reading(sums.mean, known) if enough else read_values(values, n, bounds, argument, known)
+
+
+def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
+    """Return what is known of values of which only totals are: nothing is thrown away that a claim needs.
+
+    Parameters
+    ----------
+    totals : Totals or Joint
+        Of the holdout's values, or of a difference of two models on it.
+    known : Known
+        What was known of them before.
+    bets : bool
+        Whether claims about them are tested by bets.
+
+    Raises
+    ------
+    InputError
+        When values that should be 0 or 1 are not: coins in their place need single values.
+
+    Examples
+    --------
+    >>> read_totals(Totals(4, 40, 3 << 40), Known(binary=True), bets=False).mean.mean()
+    0.75
+    """
+    found = totals.difference if isinstance(totals, Joint) else totals
+    if known.binary and not found.ends:
+        raise InputError("values", "some between the ends of the range", "binary=False")
+    if not bets:
+        return Reading(found.mean, known)
+    if isinstance(totals, Joint) and totals.right_or_wrong:
+        same = found.n - totals.more - totals.less
+        return Reading(ThreeValues(totals.less, same, totals.more), known)
+    return Reading(Moments(found.n, found.bits, found.mean.total, found.sum_of_squares), known)
 
 
 def grid_value(total: ExactMean, steps: int) -> int:
