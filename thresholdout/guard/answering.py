@@ -17,6 +17,7 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.guard_state import GuardState, corrected_of
 from thresholdout.guard.question import Question
+from thresholdout.guard.scan import scanned
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import ContentKey, check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
@@ -225,7 +226,8 @@ class Answering:
         question : Question
             What is asked.
         compute : callable
-            Returns what the mechanism needs. Its warnings are not shown, nor the texts and types of its errors, which
+            Returns what the mechanism needs; a `Scan` lets an engine count first, and is not charged where that fails.
+            Its warnings are not shown, nor the texts and types of its errors, which
             could show records; only whether it was an interrupt.
         worth : callable
             Tells what answers are worth.
@@ -247,6 +249,7 @@ class Answering:
         if stored is not None:
             return stored
         self._check(self.state(), question, final)
+        scanned(compute)
         found, entry = self._computed(argument, question, compute, worth, final=final)
         if entry is not None:  # somebody else has asked it meanwhile
             return self._told(question, entry, repeated=True)

@@ -12,6 +12,7 @@ from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_labels, check_texts
 from thresholdout.guard.question import Question
+from thresholdout.guard.scan import scanned
 from thresholdout.ledger.entry_checks import MADE, ContentKey
 from thresholdout.mechanisms.base import SharesRisk, refuse_if
 from thresholdout.silence import silence
@@ -114,6 +115,7 @@ class AnswersLists(Answering):
     ) -> list[Any]:
         """Compute all questions of a list on the holdout; a failure of one is charged once for the whole list."""
         refuse_if(self._lists().refusal(self.state(), answers))
+        scanned(*(read for _, read in asked))
         try:
             with silence():
                 bar = progress_bar(asked, doing="scores of the holdout", unit="questions")

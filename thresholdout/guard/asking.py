@@ -18,8 +18,8 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import Worth
 from thresholdout.guard.answering_lists import key_of_list
-from thresholdout.guard.automatic_keys import RecognisesQuestions
 from thresholdout.guard.candidate_names import class_and_parameters
+from thresholdout.guard.column_questions import AsksAboutColumns
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
@@ -45,7 +45,7 @@ Asked = tuple[Question, Callable[[], Any]]
 """A question, and what computes the mechanism's reading of it on the holdout."""
 
 
-class AsksAboutEstimators(RecognisesQuestions):
+class AsksAboutEstimators(AsksAboutColumns):
     """The part of a guard that turns estimators into questions, and asks lists of questions."""
 
     n: int
@@ -115,6 +115,10 @@ class AsksAboutEstimators(RecognisesQuestions):
             raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
         asked: list[Asked] = []
         for k, (train_values, holdout_values) in enumerate(questions):
+            if self._lazy:
+                called, key = names[k] if names else "", keys[k] if keys else None
+                asked.append(self._ask_columns(train_values, holdout_values, limits, called, key, binary))
+                continue
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
             question = Question(mean, limits, names[k] if names else "", keys[k] if keys else None, known)
             ordered = self._records.ordered(holdout_values, "holdout_values")
@@ -301,6 +305,10 @@ class AsksAboutEstimators(RecognisesQuestions):
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Refuse a score that this guard cannot be asked for."""
+        if self._lazy:
+            chosen = self._column_metric(get_score(metric), sample_weight)
+            self._parameters.check_direction(chosen.name, chosen.greater_is_better)
+            return chosen, None
         return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.given)
 
     def _scoring(
@@ -313,6 +321,8 @@ class AsksAboutEstimators(RecognisesQuestions):
         given: Any = None,
     ) -> Asked:
         """Return the question about a fitted estimator's score."""
+        if self._lazy:
+            return self._score_column(estimator, self._checked_score(metric, sample_weight)[0], cv, key, given)
         chosen, weights = self._checked_score(metric, sample_weight)
         train, holdout = self._records.labelled()
         found = self._trained(chosen, estimator, cv, given)
@@ -351,6 +361,8 @@ class AsksAboutEstimators(RecognisesQuestions):
 
     def _fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""
+        if self._lazy:
+            return cv
         return fixed(cv, self._records.labelled()[0], self._training_folds)
 
     @cached_property

@@ -20,7 +20,7 @@ def class_and_parameters(model: Any) -> str:
     Parameters
     ----------
     model : object
-        An estimator; of anything else the class is all that is said.
+        An estimator, or the name of a column of predictions; of anything else the class is all that is said.
 
     Notes
     -----
@@ -38,7 +38,7 @@ def class_and_parameters(model: Any) -> str:
     'Pipeline(StandardScaler, LogisticRegression(class_weight=dict of 2))'
     """
     try:
-        text = _model(model)
+        text = model if isinstance(model, str) else _model(model)
     except Exception:  # parameters may be anybody's objects
         text = type(model).__name__
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -140,17 +140,20 @@ class ComparesModels(AsksAboutEstimators):
         ('better', 'better')
         """
         chosen = self._compared(metric, about)
-        of_b, of_a = _checked_pair(train_values, self._records)
         cv = checked_cv(cv)
         check_short_texts(name=name)
         key = self._score_key(key, "compare", [b, a], chosen, about, cv, train_values)
         told = self._recalled(key, chosen)
         if told is not None:
             return self._concluded(told, chosen, about)
-        how = self._fixed(cv)
-        sides = self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a)
         both = name or f"{class_and_parameters(b)} against {class_and_parameters(a)}"
-        question, read = self._versus(chosen, *sides, about, key)
+        if self._lazy:
+            question, read = self._compare_columns(b, a, chosen, about, cv, train_values, key)
+        else:
+            of_b, of_a = _checked_pair(train_values, self._records)
+            how = self._fixed(cv)
+            sides = self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a)
+            question, read = self._versus(chosen, *sides, about, key)
         return self._decide(chosen, question.about(both), read, about)
 
     def compare_all(
@@ -207,10 +210,14 @@ class ComparesModels(AsksAboutEstimators):
         how = self._fixed(cv)
         asked = {}
         places = [place for place in sorted(set(first)) if place not in told]
-        against = self._side(baseline, chosen, how) if places else None
+        against = self._side(baseline, chosen, how) if places and not self._lazy else None
         for place in progress_bar(places, doing="scores of training", unit="models"):
-            side = self._side(candidates[place].model, chosen, how)
-            question, read = self._versus(chosen, side, cast(Side, against), about, known[place])
+            model = candidates[place].model
+            if self._lazy:
+                question, read = self._compare_columns(model, baseline, chosen, about, cv, None, known[place])
+            else:
+                side = self._side(model, chosen, how)
+                question, read = self._versus(chosen, side, cast(Side, against), about, known[place])
             asked[place] = question.about(names[place] or class_and_parameters(candidates[place].model)), read
         if asked:
             some = list(asked.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -26,6 +27,7 @@ from thresholdout.guard.gating import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
+from thresholdout.guard.lazy_records import check_mechanism, records_of
 from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
@@ -46,6 +48,7 @@ from thresholdout.guard.state_check import check_standing
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.ledger.entry_checks import check_short_texts
+from thresholdout.mechanisms import Mechanism
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import shown_above
@@ -80,9 +83,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     Parameters
     ----------
-    holdout : tuple (X, y), array or data frame
-        The records to protect, one row per record.
-    train : tuple (X, y), array or data frame, optional
+    holdout : tuple (X, y), array, data frame or lazy frame
+        The records to protect, one row per record. Of a lazy frame (Polars, DuckDB, Dask, Spark) the engine counts what
+        a question needs, and nothing else is ever in memory; questions are expressions of narwhals then.
+    train : tuple (X, y), array, data frame or lazy frame, optional
         The training part, needed by `score` and by questions given as functions. It must share no record with the
         holdout.
     dependence : graphs.DependenceModel, optional
@@ -167,6 +171,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     owner : str, default=""
         Whose guard it is, where several people share a ledger. The same holdout has one guard for each owner: found
         again by its records with the answers that are left, and not to be found by others.
+    label : str, optional
+        For lazy frames: name of the column of labels, by which columns of predictions are scored and compared.
 
     Attributes
     ----------
@@ -262,18 +268,14 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         looks: int | PriorLooks | None = None,
         documents: Mapping[str, str] | None = None,
         owner: str = "",
+        label: str | None = None,
     ) -> None:
         own = isinstance(holdout, Records)  # by a guard that keeps labels
-        self._records: Records = cast(Records, holdout) if own else Records(holdout, train, allow_equal_rows)
+        self._records: Records = cast(Records, holdout) if own else records_of(holdout, train, allow_equal_rows, label)
         self.n = self._records.n
-        structure = declared_dependence(
-            self._records,
-            dependence,
-            groups=groups,
-            train_groups=train_groups,
-            order=order,
-            window=window,
-            graph=graph,
+        of_records = self._frames.declared if self._lazy else partial(declared_dependence, self._records)
+        structure = of_records(
+            dependence, groups=groups, train_groups=train_groups, order=order, window=window, graph=graph
         )
         self.dependence = structure.model
         self._records.check_groups(
@@ -305,7 +307,15 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
         check_served(declared.given, parameters)
+        self._built(parameters)
         return parameters
+
+    def _built(self, parameters: Parameters) -> Mechanism[Any, Any]:
+        """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
+        mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
+        if self._lazy:
+            check_mechanism(mechanism)
+        return mechanism
 
     def _open(
         self, declared: Declaration, parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
@@ -318,7 +328,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         elif parameters is None:
             parameters = self._choose(declared)
         self._parameters = parameters
-        self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
+        self._mechanism = self._built(parameters)
         self._assumed, needed = within_limits(self.dependence, declared.confidence)
         self.looks = declared.looks
         self._confidence = needed if parameters.pays_looks else confidence_after(self.looks, self.n, needed)
@@ -363,10 +373,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
         Parameters
         ----------
-        train_values : array-like of shape (n_train,), float or callable
+        train_values : array-like of shape (n_train,), float, callable or expression
             The question's value for each training record. A number stands for their mean, wherever it comes from (a
             cross-validation estimate, say). A callable is applied to both parts, ``train_values(X, y)``, and returns
-            per-record values. A series is taken by its index, where the records have one.
+            per-record values. A series is taken by its index, where the records have one. Of lazy frames an expression
+            of narwhals is asked, ``nw.col("pred") == nw.col("y")``, for both parts, or another one for the holdout.
         holdout_values : array-like of shape (n,), optional
             The value for each holdout record; left out when the question is a callable.
         bounds : tuple of float, default=(0, 1)
@@ -412,6 +423,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         'holdout'
         """
         limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
+        if self._lazy:
+            question, count = self._ask_columns(train_values, holdout_values, limits, name, key, binary)
+            return self._interaction.look("train_values", question.asked_by(asker, quota, since), count, self._worth)
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
@@ -457,8 +471,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
         Parameters
         ----------
-        estimator : object
-            Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
+        estimator : object or str
+            Fitted, with ``predict`` or ``predict_proba`` as the metric needs; the name of a column of predictions,
+            where the parts are lazy frames.
         metric : str, Metric or Statistic, default="accuracy"
             One of `thresholdout.scoring.metrics`, which every mechanism answers, or of
             `thresholdout.scoring.statistics` (precision, recall, F1, areas under the curve, R2, a metric on a slice),

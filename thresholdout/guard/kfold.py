@@ -16,6 +16,7 @@ import numpy as np
 from graphs.progress_bar import progress_bar
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_looks import PriorLooks
+from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.record_columns import record_column
 from thresholdout.data.record_labels import record_labels
 from thresholdout.errors import InputError, InputTypeError
@@ -164,6 +165,9 @@ class KFoldGuard(Shared):
                 "'thresholdout', 'ladder' or LadderParameters; an out-of-fold average is no mean of independent records"
             )
             raise InputError("mechanism", repr(mechanism), expected)
+        if is_lazy(X) or is_lazy(y):
+            expected = "records in memory, since models are fitted to folds; or Thresholdout(holdout, train=train)"
+            raise InputTypeError("X", "a lazy frame", expected)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         groups = record_column(groups, (X, y), record_labels((X, y), "holdout"), "groups", "records")
         self._folds = make_folds(n, cv, groups, dependence, random_state)

@@ -95,9 +95,9 @@ class Moments(Sums):
         first, second = Fraction(self.total, 1 << self.bits), Fraction(self._squares, 1 << 2 * self.bits)
         if mirrored:
             first, second = self.size - first, self.size - 2 * first + second
-        m, l = Fraction(mean), Fraction(bet)
-        gain = float(l * (first - self.size * m))
-        loss = float(l * l * (second - 2 * m * first + self.size * m * m)) * loss_factor(exposed)
+        m, stake = Fraction(mean), Fraction(bet)
+        gain = float(stake * (first - self.size * m))
+        loss = float(stake**2 * (second - 2 * m * first + self.size * m * m)) * loss_factor(exposed)
         return gain - loss - _SLACK - _ROUNDING * (abs(gain) + loss)
 
 
@@ -132,7 +132,7 @@ class ThreeValues(Sums):
 
 
 def loss_factor(exposed: float) -> float:
-    """Return ``h(t) = (-ln(1 - t) - t) / t^2``, rounded up: ``1/2 + t/3 + t^2/4 + ...``
+    """Return ``h(t) = (-ln(1 - t) - t) / t^2``, rounded up; it is ``1/2 + t/3 + t^2/4 + ...``.
 
     Parameters
     ----------

@@ -281,6 +281,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             When the length is wrong, or a value is missing, infinite or out of range.
         """
 
+    def needs_squares(self, known: Known) -> bool:
+        """Return whether `read` needs the sum of squares, beside the sum, of values of which only totals are known."""
+        return False
+
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
         """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts.
 

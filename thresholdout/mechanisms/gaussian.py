@@ -396,6 +396,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
     """
 
     name: ClassVar[str] = "gaussian"
+    from_totals: ClassVar[bool] = True
 
     def __init__(self, parameters: GaussianParameters) -> None:
         self.parameters = parameters

@@ -28,6 +28,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
 from thresholdout.data.arguments import check_count, check_number, check_unit
+from thresholdout.data.parts.totals import Totals
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past, refuse_if
@@ -256,6 +257,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     """
 
     name: ClassVar[str] = "sparse vector"
+    from_totals: ClassVar[bool] = True
 
     @property
     def title(self) -> str:
@@ -281,10 +283,19 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
         """Return the training values' mean, computed like the holdout's; what else they say plays no part."""
-        return unit_mean(values, n, bounds, argument), Known(binary=True) if binary else UNKNOWN
+        mean = values.mean.mean() if isinstance(values, Totals) else unit_mean(values, n, bounds, argument)
+        return mean, Known(binary=True) if binary else UNKNOWN
 
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
-        """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`."""
+        """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`.
+
+        Totals of other values than 0 and 1 are refused: they are those of values that were rounded to a grid, which
+        `noise_slack` does not contain.
+        """
+        if isinstance(values, Totals):
+            if not values.ends:
+                raise InputError(argument, "totals of values between the ends of the range", "true or false")
+            return values.mean.mean()
         return unit_mean(values, n, bounds, argument)
 
     def step(

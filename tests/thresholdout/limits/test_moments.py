@@ -8,6 +8,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from thresholdout.limits.bets import bet_lower, log_wealth
 from thresholdout.limits.moments import Moments, ThreeValues, loss_factor
@@ -15,18 +16,18 @@ from thresholdout.limits.moments import Moments, ThreeValues, loss_factor
 BITS = 30
 
 
-def moments(values: np.ndarray) -> Moments:
+def moments(values: NDArray[np.float64]) -> Moments:
     steps = [int(value * 2**BITS) for value in values]
     return Moments(len(steps), BITS, sum(steps), sum(step * step for step in steps))
 
 
-def exact_wealth(values: np.ndarray, bet: float, mean: float) -> mp.mpf:
+def exact_wealth(values: NDArray[np.float64], bet: float, mean: float) -> mp.mpf:
     with mp.workdps(60):
         return mp.fsum(mp.log1p(mp.mpf(bet) * (mp.mpf(float(value)) - mp.mpf(mean))) for value in values)
 
 
-def on_grid(values: np.ndarray) -> np.ndarray:
-    return np.round(values * 2**BITS) / 2**BITS
+def on_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.round(values * 2**BITS) / 2**BITS)
 
 
 def test_the_factor_is_not_below_its_exact_value_nor_far_above() -> None:
@@ -40,7 +41,8 @@ def test_the_factor_is_not_below_its_exact_value_nor_far_above() -> None:
 def test_the_bound_is_never_above_the_wealth(mirrored: bool) -> None:
     rng = np.random.default_rng(1)
     for _ in range(60):
-        values = on_grid(rng.beta(*rng.uniform(0.05, 3.0, size=2), size=int(rng.integers(1, 40))))
+        shapes = rng.uniform(0.05, 3.0, size=2)
+        values = on_grid(rng.beta(float(shapes[0]), float(shapes[1]), size=int(rng.integers(1, 40))))
         mean = float(rng.uniform(0.0, 1.0))
         bet = float(rng.uniform(0.0, 1.0)) / max(mean, 0.1)
         seen = 1.0 - values if mirrored else values

@@ -112,7 +112,7 @@ class LazyPart:
 
         zero = nw.col("n").cast(nw.Float64) * 0.0  # unknown before the engine computes it
         probes = {f"probe {place}": to_grid(zero + number, _PROBED) for place, (number, _) in enumerate(_PROBES)}
-        row = self._row(lambda: self.frame.select(nw.len().alias("n")).with_columns(**probes))
+        row = self.row(lambda: self.frame.select(nw.len().alias("n")).with_columns(**probes))
         if any(row[f"probe {place}"] != wanted for place, (_, wanted) in enumerate(_PROBES)):
             raise InputError(self.name, "an engine that rounds otherwise", "64-bit floats that follow IEEE 754")
         if not row["n"]:
@@ -256,12 +256,12 @@ class LazyPart:
                 frame = frame.with_columns(**_merged(layer))
             return frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked))
 
-        row = self._row(plan)
+        row = self.row(plan)
         if row["records"] != self.n:
             raise EngineFailed(self.name, f"{row['records']} records where there were {self.n}")
         return [one.totals(row) for one in asked]
 
-    def _row(self, plan: Callable[[], nw.LazyFrame[Any]]) -> Mapping[str, Any]:
+    def row(self, plan: Callable[[], nw.LazyFrame[Any]]) -> Mapping[str, Any]:
         """Let the engine compute one row; some look at their files when it is planned, too."""
         try:
             return collected(plan())

@@ -71,6 +71,19 @@ class Totals:
         """Whether every value, rounded to the grid, is an end of the range."""
         return self.coins and (not self.missing or self.absent in (0, 1 << self.bits))
 
+    @property
+    def sum_of_squares(self) -> int:
+        """Sum of the squares of all records' values, in steps of ``4**-bits``.
+
+        Raises
+        ------
+        InputError
+            Where squares were not wanted.
+        """
+        if self.squares is None:
+            raise InputError("squares", "totals without squares", "totals(..., squares=True)")
+        return self.squares + self.missing * self.absent**2
+
     def variance(self) -> float:
         """Return the variance of the values on the grid, divided by n and rounded once.
 
@@ -84,10 +97,8 @@ class Totals:
         >>> Totals(2, 1, 2, squares=4).variance()  # values 0 and 1
         0.25
         """
-        if self.squares is None:
-            raise InputError("squares", "totals without squares", "totals(..., squares=True)")
-        first, second = self.total + self.missing * self.absent, self.squares + self.missing * self.absent**2
-        return (self.n * second - first * first) / (self.n * self.n << 2 * self.bits)
+        first = self.mean.total
+        return (self.n * self.sum_of_squares - first * first) / (self.n * self.n << 2 * self.bits)
 
     def check(self, argument: str, bounds: tuple[float, float]) -> None:
         """Refuse values that are missing or out of range, where they are public.

@@ -147,6 +147,7 @@ class Competition(Claims):
 
     name: ClassVar[str] = "competition"
     statistics: ClassVar[bool] = False
+    from_totals: ClassVar[bool] = False
 
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource

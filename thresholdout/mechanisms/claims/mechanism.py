@@ -93,11 +93,15 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
         """Check per-record values and reduce them to a count or an exact mean, where they are not bet on."""
-        bets = not known.binary and self._bets(known)
+        bets = self.needs_squares(known)
         if isinstance(values, (Totals, Joint)):
             return read_totals(values, known, bets)
         read = read_values if bets else read_sums
         return read(values, n, bounds, argument, known)
+
+    def needs_squares(self, known: Known) -> bool:
+        """Return whether values are bet on; see `Mechanism.needs_squares`."""
+        return not known.binary and self._bets(known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
         """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_sums", "read_totals", "read_values", "variance_of"]
+__all__ = [
+    "COARSE",
+    "FINE",
+    "Reading",
+    "grid_steps",
+    "grid_value",
+    "read_sums",
+    "read_totals",
+    "read_values",
+    "variance_of",
+]
 
 FINE: Final = 64
 """Steps in a standard deviation, at least."""
@@ -129,7 +139,7 @@ def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
 
     Examples
     --------
-    >>> read_totals(Totals(4, 40, 3 << 40), Known(binary=True), bets=False).mean.mean()
+    >>> read_totals(Totals(4, 40, 3 << 40, coins=True), Known(binary=True), bets=False).mean.mean()
     0.75
     """
     found = totals.difference if isinstance(totals, Joint) else totals

@@ -1,0 +1,438 @@
+"""Guards of lazy frames: the answers that arrays have, whatever the engine, and what is refused, free or charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from graphs import Groups, Independent, MarkovChain
+from graphs.models.group_sizes import GroupSizes
+from thresholdout import KFoldGuard, Thresholdout
+from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
+from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.noise.sources import SeededNoise
+from thresholdout.scoring.metrics import absolute_error, squared_error
+
+N = 1500
+
+
+def data(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, size=2 * N)
+    good, bad = (np.where(rng.random(2 * N) < share, y, 1 - y) for share in (0.9, 0.8))
+    p = np.clip(0.6 * y + 0.4 * rng.random(2 * N), 0.0, 1.0)
+    return pd.DataFrame({"id": np.arange(2 * N), "g": np.arange(2 * N) // 5, "y": y, "good": good, "bad": bad, "p": p})
+
+
+def of_polars(frame: pd.DataFrame) -> Any:
+    return pl.from_pandas(frame).lazy()
+
+
+DUCKDB = duckdb.connect()
+
+
+def of_duckdb(frame: pd.DataFrame) -> Any:
+    return DUCKDB.from_df(frame)
+
+
+ENGINES = [of_polars, of_duckdb]
+Engine = Callable[[pd.DataFrame], Any]
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return data()
+
+
+@pytest.fixture(params=ENGINES, ids=["polars", "duckdb"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    yield request.param
+
+
+def lazy_guard(engine: Engine, table: pd.DataFrame, **declared: Any) -> Thresholdout:
+    declared = {"noise": SeededNoise(3), "label": "y", **declared}
+    return Thresholdout(engine(table[:N]), train=engine(table[N:]), **declared)
+
+
+def array_guard(table: pd.DataFrame, **declared: Any) -> Thresholdout:
+    return Thresholdout(table[:N], train=table[N:], **{"noise": SeededNoise(3), **declared})
+
+
+class Column:
+    """A model that says what stands in a column."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def predict(self, X: pd.DataFrame) -> Any:
+        return X[self.name].to_numpy()
+
+
+def hit(table: pd.DataFrame, name: str) -> Any:
+    return (table[name] == table.y).to_numpy()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {},
+        {"mechanism": "guess-and-check", "queries": 5},
+        {"groups": "g"},
+        {"private": 2.0},
+        {"mechanism": "gaussian", "queries": 5},
+        {"mechanism": ThresholdoutParameters(0.05, 0.005, budget=3, queries=5)},
+    ],
+    ids=["claims", "guess", "groups", "private", "gaussian", "algorithm 1"],
+)
+def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
+    if declared.get("mechanism") == "gaussian" and "groups" in declared:
+        pytest.skip("not for groups")
+    lazy, eager = lazy_guard(engine, table, **declared), array_guard(table, **declared)
+    assert repr(lazy.certificate) == repr(eager.certificate)
+    assert lazy.certificate.about == eager.certificate.about
+    assert lazy.parameters == eager.parameters
+    assert lazy.dependence.describe() == eager.dependence.describe()
+    top, rest = table[:N], table[N:]
+    for name in ("good", "bad"):
+        found = lazy.ask(nw.col(name) == nw.col("y"), name=name)
+        expected = eager.ask(hit(rest, name), hit(top, name), name=name)
+        assert (found.value, found.interval, found.source) == (expected.value, expected.interval, expected.source)
+    found, expected = lazy.ask(0.5, nw.col("good") == 1, binary=True), eager.ask(0.5, top.good == 1, binary=True)
+    assert (found.value, found.interval) == (expected.value, expected.interval)
+    found, expected = lazy.ask(0.3, nw.col("bad") == nw.col("y")), eager.ask(0.3, hit(top, "bad"), binary=True)
+    assert (found.value, found.interval, found.source) == (expected.value, expected.interval, expected.source)
+    assert lazy.history["value"].tolist() == eager.history["value"].tolist()
+
+
+@pytest.mark.parametrize("groups", [None, "g"])
+def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups: str | None) -> None:
+    """But for variances, which arrays have by another order of additions, and bets by a bound on their wealth."""
+    lazy, eager = lazy_guard(engine, table, groups=groups), array_guard(table, groups=groups)
+    top, rest = table[:N], table[N:]
+    pairs = [
+        (lazy.score("p", "brier_score"), eager.ask((rest.y - rest.p) ** 2, (top.y - top.p) ** 2)),
+        (lazy.ask("p"), eager.ask(rest.p, top.p)),
+        (
+            lazy.score("p", absolute_error(0.3)),
+            eager.ask(*(np.minimum(abs(part.y - part.p), 0.3) for part in (rest, top)), bounds=(0, 0.3)),
+        ),
+        (
+            lazy.score("p", squared_error(0.1)),
+            eager.ask(*(np.minimum((part.y - part.p) ** 2, 0.1) for part in (rest, top)), bounds=(0, 0.1)),
+        ),
+    ]
+    for found, expected in pairs:
+        assert found.value == pytest.approx(expected.value, abs=1e-12)
+        assert found.interval == pytest.approx(expected.interval, abs=1e-9)
+        assert found.source == expected.source
+
+
+@pytest.mark.parametrize(("groups", "about"), [(None, "difference"), ("g", "difference"), (None, "wins")])
+def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: Any, about: Any) -> None:
+    declared = {"groups": groups, "identically_distributed": groups is None}
+    lazy, top, rest = lazy_guard(engine, table, **declared), table[:N], table[N:]
+    eager = Thresholdout(
+        (top, top.y),
+        train=(rest, rest.y),
+        noise=SeededNoise(3),
+        **(declared | {"groups": None if groups is None else "g"}),
+    )
+    values = tuple(hit(rest, name) for name in ("good", "bad"))
+    found = lazy.compare("good", "bad", about=about)
+    expected = eager.compare(Column("good"), Column("bad"), about=about, train_values=values)
+    assert found.verdict == expected.verdict == ("better" if groups is None else "not settled")
+    assert found.value == pytest.approx(expected.value, abs=1e-12)
+    assert found.interval == pytest.approx(expected.interval, abs=1e-12)
+    assert lazy.compare("bad", "good", "zero_one_loss").verdict == ("worse" if groups is None else "not settled")
+
+
+def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
+    lazy, eager = lazy_guard(engine, table, final_check=True), array_guard(table, final_check=True)
+    top, rest = table[:N], table[N:]
+    asked = [(nw.col(name) == nw.col("y"),) * 2 for name in ("good", "bad")]
+    values = [(hit(rest, name), hit(top, name)) for name in ("good", "bad")]
+    for found, expected in zip(lazy.ask_all(asked), eager.ask_all(values), strict=True):
+        assert (found.value, found.interval) == (expected.value, expected.interval)
+    scores = lazy.score_all({"a": "good", "b": "bad"})
+    assert [answer.candidate for answer in scores] == ["a", "b"]
+    assert lazy.score_all(["good", "bad"], "zero_one_loss", tell="best")[0].candidate == "good"
+    assert lazy.compare_all(["good"], "bad")[0].verdict == "better"
+    last = lazy.final_check("good")
+    assert last.interval[0] <= float(hit(top, "good").mean()) <= last.interval[1]
+
+
+def test_a_question_is_known_again_by_its_content_on_every_engine(tmp_path: Path, table: pd.DataFrame) -> None:
+    path = tmp_path / "guard.db"
+    first = lazy_guard(of_polars, table, ledger=path)
+    told = [first.ask(nw.col("good") == nw.col("y")), first.score("bad"), first.compare("good", "bad")]
+    again = lazy_guard(of_duckdb, table.sample(frac=1.0, random_state=1).sort_values("id", kind="stable"), ledger=path)
+    assert len(again.history) == 3
+    repeated = [again.ask(nw.col("good") == nw.col("y")), again.score("bad"), again.compare("good", "bad")]
+    assert [one.interval for one in repeated] == [one.interval for one in told]
+    assert all(one.repeated for one in repeated)
+    assert len(again.history) == 3
+    assert not again.ask(nw.col("good") != nw.col("y")).repeated
+    assert again.ask(nw.col("good") == nw.col("y"), bounds=(-1, 1)).repeated is False
+
+
+def files(folder: Path, table: pd.DataFrame) -> tuple[Path, Path]:
+    paths = folder / "holdout.parquet", folder / "train.parquet"
+    for path, part in zip(paths, (table[:N], table[N:]), strict=True):
+        part.to_parquet(path)
+    return paths
+
+
+SCANS: list[Callable[[Path], Any]] = [pl.scan_parquet, lambda path: DUCKDB.read_parquet(str(path))]
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=["polars", "duckdb"])
+def test_a_question_that_dies_in_the_engine_is_free_and_costs_once(
+    tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
+) -> None:
+    holdout, train = files(tmp_path, table)
+    guard = Thresholdout(scan(holdout), train=scan(train), label="y", noise=SeededNoise(0))
+    risk, content = guard.risk_left, holdout.read_bytes()
+    holdout.unlink()
+    right = nw.col("good") == nw.col("y")
+    for ask in (
+        lambda: guard.ask(right, key="k"),
+        lambda: guard.score("good"),
+        lambda: guard.compare("good", "bad"),
+        lambda: guard.ask_all([(right, right)]),
+        lambda: guard.final_check("good"),
+    ):
+        with pytest.raises(EngineFailed, match="holdout"):
+            ask()
+    assert (len(guard.history), guard.risk_left) == (0, risk)
+    holdout.write_bytes(content[:100])
+    with pytest.raises(EngineFailed):
+        guard.ask(right, key="k")
+    holdout.write_bytes(content)
+    first = guard.ask(right, key="k")
+    assert guard.ask(right, key="k").repeated
+    assert len(guard.history) == 1
+    assert first.source == "train"
+
+
+def test_files_that_changed_are_seen_by_their_number_of_records_and_their_columns(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    holdout, train = files(tmp_path, table)
+    guard = Thresholdout(SCANS[1](holdout), train=SCANS[1](train), label="y", noise=SeededNoise(0))
+    for changed in (table[: N - 1], table[:N].rename(columns={"good": "other"})):
+        changed.to_parquet(holdout)
+        with pytest.raises(EngineFailed):
+            guard.score("good")
+    assert guard.history.empty
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=["polars", "duckdb"])
+def test_values_that_changed_are_seen_when_a_guard_is_opened_again(
+    tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
+) -> None:
+    holdout, train = files(tmp_path, table)
+    ledger = tmp_path / "guard.db"
+    for _ in range(2):
+        Thresholdout(scan(holdout), train=scan(train), ledger=ledger)._ledger.close()
+    table[:N].assign(y=table.y.where(table.id != 3, 1 - table.y)).to_parquet(holdout)
+    with pytest.raises(LedgerMismatch, match="another holdout"):
+        Thresholdout(scan(holdout), train=scan(train), ledger=ledger)
+
+
+def test_frames_that_cannot_be_joined_are_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="does not join"):
+        Thresholdout(of_duckdb(table[:N]), train=duckdb.connect().from_df(table[N:]))
+
+
+def test_an_interrupted_scan_is_free(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = lazy_guard(of_polars, table)
+    risk, part = guard.risk_left, type(guard._records.part)  # type: ignore[attr-defined]
+    before = part.totals
+
+    def stopped(self: Any, *given: Any, **named: Any) -> Any:
+        if self.name == "holdout":
+            raise KeyboardInterrupt
+        return before(self, *given, **named)
+
+    monkeypatch.setattr(part, "totals", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        guard.score("good")
+    assert (len(guard.history), guard.risk_left) == (0, risk)
+
+
+def test_values_that_should_be_ends_and_are_not_are_charged(engine: Engine, table: pd.DataFrame) -> None:
+    """Whether they are is a function of the records, so it is paid for like a failure on arrays."""
+    changed = table.assign(v=np.where(np.arange(2 * N) == 7, 0.5, 1.0))
+    guard = lazy_guard(engine, changed)
+    with pytest.raises(InputError, match="failed on the holdout"):
+        guard.ask("v")
+    assert guard.history["source"].tolist() == ["failed"]
+    with pytest.raises(InputError, match="binary"):
+        guard.ask("p", binary=True)
+    assert len(guard.history) == 1
+    assert guard.ask("v", binary=False).value == pytest.approx(1.0, abs=0.02)
+
+
+def test_what_is_missing_or_out_of_range_counts_as_an_end(engine: Engine, table: pd.DataFrame) -> None:
+    values = np.full(2 * N, 0.5)
+    values[:300], values[300:600], values[600:900] = np.nan, 7.0, -np.inf
+    guard = lazy_guard(engine, table.assign(v=values), mechanism="guess-and-check")
+    answer = guard.ask(0.5, "v")
+    assert answer.interval[0] <= (300 * 1.0 + 600 * 0.5) / N <= answer.interval[1]
+    # of 1500 records 300 are missing (0), 300 above (1), 300 below (0), 600 are 1/2
+    only = guard.ask(0.2, nw.col("v") > 1.0)
+    assert only.interval[0] <= 300 / N <= only.interval[1]
+    with pytest.raises(InputError, match="train_values"):
+        lazy_guard(engine, table.assign(v=values[::-1].copy())).ask("v")
+
+
+def test_predictions_that_arrive_later(engine: Engine, table: pd.DataFrame) -> None:
+    guard = lazy_guard(engine, table.drop(columns=["good", "bad"]))
+    guard.join(engine(table[["id", "good"]].sample(frac=1.0, random_state=0)), on="id")
+    guard.join(engine(table[["id", "bad"]][100:]), on="id")
+    known = lazy_guard(engine, table)
+    found, expected = guard.score("good"), known.score("good")
+    assert (found.value, found.interval) == (expected.value, expected.interval)
+    worse = guard.score("bad", train_values=0.7)  # a hundred holdout records are without a prediction: wrong ones
+    share = float((hit(table[:N], "bad") & (table.id[:N] >= 100)).mean())
+    assert worse.interval[0] <= share <= worse.interval[1]
+    assert guard.score("good").repeated
+    with pytest.raises(InputError, match="more than once"):
+        guard.join(engine(pd.concat([table[["id"]].assign(x=1.0)] * 2)), on="id")
+    with pytest.raises(InputError, match="which the parts have"):
+        guard.join(engine(table[["id", "p"]]), on="id")
+    with pytest.raises(InputError, match="no column 'nr'"):
+        guard.join(engine(table[["id"]].assign(x=1.0)), on="nr")
+    with pytest.raises(InputError, match="no column beside"):
+        guard.join(engine(table[["id"]]), on="id")
+    other = of_duckdb if engine is of_polars else of_polars
+    with pytest.raises(InputTypeError, match="same engine"):
+        guard.join(other(table[["id"]].assign(x=1.0)), on="id")
+
+
+def test_other_predictions_of_one_name_are_other_questions(tmp_path: Path, table: pd.DataFrame) -> None:
+    base, path = table.drop(columns=["good", "bad"]), tmp_path / "guard.db"
+    for column, repeated in (("good", False), ("bad", False), ("good", True)):
+        guard = lazy_guard(of_polars, base, ledger=path)
+        guard.join(of_polars(table[["id"]].assign(pred=table[column])), on="id")
+        assert guard.score("pred").repeated is repeated
+        guard._ledger.close()
+
+
+def test_groups_are_those_of_a_column(engine: Engine, table: pd.DataFrame) -> None:
+    guard = lazy_guard(engine, table, groups="g")
+    groups = Groups(table.g[:N])
+    assert isinstance(guard.dependence, GroupSizes)
+    assert guard.dependence.effective_records() == groups.effective_records() == N / 5
+    assert guard.dependence.variance_inflation() == groups.variance_inflation()
+    assert guard.parameters.train_records == N / 5  # type: ignore[attr-defined]
+    with pytest.raises(OverlapError, match="groups of 'g' in both parts"):
+        lazy_guard(engine, table.assign(g=np.arange(2 * N) % 7), groups="g")
+    with pytest.raises(InputError, match="without a 'g'"):
+        lazy_guard(engine, table.assign(g=table.g.where(table.g > 3)), groups="g")
+    same = lazy_guard(engine, table, dependence=GroupSizes({5: N // 5}))
+    assert same.dependence.fingerprint() == guard.dependence.fingerprint()
+
+
+def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFrame) -> None:
+    with pytest.raises(OverlapError):
+        Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]))
+    Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]), allow_equal_rows=True)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"order": True, "window": 3}, "order: given for a lazy frame"),
+        ({"graph": object()}, "graph: given"),
+        ({"window": 3}, "window: given"),
+        ({"train_groups": "g"}, "train_groups: given"),
+        ({"groups": ["g", "y"]}, "groups: a list"),
+        ({"groups": "nr"}, "groups: no column 'nr'"),
+        ({"groups": "g", "dependence": Independent(N)}, "a model beside groups"),
+        ({"dependence": MarkovChain([[0.9, 0.1], [0.2, 0.8]], N)}, "in which each record has its place"),
+        ({"dependence": Independent(3)}, "dependence: a model of 3 records"),
+        ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
+        ({"mechanism": "competition"}, "'competition' for lazy frames"),
+        ({"mechanism": "splitting", "queries": 3, "identically_distributed": True}, "'splitting' for lazy frames"),
+        ({"given": "features"}, "given"),
+        ({"label": "nr"}, "label: no column 'nr'"),
+        ({"label": 3}, "label: a int"),
+    ],
+)
+def test_what_needs_places_or_single_values_is_refused(
+    tmp_path: Path, table: pd.DataFrame, declared: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        lazy_guard(of_polars, table, ledger=tmp_path / "guard.db", **declared)
+    assert not (tmp_path / "guard.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda guard: guard.ask(lambda X, y: y), "train_values: a function"),
+        (lambda guard: guard.ask(np.ones(N), np.ones(N)), "train_values: values for records"),
+        (lambda guard: guard.ask(0.5), "holdout_values: nothing"),
+        (lambda guard: guard.ask(nw.col("p").mean()), "mean"),
+        (lambda guard: guard.ask(nw.col("p").rank()), "rank"),
+        (lambda guard: guard.ask("nr"), "no column 'nr'"),
+        (lambda guard: guard.score(Column("good")), "estimator: a Column, beside lazy frames"),
+        (lambda guard: guard.score("nr"), "no column 'nr'"),
+        (lambda guard: guard.score("good", "log_loss"), "'log_loss.* of columns"),
+        (lambda guard: guard.score("good", "f1"), "no mean over records"),
+        (lambda guard: guard.score("good", "roc_auc"), "no mean over records"),
+        (lambda guard: guard.score("good", cv=5), "cv: a way"),
+        (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values: a ndarray"),
+        (lambda guard: guard.score("good", sample_weight=(1, 1)), "sample_weight"),
+        (lambda guard: guard.compare("good", "bad", train_values=(1, 1)), "train_values: given"),
+        (lambda guard: guard.compare("good", "bad", about="wins"), "not declared to have one law"),
+        (lambda guard: guard.gate("good"), "holdout: a lazy frame"),
+        (lambda guard: guard.split(), "holdout: a lazy frame"),
+        (lambda guard: guard.origin(np.ones((3, 2))), "X: rows"),
+    ],
+)
+def test_questions_that_need_records_in_memory_are_refused_free(table: pd.DataFrame, ask: Any, message: str) -> None:
+    guard = lazy_guard(of_polars, table)
+    with pytest.raises(InputError, match=message):
+        ask(guard)
+    assert guard.history.empty
+
+
+def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
+    with pytest.raises(InputTypeError, match="beside a holdout"):
+        Thresholdout(of_polars(table[:N]), train=table[N:])
+    with pytest.raises(InputTypeError, match="beside a holdout"):
+        Thresholdout(table[:N], train=of_polars(table[N:]))
+    with pytest.raises(InputError, match="label"):
+        Thresholdout(table[:N], train=table[N:], label="y")
+    with pytest.raises(InputError, match="predictions: columns for parts in memory"):
+        Thresholdout(table[:N], train=table[N:]).join(of_polars(table), on="id")
+    with pytest.raises(InputTypeError, match="the text 'good'"):
+        Thresholdout((table[:N], table.y[:N]), train=(table[N:], table.y[N:])).score("good")
+    with pytest.raises(InputError, match="the same columns"):
+        Thresholdout(of_polars(table[:N]), train=of_polars(table[N:].drop(columns="p")))
+    with pytest.raises(InputError, match="'good' of type"):
+        Thresholdout(of_polars(table[:N]), train=of_polars(table[N:].assign(good="a")))
+    with pytest.raises(InputTypeError):
+        KFoldGuard(of_polars(table), of_polars(table))
+
+
+def test_a_guard_without_a_training_part(table: pd.DataFrame) -> None:
+    guard = Thresholdout(of_polars(table), label="y", noise=SeededNoise(0))
+    answer = guard.score("good", train_values=0.9)
+    assert answer.interval[0] <= float(hit(table, "good").mean()) <= answer.interval[1]
+    with pytest.raises(InputError, match="no training part"):
+        guard.score("bad")
+    with pytest.raises(InputError, match="no training part"):
+        guard.compare("good", "bad")

@@ -1,0 +1,87 @@
+"""Groups of records that are never in memory: how large they are, and whether two parts share some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from thresholdout.errors import EngineFailed, InputError
+
+if TYPE_CHECKING:
+    from thresholdout.data.parts.lazy_part import LazyPart
+
+__all__ = ["group_sizes", "largest_multiplicity", "shared_groups"]
+
+
+def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
+    """Return how many groups there are of each size: the engine counts, and nothing is kept for each group.
+
+    Parameters
+    ----------
+    part : LazyPart
+        The records.
+    column : str
+        The group of each record.
+
+    Raises
+    ------
+    InputError
+        When a record has no group.
+    EngineFailed
+        When the engine fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> group_sizes(LazyPart(pl.LazyFrame({"patient": ["a", "b", "b", "c"]}), "holdout"), "patient")
+    {1: 2, 2: 1}
+    """
+    import narwhals as nw
+
+    group, missing = nw.col(column), nw.col(column).is_null()
+    if part.schema[column].is_float():
+        missing = missing | group.is_nan()
+    lost = int(part.row(part.frame.select(missing.cast(nw.Int64).sum().alias("missing")))["missing"] or 0)
+    if lost:
+        raise InputError("groups", f"{lost} records of the {part.name} part without a {column!r}", "a group for each")
+    size, number = ("size", "number")
+    sizes = part.frame.group_by(column).agg(nw.len().alias(size)).group_by(size).agg(nw.len().alias(number))
+    try:
+        rows = sizes.collect().rows(named=True)
+    except Exception as error:
+        raise EngineFailed(part.name, f"{type(error).__name__} while its groups were counted") from error
+    return dict(sorted((int(row[size]), int(row[number])) for row in rows))
+
+
+def largest_multiplicity(part: LazyPart, column: str) -> int:
+    """Return how often the most frequent value of a column occurs.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> largest_multiplicity(LazyPart(pl.LazyFrame({"id": [7, 8, 8]}), "predictions"), "id")
+    2
+    """
+    import narwhals as nw
+
+    counts = part.frame.group_by(column).agg(nw.len().alias("times"))
+    return int(part.row(counts.select(nw.col("times").max()))["times"] or 0)
+
+
+def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:
+    """Return how many groups are in both parts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> train, holdout = (LazyPart(pl.LazyFrame({"g": groups}), "part") for groups in ([1, 1, 2], [2, 3]))
+    >>> shared_groups(train, holdout, "g")
+    1
+    """
+    import narwhals as nw
+
+    here, there = (part.frame.select(column).unique([column]) for part in (holdout, train))
+    both = here.join(there, on=column, how="semi")
+    return int(holdout.row(both.select(nw.len().alias("n")))["n"])

@@ -1,0 +1,329 @@
+"""The records behind a guard where they are never in memory: two lazy frames, of which an engine counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from thresholdout.data.parts.engines import is_lazy
+from thresholdout.data.parts.lazy_part import LazyPart
+from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicity, shared_groups
+from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
+from thresholdout.errors import InputError, InputTypeError, OverlapError, ThresholdoutError
+from thresholdout.guard.declared_dependence import Declared
+from thresholdout.guard.holdout import Records
+from thresholdout.guard.registration import check_dependence
+from thresholdout.guard.training_folds import TrainingFolds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.data.identity import Part
+    from thresholdout.mechanisms import Mechanism
+
+__all__ = ["LazyRecords", "check_mechanism", "records_of"]
+
+_ASK: Final = (
+    "ask(expression), score(the name of a column of predictions) or compare(two of them); or frames in memory, which "
+    "collect() makes"
+)
+_MODELS: Final = (
+    "nothing for independent records, groups= the name of a column, or a model in which no record has a place: "
+    "graphs.Independent(n), graphs.models.group_sizes.GroupSizes(sizes)"
+)
+
+
+def records_of(holdout: object, train: object | None, allow_equal_rows: bool, label: str | None) -> Records:
+    """Return the records of both parts: in memory, or of lazy frames.
+
+    Raises
+    ------
+    InputError
+        When one part is lazy and the other is not, or ``label`` stands beside parts in memory.
+    """
+    lazy = is_lazy(holdout)
+    if train is not None and is_lazy(train) != lazy:
+        seen = f"a {type(train).__name__} beside a holdout that is a {type(holdout).__name__}"
+        raise InputTypeError("train", seen, "two lazy frames, or two parts in memory")
+    if lazy:
+        return LazyRecords(holdout, train, allow_equal_rows, label)
+    if label is not None:
+        raise InputError("label", f"{label!r} beside parts in memory", "parts (X, y); label= is for lazy frames")
+    return Records(holdout, train, allow_equal_rows)
+
+
+def check_mechanism(mechanism: Mechanism[Any, Any]) -> None:
+    """Refuse a mechanism that needs single values.
+
+    Raises
+    ------
+    InputError
+        When it answers from parts of the records, or puts coins in place of values.
+    """
+    if not mechanism.from_totals:
+        expected = "mechanism='thresholdout', 'guess-and-check' or 'gaussian'; or frames in memory"
+        raise InputError("mechanism", f"{mechanism.name!r} for lazy frames, which needs single values", expected)
+
+
+class LazyRecords(Records):
+    """A holdout and a training part that are lazy frames.
+
+    Parameters
+    ----------
+    holdout, train : lazy frame
+        See `thresholdout.Thresholdout`; the training part may be missing.
+    allow_equal_rows : bool
+        Accept rows that occur in both.
+    label : str or None
+        Name of the column of labels.
+
+    Attributes
+    ----------
+    part, train_part : LazyPart
+        The holdout, and the training part or ``None``, with the columns that were joined.
+    label : str or None
+        As given.
+    joined : dict of str to str
+        From each column that was joined to the content of the frame that it came from.
+
+    Raises
+    ------
+    InputError
+        When the parts have different columns, or no column of this name.
+    OverlapError
+        When they share records.
+    EngineFailed
+        When an engine fails; there is no guard then.
+    """
+
+    def __init__(self, holdout: object, train: object | None, allow_equal_rows: bool, label: str | None) -> None:
+        self.part = LazyPart(holdout, "holdout")
+        self.train_part = None if train is None else LazyPart(train, "train")
+        self._train = None
+        self.labels = self.train_labels = None
+        self.holdout: Part = ()
+        self.training_folds = TrainingFolds()
+        self.label = label
+        self.joined: dict[str, str] = {}
+        self._train_groups: int | None = None
+        if self.train_part is not None:
+            _check_columns(self.train_part, self.part)
+        if label is not None:
+            _check_label(label, self.part, self.train_part)
+        self.n = self.part.n
+        if self.train_part is not None and not allow_equal_rows:
+            _check_disjoint(self.train_part, self.part)
+        self.identity = self.order = part_identity(self.part)
+
+    def declared(
+        self,
+        dependence: DependenceModel | None,
+        *,
+        groups: object = None,
+        train_groups: object = None,
+        order: object = None,
+        window: object = None,
+        graph: object = None,
+    ) -> Declared:
+        """Return how the records depend on each other, as far as that needs no record's place.
+
+        Raises
+        ------
+        InputError
+            For models in which records have places: rows of lazy frames have none.
+        OverlapError
+            When a group is in both parts.
+        """
+        for argument, value in (("order", order), ("window", window), ("graph", graph)):
+            if value is not None:
+                raise InputError(argument, "given for a lazy frame, whose records are in no order", _MODELS)
+        if train_groups is not None:
+            raise InputError("train_groups", "given for a lazy frame", "groups= the name of a column of both parts")
+        if groups is not None:
+            if dependence is not None:
+                seen = "a model beside groups"
+                raise InputError("dependence", seen, "one of them: it says how all records depend on each other")
+            return Declared(self._in_groups(groups))
+        model = check_dependence(dependence, self.n)
+        if not _without_places(model):
+            raise InputError("dependence", f"{model.describe()}, in which each record has its place", _MODELS)
+        return Declared(model)
+
+    def _in_groups(self, groups: object) -> DependenceModel:
+        from graphs.models.group_sizes import GroupSizes
+
+        if not isinstance(groups, str):
+            seen = f"a {type(groups).__name__} for a lazy frame"
+            raise InputTypeError("groups", seen, "the name of one column of both parts")
+        _check_name("groups", groups, self.part)
+        if self.train_part is not None:
+            both = shared_groups(self.train_part, self.part, groups)
+            if both:
+                seen = f"{both} groups of {groups!r} in both parts"
+                raise OverlapError("train_groups", seen, "parts without common groups: split the data by groups")
+            self._train_groups = sum(group_sizes(self.train_part, groups).values())
+        return GroupSizes(group_sizes(self.part, groups))
+
+    def check_groups(
+        self,
+        train_groups: object | None,
+        dependence: DependenceModel,
+        *,
+        together: NDArray[Any] | None = None,
+        ordered: bool = False,
+    ) -> None:
+        """Do nothing: groups are compared where they are declared, and nothing is cross-validated here."""
+
+    @property
+    def train(self) -> Part:
+        """The training part, as the frame that was given.
+
+        Raises
+        ------
+        InputError
+            When there is none.
+        """
+        if self.train_part is None:
+            raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
+        return (self.train_part.frame.to_native(),)
+
+    @property
+    def train_size(self) -> int | None:
+        """Number of training records, when there is a training part."""
+        return None if self.train_part is None else self.train_part.n
+
+    @property
+    def train_independent(self) -> int | None:
+        """Number of independent training records: of their groups, where these are declared."""
+        return self.train_size if self._train_groups is None else self._train_groups
+
+    def join(self, frame: object, on: str) -> None:
+        """Add the columns of another frame to both parts, by a column that all of them have.
+
+        Raises
+        ------
+        InputError
+            When there is no such column, a value of it occurs twice in the frame, or the frame has other columns of the
+            parts.
+        """
+        more = LazyPart(frame, "predictions")
+        for part in self._parts():
+            _check_name("on", on, part)
+            _check_join(part, more, on)
+        content = part_identity(more)  # reads all that is in it
+        if largest_multiplicity(more, on) > 1:
+            raise InputError("predictions", f"values of {on!r} that occur more than once", "one row for a record")
+        joined = [_joined(part, more, on) for part in self._parts()]
+        self.part = joined[0]
+        if self.train_part is not None:
+            self.train_part = joined[1]
+        self.joined |= {name: content for name in more.columns if name != on}
+
+    def content(self, columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """Return what columns are known by, which the holdout's identity does not tell: those that were joined."""
+        return tuple((name, self.joined[name]) for name in sorted(columns) if name in self.joined)
+
+    def _parts(self) -> list[LazyPart]:
+        return [self.part] if self.train_part is None else [self.part, self.train_part]
+
+    def labelled(self) -> NoReturn:
+        """Refuse what is computed from records in memory.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError("holdout", "a lazy frame, of which no model can be asked", _ASK)
+
+    def apply(self, query: object) -> NoReturn:
+        """Refuse a function of records in memory."""
+        raise InputTypeError("train_values", "a function of records that are not in memory", _ASK)
+
+    def ordered(self, values: object, argument: str) -> NoReturn:
+        """Refuse values of records that have no order."""
+        raise InputTypeError(argument, "values for records that are in no order", _ASK)
+
+    def origin(self, hashes: object, records: object = None) -> NoReturn:
+        """Refuse to say where rows come from."""
+        raise InputError("X", "rows for a guard whose records are not in memory", _ASK)
+
+
+def _without_places(model: DependenceModel) -> bool:
+    from graphs import Independent
+    from graphs.models.group_sizes import GroupSizes
+
+    return isinstance(model, (Independent, GroupSizes))
+
+
+def _check_columns(train: LazyPart, holdout: LazyPart) -> None:
+    """Refuse parts that are not alike."""
+    if set(train.columns) != set(holdout.columns):
+        less, more = (sorted(set(one.columns) - set(other.columns)) for one, other in _both_ways(train, holdout))
+        seen = f"{f'columns {less} beside' if less else 'no columns'} {more or ''}".strip()
+        raise InputError("train", f"{seen} of the holdout", "the same columns in both parts")
+    for name in holdout.columns:
+        one, other = train.schema[name], holdout.schema[name]
+        if _family(one) != _family(other):
+            raise InputError("train", f"column {name!r} of type {one}, beside {other} in the holdout", "the same type")
+
+
+def _both_ways(train: LazyPart, holdout: LazyPart) -> list[tuple[LazyPart, LazyPart]]:
+    return [(train, holdout), (holdout, train)]
+
+
+def _family(dtype: Any) -> str:
+    """Return what kind of values a column has; engines differ in how many bits numbers have."""
+    if dtype.is_numeric():
+        return "number"
+    return "text" if str(dtype).startswith(("String", "Categorical", "Enum")) else str(dtype)
+
+
+def _check_disjoint(train: LazyPart, holdout: LazyPart) -> None:
+    """Refuse parts that share records, or that their engine cannot compare."""
+    try:
+        check_parts_disjoint(train, holdout)
+    except ThresholdoutError:
+        raise
+    except Exception as error:
+        seen = f"a frame that its engine does not join with the holdout ({type(error).__name__})"
+        expected = "frames of one connection; or allow_equal_rows=True, if no record is in both"
+        raise InputError("train", seen, expected) from error
+
+
+def _check_label(label: object, holdout: LazyPart, train: LazyPart | None) -> None:
+    if not isinstance(label, str):
+        raise InputTypeError("label", f"a {type(label).__name__}", "the name of a column of both parts")
+    for part in (holdout, train):
+        if part is not None:
+            _check_name("label", label, part)
+            part.compiled(label, "label")
+
+
+def _check_name(argument: str, name: object, part: LazyPart) -> None:
+    if not isinstance(name, str):
+        raise InputTypeError(argument, f"a {type(name).__name__}", "the name of a column")
+    if name not in part.schema:
+        seen = f"no column {name!r} in the {part.name} part"
+        raise InputError(argument, seen, f"one of {', '.join(map(repr, part.columns[:20]))}")
+
+
+def _check_join(part: LazyPart, more: LazyPart, on: str) -> None:
+    """Refuse a frame that cannot be joined."""
+    _check_name("on", on, more)
+    if more.frame.implementation is not part.frame.implementation:
+        seen = f"a frame of {more.frame.implementation}, beside parts of {part.frame.implementation}"
+        raise InputTypeError("predictions", seen, "a lazy frame of the same engine")
+    again = sorted((set(more.columns) & set(part.columns)) - {on})
+    if again:
+        raise InputError("predictions", f"columns {again}, which the parts have", "other names")
+    if len(more.columns) < 2:
+        raise InputError("predictions", f"no column beside {on!r}", "at least one column of predictions")
+
+
+def _joined(part: LazyPart, more: LazyPart, on: str) -> LazyPart:
+    joined = LazyPart(part.frame.join(more.frame, on=on, how="left"), part.name)
+    if joined.n != part.n:
+        raise InputError("predictions", f"{joined.n} records after the join of {part.n}", "one row for each record")
+    return joined
