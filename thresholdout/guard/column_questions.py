@@ -21,6 +21,7 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
+    from thresholdout.data.parts.expressions import Compiled
     from thresholdout.data.parts.lazy_part import LazyPart
     from thresholdout.data.parts.totals import Joint, Totals
     from thresholdout.guard.comparison import About
@@ -125,7 +126,7 @@ class AsksAboutColumns(RecognisesQuestions):
         """
         frames = self._frames
         compiled = frames.part.compiled(holdout, argument)
-        sure = compiled.kind == "boolean" and limits == (0.0, 1.0)
+        sure = _is_share(compiled, limits)
         number = as_real(train)
         if number is not None:
             told: object = number
@@ -149,8 +150,8 @@ class AsksAboutColumns(RecognisesQuestions):
     def _train_totals(self, train: Any, limits: tuple[float, float], missing: float | None) -> Totals:
         """Let the engine count the training part's values."""
         part = self._train_frame()
-        boolean = part.compiled(train, "train_values").kind == "boolean"
-        squares = self._mechanism.expects_spread and not boolean
+        sure = _is_share(part.compiled(train, "train_values"), limits)
+        squares = self._mechanism.expects_spread and not sure
         found = part.totals(train, limits, missing=missing, squares=squares, argument="train_values")
         if missing is None:
             found.check("train_values", limits)
@@ -256,6 +257,11 @@ class AsksAboutColumns(RecognisesQuestions):
             return self._interaction.read(found, self.n, question, "b")
 
         return question, Scan(lambda: frames.part.joint(first, second, metric.bounds), read)
+
+
+def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:
+    """Return whether values are ends of the range for certain: how many records a statement is true of."""
+    return compiled.kind == "boolean" and limits == (0.0, 1.0)
 
 
 def _duel(joint: Joint, metric: Metric) -> Duel:

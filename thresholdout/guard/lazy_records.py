@@ -9,7 +9,7 @@ from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicity, shared_groups
 from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
-from thresholdout.errors import InputError, InputTypeError, OverlapError, ThresholdoutError
+from thresholdout.errors import InputError, InputTypeError, OverlapError
 from thresholdout.guard.declared_dependence import Declared
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
@@ -113,7 +113,7 @@ class LazyRecords(Records):
             _check_label(label, self.part, self.train_part)
         self.n = self.part.n
         if self.train_part is not None and not allow_equal_rows:
-            _check_disjoint(self.train_part, self.part)
+            check_parts_disjoint(self.train_part, self.part)
         self.identity = self.order = part_identity(self.part)
 
     def declared(
@@ -278,18 +278,6 @@ def _family(dtype: Any) -> str:
     if dtype.is_numeric():
         return "number"
     return "text" if str(dtype).startswith(("String", "Categorical", "Enum")) else str(dtype)
-
-
-def _check_disjoint(train: LazyPart, holdout: LazyPart) -> None:
-    """Refuse parts that share records, or that their engine cannot compare."""
-    try:
-        check_parts_disjoint(train, holdout)
-    except ThresholdoutError:
-        raise
-    except Exception as error:
-        seen = f"a frame that its engine does not join with the holdout ({type(error).__name__})"
-        expected = "frames of one connection; or allow_equal_rows=True, if no record is in both"
-        raise InputError("train", seen, expected) from error
 
 
 def _check_label(label: object, holdout: LazyPart, train: LazyPart | None) -> None:

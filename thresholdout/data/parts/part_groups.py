@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import EngineFailed, InputError
 
 if TYPE_CHECKING:
+    import narwhals as nw
+
     from thresholdout.data.parts.lazy_part import LazyPart
 
 __all__ = ["group_sizes", "largest_multiplicity", "shared_groups"]
@@ -41,16 +43,15 @@ def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
     group, missing = nw.col(column), nw.col(column).is_null()
     if part.schema[column].is_float():
         missing = missing | group.is_nan()
-    lost = int(part.row(part.frame.select(missing.cast(nw.Int64).sum().alias("missing")))["missing"] or 0)
+    lost = part.row(lambda: part.frame.select(missing.cast(nw.Int64).sum().alias("missing")))["missing"]
     if lost:
         raise InputError("groups", f"{lost} records of the {part.name} part without a {column!r}", "a group for each")
-    size, number = ("size", "number")
-    sizes = part.frame.group_by(column).agg(nw.len().alias(size)).group_by(size).agg(nw.len().alias(number))
     try:
-        rows = sizes.collect().rows(named=True)
+        groups = part.frame.group_by(column).agg(nw.len().alias("size"))
+        rows = groups.group_by("size").agg(nw.len().alias("number")).collect().rows(named=True)
     except Exception as error:
         raise EngineFailed(part.name, f"{type(error).__name__} while its groups were counted") from error
-    return dict(sorted((int(row[size]), int(row[number])) for row in rows))
+    return dict(sorted((int(row["size"]), int(row["number"])) for row in rows))
 
 
 def largest_multiplicity(part: LazyPart, column: str) -> int:
@@ -65,8 +66,10 @@ def largest_multiplicity(part: LazyPart, column: str) -> int:
     """
     import narwhals as nw
 
-    counts = part.frame.group_by(column).agg(nw.len().alias("times"))
-    return int(part.row(counts.select(nw.col("times").max()))["times"] or 0)
+    def times() -> nw.LazyFrame[Any]:
+        return part.frame.group_by(column).agg(nw.len().alias("times")).select(nw.col("times").max())
+
+    return int(part.row(times)["times"])
 
 
 def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:
@@ -82,6 +85,8 @@ def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:
     """
     import narwhals as nw
 
-    here, there = (part.frame.select(column).unique([column]) for part in (holdout, train))
-    both = here.join(there, on=column, how="semi")
-    return int(holdout.row(both.select(nw.len().alias("n")))["n"])
+    def both() -> nw.LazyFrame[Any]:
+        here, there = (part.frame.select(column).unique([column]) for part in (holdout, train))
+        return here.join(there, on=column, how="semi").select(nw.len().alias("n"))
+
+    return int(holdout.row(both)["n"])
