@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from graphs.numerics.sliced_sums import SLICE, sum_in_slices
-from thresholdout.data.values import ExactMean, checked_values, floats_inside, record_bits
+from graphs.numerics.sliced_sums import SLICE
+from thresholdout.data.values import (
+    ExactMean,
+    checked_values,
+    floats_inside,
+    grid_variance,
+    half_bits,
+    record_bits,
+    square_sum,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,18 +86,20 @@ class UnitSums:
         return f"<UnitSums n={self.mean.n}>"
 
     def variance(self) -> float:
-        """Return the variance of the values on the grid, divided by n, to the bit what `numpy.var` returns."""
-        size, mean = self.mean.n, self.mean.mean()
-        buffer = np.empty(min(size, SLICE))
-
-        def squares(start: int, stop: int) -> float:
-            part = self._lifted(start, stop, buffer)
-            part -= self._zero  # exact
-            part -= mean
-            part *= part
-            return float(np.add.reduce(part))
-
-        return sum_in_slices(squares, size) / size
+        """Return the variance of the values on the grid, divided by n and rounded once."""
+        size, bits = self.mean.n, self.mean.bits
+        buffers = np.empty((2, min(size, SLICE)))
+        coarse = 2.0 ** (52 - bits + half_bits(bits))
+        sums = np.zeros(3)
+        for start in range(0, size, SLICE):
+            low = self._lifted(start, start + SLICE, buffers[0])
+            low -= self._zero  # exact
+            high = np.add(low, coarse, out=buffers[1, : low.size])
+            high -= coarse
+            low -= high
+            sums += [np.einsum("i,i->", a, b) for a, b in ((high, high), (high, low), (low, low))]
+        squared, mixed, lower = sums.tolist()
+        return grid_variance(self.mean.total, square_sum(squared, mixed, lower, bits), size, bits)
 
     def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""

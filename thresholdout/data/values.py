@@ -33,8 +33,11 @@ __all__ = [
     "checked_values",
     "clipped",
     "floats_inside",
+    "grid_variance",
+    "half_bits",
     "record_bits",
     "record_rounding",
+    "square_sum",
     "unit_mean",
     "unit_records",
 ]
@@ -313,6 +316,57 @@ def record_bits(n: int) -> int:
     (40, 33)
     """
     return min(40, 53 - (n - 1).bit_length())
+
+
+def half_bits(bits: int) -> int:
+    """Return the digits of the lower half of a number on a grid, by which its square is taken apart.
+
+    A multiple v of ``2**-bits`` in [0, 1] is ``high + low``: `high` is v rounded to ``bits - half_bits(bits)`` digits,
+    so ``low`` is at most half a step of that grid. Sums of n squares of the one, of the other, and of their products
+    are then multiples of a power of two that floats add up without an error: at most ``n * 2**bits`` of them.
+
+    Examples
+    --------
+    >>> half_bits(40), half_bits(33)
+    (20, 17)
+    """
+    return (bits + 1) // 2
+
+
+def square_sum(high: float, mixed: float, low: float, bits: int) -> int:
+    """Return a sum of squares in steps of ``2**(-2 * bits)``, from the sums of its parts.
+
+    Parameters
+    ----------
+    high, mixed, low : float
+        Sums of ``high**2``, ``high * low`` and ``low**2``; see `half_bits`.
+    bits : int
+        Digits of the grid.
+
+    Examples
+    --------
+    >>> square_sum(0.5**2, 0.5 * 0.25, 0.25**2, 2)  # of three quarters
+    9
+    """
+    return sum(int(math.ldexp(one, 2 * bits)) for one in (high, 2.0 * mixed, low))
+
+
+def grid_variance(total: int, squares: int, n: int, bits: int) -> float:
+    """Return the variance of numbers on a grid, divided by their number, rounded once.
+
+    Parameters
+    ----------
+    total, squares : int
+        Sums of the numbers and of their squares, in steps of ``2**-bits`` and of ``2**(-2 * bits)``.
+    n, bits : int
+        How many there are, and digits of the grid.
+
+    Examples
+    --------
+    >>> grid_variance(2, 4, 2, 1)  # of 0 and 1
+    0.25
+    """
+    return (n * squares - total * total) / (n * n << 2 * bits)
 
 
 def record_rounding(n: int) -> float:

@@ -49,10 +49,15 @@ def test_slices_add_up(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1000, SLICE, SLICE + 1, 2 * SLICE, 3 * SLICE + 17, 8 * SLICE + 5])
 @pytest.mark.parametrize("bounds", [UNIT, (-3.0, 7.0)])
-def test_the_variance_is_that_of_numpy_to_the_bit(size: int, bounds: tuple[float, float]) -> None:
+def test_the_variance_is_that_of_fractions(size: int, bounds: tuple[float, float]) -> None:
     lower, upper = bounds
     values = lower + (upper - lower) * np.random.default_rng(size).random(size)
-    assert UnitSums(values, size, bounds, "v").variance() == np.var(unit_records(values, size, bounds, "v").unit())
+    unit = unit_records(values, size, bounds, "v").unit()
+    steps = [int(value) for value in unit * 2.0 ** record_bits(size)]  # exact, and so is what follows
+    exact = Fraction(sum(q * q for q in steps), size) - Fraction(sum(steps), size) ** 2
+    found = UnitSums(values, size, bounds, "v").variance()
+    assert found == float(exact / 4 ** record_bits(size))
+    assert found == pytest.approx(np.var(unit), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])

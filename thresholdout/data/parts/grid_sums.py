@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.data.parts.expressions import Compiled, Schema, present
 from thresholdout.data.parts.totals import Totals, grid_steps
-from thresholdout.data.values import record_bits
+from thresholdout.data.values import half_bits, record_bits, square_sum
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["GridSum", "counted", "half_bits", "to_grid"]
+__all__ = ["GridSum", "counted", "to_grid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class GridSum:
                 found |= {"least": value.min(), "most": value.max()}
             if self.squares:
                 high, low = self._column("high"), unit - self._column("high")
-                found |= {"squares": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
+                found |= {"high": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
         return {self._name(name): one for name, one in found.items()}
 
     def totals(self, row: Mapping[str, Any]) -> Totals | None:
@@ -108,12 +108,8 @@ class GridSum:
         total = _steps(found["total"] or 0.0, bits) + above * top
         squares = None
         if self.squares:
-            coarse, half = bits - half_bits(bits), half_bits(bits)
-            sums = (found[name] or 0.0 for name in ("squares", "mixed", "low"))
-            digits = (2 * coarse, coarse + bits, 2 * bits)
-            high, mixed, low = (_steps(one, places) for one, places in zip(sums, digits, strict=True))
-            high += above << 2 * coarse
-            squares = (high << 2 * half) + (mixed << half + 1) + low
+            high, mixed, low = (found[name] or 0.0 for name in ("high", "mixed", "low"))
+            squares = square_sum(high + above, mixed, low, bits)
         return Totals(
             self.n,
             bits,
@@ -194,11 +190,6 @@ def counted(n: int, counts: Mapping[float, int], bounds: tuple[float, float], mi
         absent=grid_steps(missing, bits, bounds),
         squares=sum(steps[value] ** 2 * count for value, count in counts.items()) if squares else None,
     )
-
-
-def half_bits(bits: int) -> int:
-    """Return the digits of the lower half of a number on a grid."""
-    return (bits + 1) // 2
 
 
 def to_grid(unit: nw.Expr, bits: int) -> nw.Expr:

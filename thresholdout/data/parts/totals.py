@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thresholdout.data.values import ExactMean
+from thresholdout.data.values import ExactMean, grid_variance
 from thresholdout.errors import InputError
 
 __all__ = ["Joint", "Totals", "grid_steps"]
@@ -97,8 +97,7 @@ class Totals:
         >>> Totals(2, 1, 2, squares=4).variance()  # values 0 and 1
         0.25
         """
-        first = self.mean.total
-        return (self.n * self.sum_of_squares - first * first) / (self.n * self.n << 2 * self.bits)
+        return grid_variance(self.mean.total, self.sum_of_squares, self.n, self.bits)
 
     def check(self, argument: str, bounds: tuple[float, float]) -> None:
         """Refuse values that are missing or out of range, where they are public.
