@@ -222,11 +222,13 @@ def placed_bet(
     for _ in range(_ROUNDS):
         end = min(max(end, _CLOSE), mean - _CLOSE * _CLOSE)
         up, down, middle, top = 1.0 - end, -end, common - end, min(most, _PLACED / end)
-        bet = min(top, bet or (mean - end) / square)
+        farthest, bet = 1.0 / end, min(top, bet or (mean - end) / square)
         for _ in range(_ROUNDS):
             a, b, c = up / (1.0 + bet * up), down / (1.0 + bet * down), middle / (1.0 + bet * middle)
             slope, bend = high * a + low * b + rest * c, high * a * a + low * b * b + rest * c * c
-            step = min(max(bet + slope / bend, 0.25 * bet), 0.5 * (bet + 1.0 / end))
+            step, least, largest = bet + slope / bend, 0.25 * bet, 0.5 * (bet + farthest)
+            step = least if step < least else step  # min and max would be half of what a round takes
+            step = largest if step > largest else step
             if abs(step - bet) < _CLOSE * bet:
                 break
             bet = step

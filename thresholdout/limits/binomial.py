@@ -14,12 +14,13 @@ every choice of laws with mean at most p. So the best of several bounds may be t
 from __future__ import annotations
 
 import math
-from typing import Final
+from functools import cache, lru_cache
+from typing import Any, Final
 
 from graphs.numerics.rounding import UNIT
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
 
-__all__ = ["binomial_lower", "binomial_upper", "log_binomial_tail"]
+__all__ = ["beta_functions", "binomial_lower", "binomial_upper", "log_binomial_tail"]
 
 _SMALLEST: Final = -650.0  # logarithm of the smallest level at which the incomplete beta function is used
 _SHRINK: Final = 1.0 - 1e-9  # moves the tail by 1e-9 and more; the incomplete beta function is off by 1e-12
@@ -27,6 +28,15 @@ _SLACK: Final = 1e-10  # and in proportion to the number of records from ten mil
 _MANY: Final = 1e7
 
 
+@cache
+def beta_functions() -> tuple[Any, Any]:
+    """Return the regularised incomplete beta function and its inverse, of scipy, which is loaded when they are used."""
+    from scipy.special import betainc, betaincinv
+
+    return betainc, betaincinv
+
+
+@lru_cache(maxsize=16)  # a limit is checked with it, and then weighed against noise
 def log_binomial_tail(k: int, n: int, p: float) -> float:
     """Bound ``ln P(S >= k)`` for n independent records with mean p, of any laws; rounded up.
 
@@ -62,8 +72,7 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
     if k < mean + 1.0 + 1e-9:
         union = math.log(mean) + _SLACK if k == 1 else 0.0
         return min(0.0, union)
-    from scipy.special import betainc
-
+    betainc, _ = beta_functions()
     tail = float(betainc(k, n - k + 1, p))
     if tail > 1e-280:
         return min(0.0, math.log(tail) + _SLACK * max(1.0, n / _MANY))
@@ -96,8 +105,7 @@ def binomial_lower(k: int, n: int, log_level: float) -> float:
     if k <= 0:
         return 0.0
     if log_level >= _SMALLEST:
-        from scipy.special import betaincinv
-
+        _, betaincinv = beta_functions()
         level, farthest = math.exp(log_level), (k - 1.0 - 1e-5) / n  # Hoeffding's theorem reaches no farther
         p = level / n if k == 1 else float(betaincinv(k, n - k + 1, level))
         whole = k > 1 and p <= farthest

@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from thresholdout.limits.binomial import binomial_lower, log_binomial_tail
+from thresholdout.limits.binomial import beta_functions, binomial_lower, log_binomial_tail
 from thresholdout.limits.entropy import entropy_lower
 
 __all__ = ["log_laplace_moment", "noisy_binomial_lower", "noisy_entropy_lower", "noisy_hoeffding_lower"]
@@ -236,6 +236,5 @@ def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[flo
 
 def _log_survival(k: int, n: int, p: float) -> float:
     """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
-    from scipy.special import betainc
-
+    betainc, _ = beta_functions()
     return 0.0 if k <= 0 else math.log(float(betainc(k, n - k + 1, p))) + _SLACK
