@@ -47,7 +47,7 @@ def trained(sampling: Any, noise: float, size: int, seed: int, steps: int = STEP
     X, y = digits()
     model = DPSGDClassifier(
         sampling=sampling, noise_multiplier=noise, batch_size=size, n_steps=steps, learning_rate=2.0, delta=DELTA,
-        feature_bounds=(0, 16), classes=range(10), random_state=seed,
+        feature_bounds=(0, 16), classes=range(10), average=False, random_state=seed,
     )  # fmt: skip
     return model.fit(X[:TRAIN], y[:TRAIN])
 

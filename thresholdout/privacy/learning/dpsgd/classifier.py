@@ -42,8 +42,9 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         except for small noise.
     batch_size : int or "auto", default="auto"
         B, the (expected) size of a batch, and the divisor of its sum; less than n. ``"wor"`` with replaced records
-        allows B = n, where each step looks at all of them. "auto" is ``min(256, n // 4)``, at least 1.
-    n_epochs : float, default=20
+        allows B = n, where each step looks at all of them. "auto" is all of them there, half of them otherwise, and
+        2048 at most.
+    n_epochs : float, default=60
         There are ``ceil(n_epochs * n / B)`` steps in a `fit`.
     n_steps : int, optional
         How many steps there are instead.
@@ -52,7 +53,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         one norm for each layer, its part in each layer is scaled down by itself, and C, to which the noise is relative,
         is the root of the sum of their squares. A gradient that is not finite, or of a norm beyond 1e75, counts as
         zero.
-    learning_rate : float, array or callable, default=0.5
+    learning_rate : float, array or callable, default=2.0
         The same for all steps, one for each, or a function of the step's number.
     epsilon : float, optional
         Target: the noise is the least (up to a part of 1e-3) with which all steps cost at most that, of all calls since
@@ -80,8 +81,9 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     classes : array, optional
         All labels there can be. Without it they are taken from `y`, which is reported as a leak: a class with one
         record shows that record.
-    average : bool or int, default=False
-        Whether the model is the mean of all iterates, or of those after so many steps: no further look at the data.
+    average : bool, int or "half", default="half"
+        Whether the model is the mean of all iterates, of those after so many steps, or of the later half of the last
+        call's: no further look at the data, and less noise.
     warm_start : bool, default=False
         Whether `fit` continues from where the last call ended. What was done before counts, for `epsilon` too: a
         target that earlier calls have spent is refused; of a larger one they leave a part, which may need much noise.
@@ -150,10 +152,10 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         activation: Activation = "relu",
         sampling: Sampling = "wor",
         batch_size: int | Literal["auto"] = "auto",
-        n_epochs: float = 20,
+        n_epochs: float = 60,
         n_steps: int | None = None,
         clip_norm: Any = 1.0,
-        learning_rate: Any = 0.5,
+        learning_rate: Any = 2.0,
         epsilon: float | None = None,
         noise_multiplier: Any = None,
         delta: float | None = None,
@@ -164,7 +166,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         feature_bounds: Any = None,
         feature_norm: float | None = None,
         classes: Any = None,
-        average: bool | int = False,
+        average: bool | int | Literal["half"] = "half",
         warm_start: bool = False,
         random_state: Any = None,
         verbose: bool | int = 0,

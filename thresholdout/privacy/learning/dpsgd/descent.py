@@ -124,13 +124,16 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         parameters = network.start(random.initial) if fresh else self._parameters.copy()
         rows = settings.prepare(X)
 
-        if fresh or settings.average_after is None:
+        if fresh or settings.average_after is None or settings.average_after == "half":
             self._averaged, self._n_averaged = np.zeros_like(parameters), 0
         self._network, self._account, self._leaks, self._report = network, charged, leaks, None
         self._describe(call, settings)
         for name, value in known.items():
             setattr(self, name, value)
         self.n_steps_ = 0 if fresh else self.n_steps_
+        after = settings.average_after
+        if after == "half":
+            after = self.n_steps_ + len(call.noise) // 2
         self._store(parameters)
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
         steps = descend(network, parameters, rows, targets, descent, sampling=random.sampling, noise=random.noise)
@@ -139,7 +142,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         )
         small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
         with threads_for(small):
-            self._follow(taken, parameters, settings)
+            self._follow(taken, parameters, after, settings.callback)
 
     def _warn_of_spent_target(self, settings: Settings) -> None:
         message = (
@@ -160,7 +163,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             "clip_norm": settings.clip_norm,
         }
 
-    def _follow(self, taken: Iterable[int], parameters: Floats, settings: Settings) -> None:
+    def _follow(self, taken: Iterable[int], parameters: Floats, average_after: int | None, callback: Any) -> None:
         """Take the steps; what there is after an interrupt is stored, and was charged."""
         released = parameters.view()
         released.flags.writeable = False
@@ -168,11 +171,11 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         try:
             for step in taken:
                 self.n_steps_ = before + step + 1
-                if settings.average_after is not None and self.n_steps_ > settings.average_after:
+                if average_after is not None and self.n_steps_ > average_after:
                     self._n_averaged += 1
                     with np.errstate(over="ignore", invalid="ignore"):
                         self._averaged = self._averaged + (parameters - self._averaged) / self._n_averaged
-                if settings.callback is not None and settings.callback(self.n_steps_ - 1, layers):
+                if callback is not None and callback(self.n_steps_ - 1, layers):
                     break
         finally:
             self._store(parameters)

@@ -36,7 +36,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     hidden_layer_sizes, activation, sampling, batch_size, n_epochs, n_steps, clip_norm, learning_rate, epsilon, \
     noise_multiplier, delta, adjacency, public_size, l2, fit_intercept, feature_bounds, feature_norm, average, \
     warm_start, random_state, verbose, callback
-        As in `DPSGDClassifier`; the default of `learning_rate` is 0.1.
+        As in `DPSGDClassifier`; the default of `learning_rate` is 0.25.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (5000, 3))
     >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(0, 0.1, 5000)
-    >>> model = DPSGDRegressor(noise_multiplier=4, target_bounds=(-4, 4), batch_size=500, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.9), bool(model.privacy_report_.epsilon < 6)
+    >>> model = DPSGDRegressor(epsilon=4, target_bounds=(-4, 4), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9), bool(model.privacy_report_.epsilon <= 4)
     (True, True)
     """
 
@@ -67,10 +67,10 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         activation: Activation = "relu",
         sampling: Sampling = "wor",
         batch_size: int | Literal["auto"] = "auto",
-        n_epochs: float = 20,
+        n_epochs: float = 60,
         n_steps: int | None = None,
         clip_norm: Any = 1.0,
-        learning_rate: Any = 0.1,
+        learning_rate: Any = 0.25,
         epsilon: float | None = None,
         noise_multiplier: Any = None,
         delta: float | None = None,
@@ -81,7 +81,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         feature_bounds: Any = None,
         feature_norm: float | None = None,
         target_bounds: Any = None,
-        average: bool | int = False,
+        average: bool | int | Literal["half"] = "half",
         warm_start: bool = False,
         random_state: Any = None,
         verbose: bool | int = 0,

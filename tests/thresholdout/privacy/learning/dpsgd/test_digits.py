@@ -24,7 +24,7 @@ def accuracies(sampling: Any, noise: float) -> list[float]:
     X, y = digits()
     model = DPSGDClassifier(
         sampling=sampling, noise_multiplier=noise, batch_size=64, n_steps=600, learning_rate=2.0,
-        feature_bounds=(0, 16), classes=range(10),
+        feature_bounds=(0, 16), classes=range(10), average=False,
     )  # fmt: skip
     return [
         model.set_params(random_state=seed).fit(X[:TRAIN], y[:TRAIN]).score(X[TRAIN:], y[TRAIN:]) for seed in range(2)

@@ -18,7 +18,15 @@ T = X @ [1.0, -1.0, 0.5] + 2.0
 
 def classifier(hidden: tuple[int, ...] = (), **parameters: Any) -> DPSGDClassifier:
     return DPSGDClassifier(
-        hidden, **{"classes": [0, 1, 2], "batch_size": 10, "n_steps": 8, "noise_multiplier": 2.0, **parameters}
+        hidden,
+        **{
+            "classes": [0, 1, 2],
+            "batch_size": 10,
+            "n_steps": 8,
+            "noise_multiplier": 2.0,
+            "average": False,
+            **parameters,
+        },
     )
 
 
@@ -86,6 +94,22 @@ def test_averages() -> None:
     )
 
 
+def test_the_later_half_of_a_call_is_averaged_by_default() -> None:
+    seen: list[Any] = []
+
+    def keep(step: int, layers: Any) -> None:
+        seen.append(layers[0].weights.copy())
+
+    model = DPSGDClassifier(noise_multiplier=2.0, n_steps=7, classes=[0, 1, 2], random_state=0, callback=keep).fit(X, Y)
+    np.testing.assert_allclose(model.coefs_[0], np.mean(seen[3:], axis=0), atol=1e-12)
+    model.partial_fit(X, Y, n_steps=4)
+    np.testing.assert_allclose(model.coefs_[0], np.mean(seen[7 + 2 :], axis=0), atol=1e-12)
+    model.partial_fit(X, Y, n_steps=1)
+    np.testing.assert_allclose(model.coefs_[0], seen[-1], atol=1e-12)
+    with pytest.raises(InputError, match="average"):
+        classifier(average="suffix").fit(X, Y)
+
+
 def test_features_are_brought_to_public_bounds() -> None:
     plain = classifier(random_state=0).fit(np.clip(X / 2 + 0.5, 0, 1), Y)
     bounded = classifier(random_state=0, feature_bounds=(-1, [1, 1, 1])).fit(X, Y)
@@ -149,11 +173,12 @@ def test_all_records_at_every_step() -> None:
 
 
 def test_automatic_batches() -> None:
-    assert classifier(batch_size="auto").fit(X, Y).batch_size_ == 15
+    assert classifier(batch_size="auto").fit(X, Y).batch_size_ == 60
+    assert classifier(batch_size="auto", sampling="wr").fit(X, Y).batch_size_ == 30
     public = classifier(batch_size="auto", adjacency="add_remove", public_size=40, sampling="poisson")
-    assert public.fit(X, Y).batch_size_ == 10  # of the public number
-    assert public.set_params(n_steps=None, n_epochs=2.5).fit(X, Y).n_steps_ == 10
-    assert public.fit(X[:20], Y[:20]).n_steps_ == 10
+    assert public.fit(X, Y).batch_size_ == 20  # of the public number
+    assert public.set_params(n_steps=None, n_epochs=2.5).fit(X, Y).n_steps_ == 5
+    assert public.fit(X[:20], Y[:20]).n_steps_ == 5
 
 
 def test_huge_and_tiny_rows_are_trained_on_in_silence() -> None:
@@ -235,7 +260,7 @@ def test_refused_values(parameters: dict[str, Any], match: str) -> None:
         {"fit_intercept": 1},
         {"warm_start": "yes"},
         {"callback": 3},
-        {"average": "suffix"},
+        {"average": 0.5},
         {"n_steps": 2.0},
         {"batch_size": 2.0},
         {"feature_bounds": 1.0},
