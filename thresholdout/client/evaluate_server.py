@@ -7,27 +7,21 @@ address has a secret part, which other users and pages in a browser do not know.
 
 from __future__ import annotations
 
-import json
-import secrets
 import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any
 
 from thresholdout.client.client import Client
 from thresholdout.client.errors import LimitReached, ServiceError
 from thresholdout.client.evaluation import budget_of, evaluation_of
+from thresholdout.client.local_server import Answer, LocalServer, candidate_of
 from thresholdout.client.patience import AGAIN
 from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
 
 __all__ = ["EvaluateServer", "script_for"]
 
-_MOST_BYTES: Final = 16 * 2**20
 
-Answer = tuple[int, dict[str, Any]]
-
-
-class EvaluateServer:
+class EvaluateServer(LocalServer):
     """Candidates in, scores out.
 
     Parameters
@@ -48,33 +42,18 @@ class EvaluateServer:
     """
 
     def __init__(self, client: Client, holdout: str, command: ScoringCommand, port: int = 0) -> None:
+        super().__init__(port)
         self._client = client
         self._holdout = holdout
         self._command = command
         self._one_at_a_time = threading.Lock()
         self._best: float | None = None
         self._count = 0
-        self._path = f"/{secrets.token_urlsafe(24)}"
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self, self._path))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
-
-    def serve(self) -> None:
-        """Answer until `stop` is called."""
-        self._server.serve_forever(poll_interval=0.1)
-
-    def stop(self) -> None:
-        """Answer no more."""
-        self._server.shutdown()
-
-    def close(self) -> None:
-        """Give the port back."""
-        self._server.server_close()
 
     def evaluate(self, sent: object) -> Answer:
         """Answer a request: predictions of the candidate, submitted."""
-        candidate = sent.get("candidate") if isinstance(sent, dict) else None
-        if not isinstance(candidate, str):
+        candidate = candidate_of(sent)
+        if candidate is None:
             return HTTPStatus.BAD_REQUEST, {"error": "expected: a JSON object with 'candidate', a text"}
         with self._one_at_a_time:
             try:
@@ -110,56 +89,6 @@ def _refused(error: ServiceError) -> Answer:
     if error.retry_after is not None:
         told["retry_after"] = error.retry_after
     return error.status if 400 <= error.status < 600 else HTTPStatus.SERVICE_UNAVAILABLE, told
-
-
-def _handler(server: EvaluateServer, path: str) -> type[BaseHTTPRequestHandler]:
-    """Return how requests are read."""
-
-    class Handler(BaseHTTPRequestHandler):
-        """One request."""
-
-        timeout = 60.0
-        server_version = "thresholdout"
-        sys_version = ""
-
-        def do_POST(self) -> None:
-            """Evaluate."""
-            if not self._is_at("/evaluate"):
-                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
-            length = self.headers.get("Content-Length", "")
-            if not (length.isascii() and length.isdigit()):
-                return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "expected: a Content-Length"})
-            if len(length) > 12 or int(length) > _MOST_BYTES:
-                self.close_connection = True
-                told = {"error": f"expected: {_MOST_BYTES} bytes at most"}
-                return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
-            try:
-                sent = json.loads(self.rfile.read(int(length)))
-            except (ValueError, RecursionError):
-                return self._send(HTTPStatus.BAD_REQUEST, {"error": "expected: JSON"})
-            return self._send(*server.evaluate(sent))
-
-        def do_GET(self) -> None:
-            """Say how things stand."""
-            if not self._is_at("/status"):
-                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
-            return self._send(*server.status())
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: addresses are secret here."""
-
-        def _is_at(self, address: str) -> bool:
-            return secrets.compare_digest(self.path.encode(), (path + address).encode())
-
-        def _send(self, status: int, told: dict[str, Any]) -> None:
-            body = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    return Handler
 
 
 def script_for(url: str) -> str:

@@ -61,9 +61,10 @@ class GuardedCandidates(Shared):
         Of pairs (X, y), with its training part; in this process. `guard_of_examples` makes one of lists of examples.
     evaluate : callable, optional
         ``evaluate(candidate, part)`` returns a value for each record of the part, ``"train"`` or ``"holdout"``, in the
-        guard's order. It is called for the holdout only when a look at it is worth its price. Values may be random,
-        as those of a model that judges are, drawn for each record by itself: what is certified is then about the mean
-        over records *and* draws, and what was drawn for a candidate is kept. Without it, `propose` takes the values.
+        guard's order. It is called for the holdout only when a look at it is worth its price. Of independent
+        records or groups values may be random, as those of a model that judges are, drawn for each record by itself:
+        what is certified is then about the mean over records *and* draws, and what was drawn for a candidate is kept.
+        Without it, `propose` takes the values.
     name : str, default="candidates"
         What the history calls the climb, and what tells it from others of the same guard. Take another one for another
         `evaluate`.

@@ -1,0 +1,124 @@
+"""A server of candidate programs on this machine alone: ``POST evaluate {candidate}`` and ``GET status``.
+
+Whoever may ask it has programs run here: it listens on this machine alone, and its address has a secret part, which
+other users and pages in a browser do not know.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from abc import ABC, abstractmethod
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, TypeAlias
+
+__all__ = ["Answer", "LocalServer", "candidate_of"]
+
+_MOST_BYTES: Final = 16 * 2**20
+
+Answer: TypeAlias = "tuple[int, dict[str, Any]]"
+"""A status, and what is sent with it as JSON."""
+
+
+def candidate_of(sent: object) -> str | None:
+    """Return the candidate of a request, or None where there is none.
+
+    Examples
+    --------
+    >>> candidate_of({"candidate": "print()"}), candidate_of(["print()"])
+    ('print()', None)
+    """
+    candidate = sent.get("candidate") if isinstance(sent, dict) else None
+    return candidate if isinstance(candidate, str) else None
+
+
+class LocalServer(ABC):
+    """Candidates in, scores out, on a port of this machine.
+
+    Parameters
+    ----------
+    port : int
+        On which to listen; 0 for any that is free.
+
+    Attributes
+    ----------
+    url : str
+        The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self._path = f"/{secrets.token_urlsafe(24)}"
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self, self._path))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
+
+    @abstractmethod
+    def evaluate(self, sent: object) -> Answer:
+        """Answer a request, which is JSON; several at a time may come."""
+
+    @abstractmethod
+    def status(self) -> Answer:
+        """Say what is left."""
+
+    def serve(self) -> None:
+        """Answer until `stop` is called."""
+        self._server.serve_forever(poll_interval=0.1)
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._server.server_close()
+
+
+def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
+    """Return how requests are read."""
+
+    class Handler(BaseHTTPRequestHandler):
+        """One request."""
+
+        timeout = 60.0
+        server_version = "thresholdout"
+        sys_version = ""
+
+        def do_POST(self) -> None:
+            """Evaluate."""
+            if not self._is_at("/evaluate"):
+                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
+            length = self.headers.get("Content-Length", "")
+            if not (length.isascii() and length.isdigit()):
+                return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "expected: a Content-Length"})
+            if len(length) > 12 or int(length) > _MOST_BYTES:
+                self.close_connection = True
+                told = {"error": f"expected: {_MOST_BYTES} bytes at most"}
+                return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+            try:
+                sent = json.loads(self.rfile.read(int(length)))
+            except (ValueError, RecursionError):
+                return self._send(HTTPStatus.BAD_REQUEST, {"error": "expected: JSON"})
+            return self._send(*server.evaluate(sent))
+
+        def do_GET(self) -> None:
+            """Say how things stand."""
+            if not self._is_at("/status"):
+                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
+            return self._send(*server.status())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing: addresses are secret here."""
+
+        def _is_at(self, address: str) -> bool:
+            return secrets.compare_digest(self.path.encode(), (path + address).encode())
+
+        def _send(self, status: int, told: dict[str, Any]) -> None:
+            body = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler

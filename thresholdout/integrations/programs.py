@@ -1,0 +1,260 @@
+"""Programs that predict, kept or rejected by a guard: what optimisers that write programs are given as an evaluator.
+
+Such optimisers run an evaluator in processes of their own, call it again when it raises, and show a model what it says.
+So the guard stays in this process, behind a server on this machine; a program is run by a command, with the features of
+records and without labels, and what its evaluator is told is a score, one of six sentences, and what the program itself
+wrote to its standard error on the training part.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.client.local_server import Answer, LocalServer, candidate_of
+from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
+from thresholdout.data.arguments import check_count
+from thresholdout.errors import InputError
+from thresholdout.guard.scores import check_mean
+from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part
+from thresholdout.integrations.evaluator_file import write_evaluator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.guard.gates import Certify
+    from thresholdout.guard.guard import Thresholdout
+    from thresholdout.scoring.metrics import Metric
+
+__all__ = ["GuardedPrograms"]
+
+
+class GuardedPrograms:
+    r"""Keeps or rejects programs by what they predict; OpenEvolve and ShinkaEvolve ask it by a file that it writes.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        Of pairs (X, y), with its training part.
+    command : str
+        Runs a program: ``"python predict.py {candidate} {features} {predictions}"``. It reads the program from the file
+        that stands for ``{candidate}``, the features from the CSV ``{features}``, and writes to ``{predictions}`` a CSV
+        with a line for each record, in their order, below a heading; of several columns the one called ``prediction``.
+        No shell sees it. It runs as you: where you would not run a program of the optimiser yourself, let it start a
+        container.
+    metric : str or Metric, default="accuracy"
+        Of predictions, a mean over records.
+    name : str, default="programs"
+        As in `GuardedCandidates`; another one for another command or metric.
+    certify, delta
+        As in `Thresholdout.gate`.
+    file_name : str, default="candidate.py"
+        What a program's file is called.
+    seconds : float, default=600
+        After which a program is ended.
+    at_once : int, default=1
+        How many programs are run at a time.
+
+    Attributes
+    ----------
+    candidates : GuardedCandidates
+        What judges; its `incumbent` is the program that is left in the end.
+
+    Notes
+    -----
+    A program is run on the holdout's features only when the gate looks. One that fails there is charged, see
+    `GuardedCandidates`; what it writes there is thrown away. It could keep what it sees of the features, and write it
+    out later; labels are in no file that it is given.
+
+    Examples
+    --------
+    Three "programs", each a number that is predicted for all records:
+
+    >>> import sys
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.integrations import GuardedPrograms
+    >>> X, y = np.zeros((3000, 1)), np.arange(3000) % 10 < 7
+    >>> guard = Thresholdout((X[1000:], y[1000:].astype(int)), train=(X[:1000], y[:1000].astype(int)),
+    ...                      allow_equal_rows=True, identically_distributed=True)
+    >>> code = "import sys; c, f, p = sys.argv[1:]; rows = len(open(f).readlines()) - 1; "
+    >>> code += "open(p, 'w').write('prediction\\n' + rows * (open(c).read() + '\\n'))"
+    >>> programs = GuardedPrograms(guard, f'{sys.executable} -c "{code}" {{candidate}} {{features}} {{predictions}}')
+    >>> for program in ("0", "1", "2"):
+    ...     print(programs.evaluate(program)[1]["info"]["says"])
+    The first candidate. It was not judged: the next one is compared with it.
+    Kept: certified to be better than the incumbent, which it replaces.
+    Rejected: it could not be evaluated. The incumbent stays.
+
+    In a run of OpenEvolve: ``with programs.serving("evaluator.py"): run_evolution(program, "evaluator.py", config)``.
+    """
+
+    def __init__(
+        self,
+        guard: Thresholdout,
+        command: str,
+        metric: str | Metric = "accuracy",
+        *,
+        name: str = "programs",
+        certify: Certify = "each",
+        delta: float = 0.0,
+        file_name: str = "candidate.py",
+        seconds: float = 600.0,
+        at_once: int = 1,
+    ) -> None:
+        self._metric = check_mean(metric)
+        if self._metric.response != "predict":
+            expected = "a metric of predictions, such as 'accuracy'; programs write no probabilities"
+            raise InputError("metric", repr(self._metric.name), expected)
+        self._command = ScoringCommand.parse(command, file_name, seconds)
+        if not any("{features}" in argument for argument in self._command.arguments):
+            raise InputError("command", command, "a command with {features} where the file's name goes")
+        self._running = threading.BoundedSemaphore(check_count("at_once", at_once))
+        self.candidates = GuardedCandidates(
+            guard,
+            self._values,
+            name=name,
+            bounds=self._metric.bounds,
+            greater_is_better=self._metric.greater_is_better,
+            certify=certify,
+            delta=delta,
+        )
+
+    def evaluate(self, program: str) -> Answer:
+        """Judge a program.
+
+        Parameters
+        ----------
+        program : str
+            Its text.
+
+        Returns
+        -------
+        tuple of int and dict
+            200 with ``score``, ``info`` (outcome, and a sentence that ``says`` it) and ``budget``; 422 when it fails on
+            the training part, with what it wrote to its standard error, for nothing; 429 when nothing is left.
+        """
+        told = self.candidates.judged(program)
+        if told is None:
+            values = None
+            if not self.candidates.exhausted:
+                try:
+                    values = self._values(program, "train")
+                except (CommandFailed, InputError) as error:
+                    return _failed(error)
+            told = self.candidates.propose(program, train_values=values)
+        status = HTTPStatus.TOO_MANY_REQUESTS if told.outcome == "exhausted" else HTTPStatus.OK
+        return status, {"score": told.score, "info": _info(told), "budget": self._budget()}
+
+    @contextmanager
+    def serving(self, evaluator: str | Path, port: int = 0) -> Iterator[str]:
+        """Serve programs on this machine meanwhile, and write the file by which an optimiser asks.
+
+        Parameters
+        ----------
+        evaluator : str or Path
+            Where to write it; only you can read it, since it has the server's secret address. OpenEvolve takes it as
+            its evaluator, ShinkaEvolve as ``eval_program_path``.
+        port : int, default=0
+            On which to listen; 0 for any that is free.
+
+        Yields
+        ------
+        str
+            The address, below which is ``/evaluate``.
+        """
+        server = _Server(self, port)
+        serving = threading.Thread(target=server.serve, name="thresholdout-programs", daemon=True)
+        try:
+            write_evaluator(Path(evaluator), server.url)
+            serving.start()
+            yield server.url
+        finally:
+            if serving.is_alive():
+                server.stop()
+                serving.join()
+            server.close()
+
+    def _budget(self) -> dict[str, Any]:
+        return {"exhausted": self.candidates.exhausted, "remaining": self.candidates.guard.remaining}
+
+    def _values(self, program: str, part: Part) -> NDArray[Any]:
+        """Return the metric's value of each record of a part, for what a program predicts."""
+        X, y = self.candidates.guard._records.labelled()[part == "holdout"]
+        with tempfile.TemporaryDirectory(prefix="features-", ignore_cleanup_errors=True) as folder, self._running:
+            features = Path(folder, "features.csv")
+            _write(X, features)
+            filled = tuple(one.replace("{features}", str(features)) for one in self._command.arguments)
+            table = replace(self._command, arguments=filled).predictions(program)
+        return self._metric.values(np.asarray(y), _read(table.body, np.asarray(y)), None)
+
+
+class _Server(LocalServer):
+    """Asks for programs."""
+
+    def __init__(self, programs: GuardedPrograms, port: int) -> None:
+        self._programs = programs
+        super().__init__(port)
+
+    def evaluate(self, sent: object) -> Answer:
+        """Judge the program of a request."""
+        program = candidate_of(sent)
+        if program is None:
+            return HTTPStatus.BAD_REQUEST, {"error": "expected: a JSON object with 'candidate', a text"}
+        return self._programs.evaluate(program)
+
+    def status(self) -> Answer:
+        """Say what is left."""
+        return HTTPStatus.OK, {"budget": self._programs._budget()}
+
+
+def _failed(error: CommandFailed | InputError) -> Answer:
+    """Say that a program failed on the training part, and what it wrote there."""
+    failed, printed = CandidateVerdict("failed"), error.printed if isinstance(error, CommandFailed) else ""
+    told = {"error": str(error), "score": failed.score, "info": _info(failed) | {"stderr": printed}}
+    return HTTPStatus.UNPROCESSABLE_ENTITY, told
+
+
+def _info(verdict: CandidateVerdict) -> dict[str, Any]:
+    return {
+        "outcome": verdict.outcome,
+        "kept": bool(verdict),
+        "certified": verdict.certified,
+        "repeated": verdict.repeated,
+        "says": verdict.text,
+    }
+
+
+def _write(X: Any, path: Path) -> None:
+    """Write features as a CSV with a heading."""
+    import pandas as pd
+
+    table = X if hasattr(X, "to_csv") else pd.DataFrame(np.asarray(X).reshape(len(X), -1)).add_prefix("x")
+    table.to_csv(path, index=False)
+
+
+def _read(body: bytes, y: NDArray[Any]) -> NDArray[Any]:
+    """Return the predictions of a CSV, as the labels are written."""
+    import pandas as pd
+
+    numbers = y.dtype.kind in "biuf"
+    try:
+        table = pd.read_csv(io.BytesIO(body), dtype=None if numbers else str, keep_default_na=numbers)
+    except ValueError as error:
+        raise CommandFailed("the predictions are no CSV", "") from error
+    column = "prediction" if "prediction" in table.columns else table.columns[-1]
+    found = table[column].to_numpy()
+    if len(found) != len(y):
+        raise CommandFailed(f"{len(found)} predictions for {len(y)} records", "")
+    if numbers and (found.dtype.kind not in "biuf" or not np.isfinite(found.astype(np.float64)).all()):
+        raise CommandFailed("predictions that are no numbers", "")
+    return found
