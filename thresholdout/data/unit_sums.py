@@ -7,6 +7,7 @@ and its bit pattern, an integer, grows by exactly ``rint(v * 2**bits)``. Pattern
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,9 +18,7 @@ from thresholdout.data.values import (
     checked_values,
     floats_inside,
     grid_variance,
-    half_bits,
     record_bits,
-    square_sum,
 )
 
 if TYPE_CHECKING:
@@ -86,30 +85,40 @@ class UnitSums:
         return f"<UnitSums n={self.mean.n}>"
 
     def variance(self) -> float:
-        """Return the variance of the values on the grid, divided by n and rounded once."""
-        size, bits = self.mean.n, self.mean.bits
-        buffers = np.empty((2, min(size, SLICE)))
-        coarse = 2.0 ** (52 - bits + half_bits(bits))
-        sums = np.zeros(3)
+        """Return the variance of the values on the grid, divided by n and rounded once.
+
+        Notes
+        -----
+        Squares of patterns are added modulo ``2**64``. A pattern is that of zero and k steps more, so this says which
+        rest the sum S of all ``k**2`` has. Floats say near which number S is. A value v in units of the range has
+        ``abs(v * 2**bits - k) <= 1/2``, so the sum of all ``(v * 2**bits)**2`` is within ``n * 2**bits <= 2**53`` of S;
+        in slices of ``2**15`` values it is rounded by at most ``2**(15 + bits) + 2**38``. So what floats say is off by
+        less than ``2**56``, and S is the only number with this rest that is so near.
+        """
+        size, total, bits = self.mean.n, self.mean.total, self.mean.bits
+        buffer = np.empty(min(size, SLICE))
+        zero, rest, about = int(self._zero.view(np.uint64)), 0, 0.0
         for start in range(0, size, SLICE):
-            low = self._lifted(start, start + SLICE, buffers[0])
-            low -= self._zero  # exact
-            high = np.add(low, coarse, out=buffers[1, : low.size])
-            high -= coarse
-            low -= high
-            sums += [np.einsum("i,i->", a, b) for a, b in ((high, high), (high, low), (low, low))]
-        squared, mixed, lower = sums.tolist()
-        return grid_variance(self.mean.total, square_sum(squared, mixed, lower, bits), size, bits)
+            units = self._units(start, start + SLICE, buffer)
+            about += float(np.einsum("i,i->", units, units))
+            patterns = np.add(units, self._zero, out=buffer[: units.size]).view(np.uint64)
+            rest += int(np.einsum("i,i->", patterns, patterns))
+        rest = (rest - 2 * zero * total - size * zero * zero) % _MODULUS
+        near = int(math.ldexp(about, 2 * bits))
+        squares = rest + (near - rest + _MODULUS // 2) // _MODULUS * _MODULUS
+        return grid_variance(total, squares, size, bits)
 
     def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""
+        units = self._units(start, stop, buffer)
+        return np.add(units, self._zero, out=buffer[: units.size])
+
+    def _units(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return some values in units of the range; those of the range [0, 1] are not always copied."""
         part = floats_inside(self._array, start, stop, self._bounds, self._argument)
-        lifted = buffer[: part.size]
-        lower, upper = self._bounds
         if self._bounds == (0.0, 1.0):
-            np.add(part, self._zero, out=lifted)
-            return lifted
-        np.subtract(part, lower, out=lifted)
-        lifted /= upper - lower
-        lifted += self._zero
-        return lifted
+            return part
+        lower, upper = self._bounds
+        units = np.subtract(part, lower, out=buffer[: part.size])
+        units /= upper - lower
+        return units

@@ -60,6 +60,23 @@ def test_the_variance_is_that_of_fractions(size: int, bounds: tuple[float, float
     assert found == pytest.approx(np.var(unit), rel=1e-12)
 
 
+@pytest.mark.parametrize("size", [1, 2, 2**13, 2**13 + 1, SLICE, 2**17 + 3])
+@pytest.mark.parametrize("kind", ["nearly one", "nearly a half", "tiny", "ends", "one of many"])
+def test_sums_of_squares_are_exact_where_they_are_largest(size: int, kind: str) -> None:
+    """Far above what 64 bits hold: up to n * 2**(2 * bits), and with values that are far from the grid."""
+    rng, bits = np.random.default_rng(size), record_bits(size)
+    values = {
+        "nearly one": 1.0 - rng.random(size) * 2.0 ** -(bits + 1),
+        "nearly a half": 0.5 + (rng.random(size) - 0.5) * 2.0**-bits,
+        "tiny": rng.random(size) * 2.0 ** -(bits - 1),
+        "ends": rng.integers(0, 2, size).astype(float),
+        "one of many": np.where(np.arange(size) == size // 2, 1.0, 5e-324),
+    }[kind]
+    steps = np.rint(np.ldexp(values, bits)).astype(int).tolist()
+    exact = Fraction(sum(k * k for k in steps), size) - Fraction(sum(steps), size) ** 2
+    assert UnitSums(values, size, UNIT, "v").variance() == float(exact / 4**bits)
+
+
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])
 @pytest.mark.parametrize("bounds", [UNIT, (0.0, 2.0), (-1.0, 1.0)])
 def test_types_of_numbers(dtype: type, bounds: tuple[float, float]) -> None:
