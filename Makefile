@@ -22,6 +22,15 @@ OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresh
 NEWER_PYTHONS ?= 3.12 3.13
 NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/thresholdout/limits tests/thresholdout/noise
 
+# The libraries whose loops the hooks are run in, as the table of docs/hooks.md has them; and what they leave out.
+HOOKS := .venv-hooks
+HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
+	transformers==5.23.0 lightning==2.6.6 keras==3.15.1 inspect-ai==0.3.285
+HOOKS_NEEDS := accelerate alembic
+# Where PyTorch is without CUDA.
+HOOKS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
+HOOKS_TESTS := tests/thresholdout/integrations tests/thresholdout/model_selection/test_trainer_loops.py
+
 # The packages whose guarantees others build on; `make coverage` fails below COVERED percent of their lines and branches.
 CORE := graphs thresholdout/guard thresholdout/mechanisms thresholdout/certificates thresholdout/limits thresholdout/ledger
 COVERED ?= 0
@@ -29,7 +38,7 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-slow test-oldest test-pythons postgres browser lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-slow test-oldest test-pythons test-hooks postgres browser lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +46,7 @@ help:
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
+	@echo "make test-hooks   hooks in the loops of other libraries, in an environment of its own (a gigabyte)"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
@@ -64,6 +74,12 @@ $(OLDEST)/.made: Makefile
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST_LIBRARIES) \
 		'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
+$(HOOKS)/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv $(HOOKS)
+	$(HOOKS)/bin/python -m pip install --quiet --disable-pip-version-check $(HOOKS_INDEX) -e '.[client]' \
+		$(HOOKS_LIBRARIES) $(HOOKS_NEEDS) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -98,6 +114,11 @@ test-oldest: $(OLDEST)/.made
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -W 'ignore:X does not have valid feature names:UserWarning' $(OLDEST_TESTS)
 endif
 
+# Some of these libraries leave streams open, and no fault of theirs is one of ours.
+test-hooks: $(HOOKS)/.made
+	OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -W ignore::ResourceWarning \
+		-W ignore::pytest.PytestUnraisableExceptionWarning $(HOOKS_TESTS)
+
 test-pythons: $(NEWER_PYTHONS:%=test-python%)
 
 test-python3.%:
@@ -128,4 +149,4 @@ experiments: $(VENV)/.test
 	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(OLDEST) $(HOOKS) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
