@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -110,9 +109,11 @@ def entry_sums(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precis
     """
     if column.dtype.kind in "mM":
         return _time_sums(column, keys)
-    codes, items = _different(column)
+    codes, items = _different(column.astype(object, copy=False))
+    if isinstance(items, np.ndarray):
+        return _text_sums(items, keys)[:, codes]
     found = np.zeros((2, len(items)), dtype=np.uint64)
-    told = items if set(map(type, items)) == {str} else [_told(item) for item in items]
+    told = [_told(item) for item in items]
     numbers = [k for k, one in enumerate(told) if isinstance(one, float)]
     times = [k for k, one in enumerate(told) if isinstance(one, int)]
     texts = [k for k, one in enumerate(told) if isinstance(one, str)]
@@ -123,9 +124,10 @@ def entry_sums(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precis
         stamps = np.array([int(told[k]) % 2**64 for k in times], dtype=np.uint64)
         found[:, times] = _stamp_sums(stamps, keys)
     if texts:
-        halves = _text_words([str(told[k]) for k in texts])
-        found[:, texts] = _sums(halves, keys[3:, None], np.empty_like(halves))
-    return found if codes is None else found[:, codes]
+        plain = np.empty(len(texts), dtype=object)
+        plain[:] = [told[k] for k in texts]
+        found[:, texts] = _text_sums(plain, keys)
+    return found[:, codes]
 
 
 def _time_sums(column: NDArray[Any], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -200,19 +202,21 @@ def _moment(moment: Any) -> int:
     return int(_nanoseconds(np.array([stamp]))[0])
 
 
-def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]]:
-    """Return the different entries of a column, and which of them each entry is, or else all of them.
+def _different(objects: NDArray[Any]) -> tuple[NDArray[np.intp] | slice, list[Any] | NDArray[Any]]:
+    """Return which of its different entries each entry of a column is, and these: an array if they are texts.
 
     What is equal may have different texts, such as the tuples (1,) and (1.0,): so only texts and numbers are looked
-    for.
+    for, and columns with anything else are returned as they are.
     """
-    import pandas as pd
+    from pandas import factorize
+    from pandas.api.types import infer_dtype
 
-    objects = column.astype(object, copy=False)
+    if infer_dtype(objects, skipna=False) == "string":
+        return factorize(objects)
     items = objects.tolist()
     if any(kind.__name__ not in _MISSING for kind in set(map(type, items)) - _PLAIN):
-        return None, items
-    codes, different = pd.factorize(objects)
+        return slice(None), items
+    codes, different = factorize(objects)
     found = different.tolist()
     missing = codes < 0
     if missing.any():
@@ -221,16 +225,16 @@ def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]
     return codes, found
 
 
-def _text_words(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """Return two words for each text: scrambled SipHash-2-4 of its UTF-8 under two keys."""
+def _text_sums(texts: NDArray[Any], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the words and squares of texts: two words for each, scrambled SipHash-2-4 of its UTF-8 under two keys."""
     _check_words()
-    items = np.empty(len(texts), dtype=object)
-    items[:] = texts
     try:
-        return _sip_words(items)
+        words = _sip_words(texts)
     except UnicodeEncodeError:  # half of a character; bytes are hashed as they are
-        items[:] = [text.encode("utf-8", "surrogatepass") for text in texts]
-        return _sip_words(items)
+        plain = np.empty(len(texts), dtype=object)
+        plain[:] = [text.encode("utf-8", "surrogatepass") for text in texts]
+        words = _sip_words(plain)
+    return _sums(words, keys[3:, None], np.empty_like(words))
 
 
 def _sip_words(items: NDArray[Any]) -> NDArray[np.uint64]:
