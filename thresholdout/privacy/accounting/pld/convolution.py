@@ -101,7 +101,7 @@ class Composed:
         self.empty = bool((steps == -math.inf).any())
         if self.empty:
             return
-        self._logs, self._steps = logs, steps
+        self._logs, self._steps, self._variances = logs, steps, variances.tolist()
         self.log_scale = math.fsum((counts * steps).tolist())
         self._log_scales = float(np.abs(counts * steps).sum())
         self.centre = math.fsum((counts * centres).tolist())
@@ -244,7 +244,9 @@ class Composed:
             groups[members] = groups.get(members, 0.0) + count
         bound = np.zeros(self.size // 2 + 1)
         logs: dict[int, Floats] = {}
-        for number, members in enumerate(sorted(groups), 1):
+        # Lattices that make the sum wide first: a few of them show which frequencies do not matter.
+        widest = sorted(groups, key=lambda members: max(self._variances[member] for member in members), reverse=True)
+        for number, members in enumerate(widest, 1):
             logs = {member: logs[member] for member in members if member in logs}
             for member in members:
                 if member not in logs:

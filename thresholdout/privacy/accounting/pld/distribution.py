@@ -189,6 +189,9 @@ class PrivacyLossDistribution:
         allowed = max(_SHARE * wanted * max(guess, 1e-300), min(0.25 * (floor - guess), 0.1 * guess))
         tilt = search.tilt(slope, guess, target)
         step = search.width(allowed, slope, tilt)
+        fewer = search.fewer(step, allowed, slope)
+        if fewer is not search:
+            search, step = fewer, fewer.width(allowed, slope, tilt)
         both = both or not search.predictable(step)
         low, high, sums = 0.0, math.inf, []
         for _ in range(_ROUNDS):

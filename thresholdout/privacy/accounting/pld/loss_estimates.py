@@ -196,11 +196,16 @@ class Search:
         Probability that may be left out at each end of a step's loss.
     wanted : float
         Relative accuracy of epsilon that is wanted.
+    levels : float, optional
+        The same of levels of noise; `wanted` by default.
     """
 
-    def __init__(self, steps: Mapping[DominatingPair, int], tail: float, wanted: float) -> None:
+    def __init__(
+        self, steps: Mapping[DominatingPair, int], tail: float, wanted: float, levels: float | None = None
+    ) -> None:
         self._given, self._tail, self._wanted = steps, tail, wanted
-        self._above = dominating(steps, wanted)
+        self._levels = wanted if levels is None else levels
+        self._above = dominating(steps, self._levels)
         self._losses = [pair.loss(tail) for pair in self._above.pairs]
         self.rough = Rough(self._losses, self._above)
         self.count = sum(steps.values())
@@ -261,6 +266,16 @@ class Search:
                 lambda step: self.excess(step, slope) <= spare * excess, most, found, halvings=12, geometric=True
             )
         return self.step(found, tilt)
+
+    def fewer(self, step: float, excess: float, slope: float) -> Search:
+        """Return a search with fewer levels of noise, if those leave too few points to each lattice, or this one.
+
+        With m levels, errors of levels go with 1 / m^2, and those of lattices that share points with m^2.
+        """
+        ratio = self.excess(step, slope) / excess
+        if ratio <= 2.0 or len(self._above.pairs) == len(self._given):
+            return self
+        return Search(self._given, self._tail, self._wanted, self._levels * math.sqrt(ratio))
 
     def tilt(self, slope: float, epsilon: float, delta: float) -> float:
         """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short.
