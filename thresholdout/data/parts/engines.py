@@ -65,7 +65,10 @@ def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
 
 
 def knows_missing(frame: nw.LazyFrame[Any]) -> bool:
-    """Return whether comparisons and sums of missing values are missing: those of Dask are false, or no numbers."""
+    """Return whether columns of all types have missing values, and comparisons and sums of them are missing.
+
+    Dask's comparisons are false there, and its integers become floats that are no numbers.
+    """
     import narwhals as nw
 
     return frame.implementation is not nw.Implementation.DASK

@@ -96,7 +96,7 @@ class Compiled:
         return replace(self, kind="real", expression=source.cast(nw.Float64))
 
 
-def compiled(value: object, schema: Schema, argument: str) -> Compiled:
+def compiled(value: object, schema: Schema, argument: str, *, whole: bool = True) -> Compiled:
     """Check an expression against the types of the columns, and write it anew; no data are touched.
 
     Parameters
@@ -107,6 +107,9 @@ def compiled(value: object, schema: Schema, argument: str) -> Compiled:
         Types of the columns.
     argument : str
         How error messages call the expression.
+    whole : bool, default=True
+        Whether columns hold what their types say in every partition. Where some are missing, integers of Dask are
+        floats, which cannot be cast, and booleans and texts are objects, for which there may be no logic and no order.
 
     Raises
     ------
@@ -123,7 +126,7 @@ def compiled(value: object, schema: Schema, argument: str) -> Compiled:
     >>> found.kind, found.text, sorted(found.needed)
     ('boolean', "(col('pred') == col('y'))", ['pred', 'y'])
     """
-    return _Reader(schema, argument).read(value, str_as_lit=False)
+    return _Reader(schema, argument, whole).read(value, str_as_lit=False)
 
 
 def present(columns: Sequence[str], schema: Schema) -> nw.Expr:
@@ -140,9 +143,10 @@ def _absent(column: nw.Expr, dtype: DType) -> nw.Expr:
 class _Reader:
     """Reads one expression."""
 
-    def __init__(self, schema: Schema, argument: str) -> None:
+    def __init__(self, schema: Schema, argument: str, whole: bool) -> None:
         self._schema = schema
         self._argument = argument
+        self._whole = whole
         self._operations = 0
 
     def read(self, value: object, *, str_as_lit: bool) -> Compiled:
@@ -187,11 +191,13 @@ class _Reader:
         own = frozenset([name])
         text = f"col({name!r})"
         if isinstance(dtype, (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)):
-            return Compiled(column.cast(nw.Int64), "integer", text, own, own, bare=name, strict=True)
+            column = column.cast(nw.Int64) if self._whole else column
+            return Compiled(column, "integer", text, own, own, bare=name, strict=True)
         if isinstance(dtype, (nw.Float32, nw.Float64)):
             column = column if isinstance(dtype, nw.Float64) else column.cast(nw.Float64)
             return Compiled(column, "real", text, own, own, bare=name, strict=True)
         if isinstance(dtype, nw.Boolean):
+            column = column if self._whole else column == nw.lit(True)
             return Compiled(column, "boolean", text, own, own, bare=name, strict=True)
         if isinstance(dtype, nw.String):
             return Compiled(column, "text", text, own, own, bare=name, strict=True)
@@ -285,6 +291,8 @@ class _Reader:
         a, b = self._alike(left, right, sign)
         if a.kind == "boolean" and sign not in ("==", "!="):
             raise self._refused(f"{sign} of booleans", "== or != of booleans, or numbers")
+        if a.kind == "text" and sign not in ("==", "!=") and not self._whole:
+            raise self._refused(f"{sign} of texts in Dask", "== or != of texts")
         first, second = a.expression, b.expression
         if a.kind == "integer" and a.bare and b.bare and self._schema[a.bare] == self._schema[b.bare]:
             first, second = nw.col(a.bare), nw.col(b.bare)  # of one type, which need not be widened

@@ -121,7 +121,7 @@ class LazyPart:
 
     def compiled(self, value: nw.Expr | str, argument: str = "question") -> Compiled:
         """Check an expression against the columns; its ``text`` is its content. No data are touched."""
-        return compiled(value, self.schema, argument)
+        return compiled(value, self.schema, argument, whole=knows_missing(self.frame))
 
     def totals(
         self,
