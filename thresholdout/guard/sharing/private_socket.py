@@ -11,7 +11,6 @@ import contextlib
 import os
 import socket
 import stat
-import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -45,10 +44,11 @@ def listen(backlog: int) -> Listener:
         There is no place for the folder, or this system has no such sockets.
     """
     from multiprocessing.connection import Listener
+    from tempfile import mkdtemp
 
     for place in _places() if hasattr(socket, "AF_UNIX") else ():
         try:
-            folder = Path(tempfile.mkdtemp(prefix="tho-", dir=place))
+            folder = Path(mkdtemp(prefix="tho-", dir=place))
         except OSError:
             continue
         address = str(folder / _NAME)
@@ -118,7 +118,9 @@ def _hang_up(line: socket.socket) -> None:
 
 def _places() -> Iterator[str]:
     """Yield folders to try: for temporary files, and others with short names."""
-    for place in (tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/var/tmp"):
+    from tempfile import gettempdir
+
+    for place in (gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/var/tmp"):
         longest = os.path.join(os.path.abspath(place), "tho-12345678", _NAME)
         if place and len(os.fsencode(longest)) <= _LONGEST:
             yield os.path.abspath(place)

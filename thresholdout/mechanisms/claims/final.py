@@ -16,7 +16,6 @@ edges are so far out that few of them fail. PROOFS.md, B10.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Final
 
 from graphs.numerics.arguments import as_real
@@ -82,6 +81,8 @@ def reserving_window(mean: float, deviation: float, steps: int, asked: int, quer
     >>> reserving_window(900.0, 10.0, 1000, 0, 100)
     Window(lo=864, hi=936, share=0.003, deviation=10.0)
     """
+    from statistics import NormalDist
+
     share = share_of(asked, queries)
     reach = -NormalDist().inv_cdf(0.5 * _FAILING * share) * deviation
     middle = min(max(round(mean), 0), steps)

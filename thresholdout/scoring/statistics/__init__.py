@@ -13,8 +13,6 @@ has the proofs.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring.metrics import METRIC_NAMES, Metric, get_metric
 from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
@@ -131,6 +129,8 @@ def _named(score: str) -> Metric | Statistic:
         refused = error
     if "turns the sign" in refused.expected or "a range:" in refused.expected:
         raise refused
+    from difflib import get_close_matches
+
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if score in get_scorer_names():
