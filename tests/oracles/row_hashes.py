@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-__all__ = ["Time", "holdout_identity", "holdout_order", "record_hash", "row_hash", "siphash"]
+__all__ = ["Time", "holdout_identity", "holdout_order", "mixed", "record_hash", "row_hash", "siphash"]
 
 _LANES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _SIP_KEYS = (b"thresholdout txt", b"of other records")

@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from tests.oracles.row_hashes import Entry, Time, holdout_identity, holdout_order, record_hash, row_hash, siphash
+from tests.oracles.row_hashes import Entry, Time, holdout_identity, holdout_order, mixed, record_hash, row_hash, siphash
+from thresholdout.data import hashed_entries
 from thresholdout.data import row_hashes as module
 from thresholdout.data.identity import RecordSums, content_of
 from thresholdout.data.row_hashes import record_hashes, record_keys, row_hashes
+from thresholdout.errors import ThresholdoutError
 
 NUMBERS = [
     [0.0, -0.0, 1.5],
@@ -98,6 +100,17 @@ def test_columns_of_anything() -> None:
 def test_siphash_is_the_published_one() -> None:
     """The test vector of the paper's appendix A."""
     assert siphash(bytes(range(16)), bytes(range(15))) == 0xA129CA6149BE45E5
+
+
+def test_a_pandas_that_hashes_texts_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [mixed(siphash(key, b"abcdefgh")) for key in (b"thresholdout txt", b"of other records")]
+    assert expected == hashed_entries._EXPECTED
+    hashed_entries._check_words.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(hashed_entries, "_SIP_KEYS", ("of other records", "thresholdout txt"))
+        with pytest.raises(ThresholdoutError, match=r"^pandas .* hashes texts otherwise"):
+            row_hashes(["a"])
+    row_hashes(["a"])
 
 
 def test_halves_of_characters_are_texts() -> None:
