@@ -7,7 +7,7 @@
     │   ├── InputTypeError (TypeError)      its type cannot be used
     │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
-    ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason
+    ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason, .late
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
@@ -305,6 +305,9 @@ class EngineFailed(ThresholdoutError):
         Which part of the data.
     reason : str
         What happened; what the engine said is the ``__cause__``.
+    late : bool
+        Whether a first pass had come to an end, so that there is something to know: that a second one was needed. A
+        guard charges this.
 
     Examples
     --------
@@ -318,13 +321,14 @@ class EngineFailed(ThresholdoutError):
     holdout: FileNotFoundError while its records were counted; ...
     """
 
-    def __init__(self, part: str, reason: str) -> None:
+    def __init__(self, part: str, reason: str, late: bool = False) -> None:
         self.part = part
         self.reason = reason
+        self.late = late
         super().__init__(f"{part}: {reason}; no record was told about, and the question can be asked again")
 
-    def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str]]:
-        return (type(self), (self.part, self.reason))
+    def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str, bool]]:
+        return (type(self), (self.part, self.reason, self.late))
 
 
 class SharingError(ThresholdoutError, TypeError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from thresholdout.errors import EngineFailed
+
 __all__ = ["Scan", "scanned"]
 
 TotalsT = TypeVar("TotalsT")
@@ -14,9 +16,9 @@ class Scan(Generic[TotalsT]):
     """What computes a question on the holdout, in two steps.
 
     The first one lets an engine count. Questions are made of operations that no value of a record can make fail
-    (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged.
-    The second one is a function of the counts; where it fails, that is charged like any failure on the holdout.
-    PROOFS.md, "Failures".
+    (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged;
+    but for a second pass, which only some records need, and which is charged where it fails. The second step is a
+    function of the counts; where it fails, that is charged like any failure on the holdout. PROOFS.md, "Failures".
 
     Parameters
     ----------
@@ -26,12 +28,13 @@ class Scan(Generic[TotalsT]):
         From the counts to what the mechanism needs. Secret.
     """
 
-    __slots__ = ("_count", "_counted", "_read")
+    __slots__ = ("_count", "_counted", "_late", "_read")
 
     def __init__(self, count: Callable[[], TotalsT], read: Callable[[TotalsT], Any]) -> None:
         self._count = count
         self._read = read
         self._counted: TotalsT | None = None
+        self._late: EngineFailed | None = None
 
     def run(self) -> None:
         """Let the engine count, once.
@@ -39,14 +42,22 @@ class Scan(Generic[TotalsT]):
         Raises
         ------
         EngineFailed
-            When it fails.
+            When it fails in its first pass.
         """
-        if self._counted is None:
+        if self._counted is not None:
+            return
+        self._late = None
+        try:
             self._counted = self._count()
+        except EngineFailed as error:
+            if not error.late:
+                raise
+            self._late = error
 
     def __call__(self) -> Any:
         """Return what the mechanism needs."""
-        self.run()
+        if self._late is not None:
+            raise self._late
         assert self._counted is not None
         return self._read(self._counted)
 

@@ -16,6 +16,7 @@ import pytest
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.group_sizes import GroupSizes
 from thresholdout import KFoldGuard, Thresholdout
+from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.noise.sources import SeededNoise
@@ -271,6 +272,33 @@ def test_an_interrupted_scan_is_free(table: pd.DataFrame, monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt):
         guard.score("good")
     assert (len(guard.history), guard.risk_left) == (0, risk)
+
+
+def test_a_second_pass_that_fails_is_charged(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only values out of range need one, so a failure of it alone tells something of the records."""
+    guard = lazy_guard(of_polars, table.assign(v=np.where(np.arange(2 * N) < N, 3.0, 0.5)))
+    part, before = type(guard._records.part), LazyPart._summed  # type: ignore[attr-defined]
+
+    def summed(self: Any, asked: Any) -> Any:
+        if any(one.careful for one in asked):
+            raise EngineFailed(self.name, "a worker is gone")
+        return before(self, asked)
+
+    monkeypatch.setattr(part, "_summed", summed)
+    for _ in range(2):
+        with pytest.raises(InputError, match="charged"):
+            guard.ask("v", binary=False)
+    assert guard.history["source"].tolist() == ["failed"]
+    assert guard.ask("p").source == "train"
+
+
+def test_what_a_frame_computes_fails_before_there_is_a_guard(tmp_path: Path, table: pd.DataFrame) -> None:
+    """A column that cannot be computed for one label would tell that label when it is asked about."""
+    failing = table[:N].assign(y=table.y[:N].astype(str).where(table.id != 7, "no label"))
+    frame = of_polars(failing).with_columns(pl.col("y").cast(pl.Int64))
+    with pytest.raises(EngineFailed):
+        Thresholdout(frame, train=of_polars(table[N:]), ledger=tmp_path / "guard.db")
+    assert not (tmp_path / "guard.db").exists()
 
 
 def test_values_that_should_be_ends_and_are_not_are_charged(engine: Engine, table: pd.DataFrame) -> None:

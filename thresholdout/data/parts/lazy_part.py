@@ -178,7 +178,10 @@ class LazyPart:
         found = self._summed(asked)
         unsettled = [place for place, one in enumerate(found) if one is None]
         if unsettled:
-            again = self._summed([replace(asked[place], careful=True) for place in unsettled])
+            try:
+                again = self._summed([replace(asked[place], careful=True) for place in unsettled])
+            except EngineFailed as error:
+                raise EngineFailed(error.part, error.reason, late=True) from error.__cause__
             found = [again.pop(0) if one is None else one for one in found]
         return [one for one in found if one is not None]
 
