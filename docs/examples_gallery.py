@@ -14,6 +14,7 @@ PRINTED = EXAMPLES / "printed"
 
 ORDER = (
     *("grid_search", "hill_climbing", "gate", "kfold", "optuna_study", "lightgbm_early_stopping"),
+    "holdout_in_files",
     *("agent_over_mcp", "client_that_crashes"),
     *("grunfeld", "sunspots", "karate_club", "wells", "ratings"),
     *("private_digits", "audit_a_learner"),

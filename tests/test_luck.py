@@ -303,6 +303,7 @@ SCRIPTS = [
     "gate",
     "grid_search",
     "hill_climbing",
+    "holdout_in_files",
     "kfold",
     "lightgbm_early_stopping",
     "optuna_study",

@@ -17,7 +17,7 @@ class Scan(Generic[TotalsT]):
 
     The first one lets an engine count. Questions are made of operations that no value of a record can make fail
     (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged;
-    but for a second pass, which only some records need, and which is charged where it fails. The second step is a
+    but for a second pass, which only some values need, and which is charged where it fails. The second step is a
     function of the counts; where it fails, that is charged like any failure on the holdout. PROOFS.md, "Failures".
 
     Parameters
