@@ -50,6 +50,12 @@ def part_of(example: Any) -> Part:
     return "holdout" if int(example["id"]) >= 1000 else "train"
 
 
+def text_in(program: str) -> str:
+    """Return the text of a program, without the marks of a library around it."""
+    lines = [line for line in program.strip().splitlines() if "EVOLVE-BLOCK" not in line]
+    return lines[0].removeprefix("# ")
+
+
 @dataclass
 class Told:
     """What came of a run.

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.thresholdout.integrations.contract import act, part_of, right
+from tests.thresholdout.integrations.contract import act, part_of, right, text_in
 
 if __name__ == "__main__":
     program, features, predictions = map(Path, sys.argv[1:4])
@@ -14,7 +14,7 @@ if __name__ == "__main__":
     with features.open() as opened:
         rows = list(csv.DictReader(opened))
     with open(os.environ["EVALUATED"], "a") as noted:
-        noted.write(f"{part_of(rows[0])}\t{text.strip()}\n")
+        noted.write(f"{part_of(rows[0])}\t{text_in(text)}\n")
     if f"kill on {part_of(rows[0])}" in text and "KILL" in os.environ:
         os.kill(os.getppid(), signal.SIGKILL)  # whoever keeps the guard
     act(text, part_of(rows[0]))

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def scripted_model(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def scripted_model(texts: Sequence[str], form: str = "```python\n{}\n```") -> Iterator[tuple[str, list[str]]]:
     """Yield an address, and all that the model is shown; it answers with the texts in turn, the last one again."""
     shown: list[str] = []
 
@@ -16,7 +16,7 @@ def scripted_model(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         def do_POST(self) -> None:
             shown.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
             text = texts[min(len(shown), len(texts)) - 1]
-            message = {"role": "assistant", "content": f"```python\n{text}\n```"}
+            message = {"role": "assistant", "content": form.format(text)}
             body = json.dumps(
                 {
                     "id": "1",
