@@ -24,9 +24,12 @@ NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/t
 
 # The libraries whose loops the hooks are run in, as the table of docs/hooks.md has them; and what they leave out.
 HOOKS := .venv-hooks
-HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
+HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
 	transformers==5.23.0 lightning==2.6.6 keras==3.15.1 inspect-ai==0.3.285
 HOOKS_NEEDS := accelerate alembic
+# It pins libraries that the others need newer.
+SHINKA := .venv-shinka
+SHINKA_LIBRARY := shinka-evolve==0.0.7
 # Where PyTorch is without CUDA.
 HOOKS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
 HOOKS_TESTS := tests/thresholdout/integrations tests/thresholdout/model_selection/test_trainer_loops.py
@@ -46,7 +49,7 @@ help:
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
-	@echo "make test-hooks   hooks in the loops of other libraries, in an environment of its own (a gigabyte)"
+	@echo "make test-hooks   hooks in the loops of other libraries, in environments of their own (a gigabyte)"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
@@ -74,6 +77,12 @@ $(OLDEST)/.made: Makefile
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST_LIBRARIES) \
 		'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
+$(SHINKA)/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv $(SHINKA)
+	$(SHINKA)/bin/python -m pip install --quiet --disable-pip-version-check -e . \
+		$(SHINKA_LIBRARY) 'pytest>=8' 'hypothesis>=6.100' 'sybil>=9'
 	@touch $@
 
 $(HOOKS)/.made: Makefile pyproject.toml
@@ -115,9 +124,10 @@ test-oldest: $(OLDEST)/.made
 endif
 
 # Some of these libraries leave streams open, and no fault of theirs is one of ours.
-test-hooks: $(HOOKS)/.made
+test-hooks: $(HOOKS)/.made $(SHINKA)/.made
 	OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -W ignore::ResourceWarning \
 		-W ignore::pytest.PytestUnraisableExceptionWarning $(HOOKS_TESTS)
+	OPENBLAS_NUM_THREADS=1 $(SHINKA)/bin/python -m pytest tests/thresholdout/integrations/test_shinka.py
 
 test-pythons: $(NEWER_PYTHONS:%=test-python%)
 
@@ -149,4 +159,4 @@ experiments: $(VENV)/.test
 	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(HOOKS) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(OLDEST) $(HOOKS) $(SHINKA) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
