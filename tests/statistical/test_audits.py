@@ -38,7 +38,10 @@ from thresholdout.privacy.auditing import audit_learner, audit_outputs, audit_sa
 from thresholdout.privacy.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 
-pytestmark = pytest.mark.statistical
+pytestmark = [
+    pytest.mark.statistical,
+    pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning"),  # a record, and much noise
+]
 
 Floats = NDArray[np.float64]
 SURE = 1 - 1e-9

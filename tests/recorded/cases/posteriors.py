@@ -165,9 +165,10 @@ def chains() -> Any:
 @CASES.case("posteriors: a private langevin estimator")
 def langevin_estimator() -> Any:
     X, y = _data(200)
-    model = SGLDRegressor(
-        clip=1.0, epsilon=2.0, n_steps=40, batch_size=20, order="cyclic", n_chains=1, random_state=0
-    ).fit(X, y)
+    model = SGLDRegressor(clip=1.0, epsilon=2.0, n_steps=40, batch_size=20, order="cyclic", n_chains=1, random_state=0)
+    with warnings.catch_warnings():
+        _quiet()
+        model.fit(X, y)
     return [model.coef_, model.privacy_report_.epsilon, model.privacy_report_.noise_multiplier]
 
 
@@ -251,7 +252,16 @@ def lattices() -> Any:
 @CASES.case("posteriors: noise for a target")
 def targets() -> Any:
     X, y = _data()
-    model = DPSGDClassifier(epsilon=4, delta=1e-3, n_steps=5, batch_size=20, classes=[0, 1], random_state=0)
+    model = DPSGDClassifier(
+        epsilon=4,
+        delta=1e-3,
+        n_steps=5,
+        batch_size=20,
+        learning_rate=0.5,
+        average=False,
+        classes=[0, 1],
+        random_state=0,
+    )
     model.fit(X, (y > 0).astype(int))
     noise = noise_for_target(Account(), Batches("wor", 10, 10), 1, 1.0, 1e-6)
     return [

@@ -2,6 +2,7 @@ from .dpsgd.classifier import DPSGDClassifier as DPSGDClassifier
 from .dpsgd.descent import DivergedWarning as DivergedWarning
 from .dpsgd.regressor import DPSGDRegressor as DPSGDRegressor
 from .federated_classifier import FederatedClassifier as FederatedClassifier
+from .low_signal import LowSignalWarning as LowSignalWarning
 from .privacy_report import PrivacyReport as PrivacyReport
 from .propagation.dpvi import DPVIRegressor as DPVIRegressor
 from .propagation.ep_classifier import (
@@ -13,7 +14,6 @@ from .propagation.ep_linear_regression import (
 from .propagation.fitting import (
     LooseDeltaWarning as LooseDeltaWarning,
     LowInformationWarning as LowInformationWarning,
-    LowSignalWarning as LowSignalWarning,
     UnprovedTargetWarning as UnprovedTargetWarning,
 )
 from .propagation.mixture import EPGaussianMixture as EPGaussianMixture

@@ -22,6 +22,7 @@ from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.client_models import ClientModels, client_numbers
 from thresholdout.privacy.learning.federated import federated_assumptions
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, check_noise, draw, run_steps
+from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
     CLASSES_LEAK,
     PrivacyReport,
@@ -37,6 +38,7 @@ from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNois
 __all__ = ["FederatedClassifier"]
 
 Floats = NDArray[np.float64]
+MOST_NOISE = 0.3
 INSTEAD = "noise_multiplier= in its place, or a new fit"
 
 
@@ -214,6 +216,11 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         InputError, InputTypeError
             When an argument is out of range, or no noise reaches the target.
+
+        Warns
+        -----
+        LowSignalWarning
+            When the noise is likely to drown what can be learned, by public numbers.
         """
         return self._train(X, y, groups, partial=False, asked=None)
 
@@ -313,6 +320,9 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         size = math.prod(models.shape)
         if not fresh and self._trajectory.shape[1] != size:
             raise InputError("fit_intercept", repr(self.fit_intercept), "as in the earlier calls")
+        if not partial:
+            share = noise_share(np.full(taken, noise), np.ones(taken), tau, size)
+            warn_of_noise(share, MOST_NOISE, "as many clients, or as large an epsilon,", stacklevel=3)
         if fresh:
             self._trajectory, self._leaks = np.zeros((1, size)), () if self.classes is not None else (CLASSES_LEAK,)
         self.classes_, self.n_clients_, self._target = classes, N, target

@@ -144,6 +144,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     _output: Output = "softmax"
+    _most_noise = 0.3
 
     def __init__(
         self,
@@ -221,6 +222,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         -----
         CostlyTargetWarning
             When what earlier calls have left of a target takes twice their noise, or more.
+        LowSignalWarning
+            When the noise is likely to drown what can be learned, by public numbers.
         """
         return self._train(X, y, self.classes, partial=False)
 

@@ -18,6 +18,7 @@ from thresholdout.privacy.learning.dpsgd.plans import Call, Target, plan_fit, pl
 from thresholdout.privacy.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.privacy.learning.dpsgd.spending import Account
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend
+from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.targets import SpentTargetWarning
@@ -66,6 +67,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     _report: PrivacyReport | None
 
     _output: Output = "identity"
+    _most_noise = 0.1  # of what is learned; for classes more is bearable
 
     @property
     def privacy_report_(self) -> PrivacyReport:
@@ -119,6 +121,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             call = planned
         else:
             call = plan_fit(settings, len(X), account, delta)
+            share = noise_share(call.noise, call.rates, call.batches.batch_size, network.n_parameters)
+            warn_of_noise(share, self._most_noise, "as many records, or as large an epsilon,", stacklevel=4)
         random = streams(self.random_state, account.calls)
         charged = account.charge(call.batches, call.noise, seeded=is_seeded(self.random_state))
         parameters = network.start(random.initial) if fresh else self._parameters.copy()

@@ -15,6 +15,7 @@ from thresholdout.privacy.accounting.bound_arguments import count, open_unit, po
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, check_public_size
+from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
@@ -25,6 +26,7 @@ from thresholdout.privacy.learning.random_streams import Streams, is_seeded, str
 
 __all__ = ["DPVIRegressor"]
 
+_MOST_NOISE = 0.1  # of what is learned
 _LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more than what clipping leaves for it
 _DRAWN = "nobody learns which records were drawn"
 
@@ -164,6 +166,9 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         self.n_steps_ = n_steps
         self.privacy_report_ = self._report(batches, sigma)
         rows = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))])
+        steps, parameters = np.ones(n_steps), 2 * self.n_hidden * (rows.shape[1] + 1)
+        share = noise_share(sigma * steps, steps, self.batch_size, parameters)
+        warn_of_noise(share, _MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=2)
         self.q_ = self._descend(rows, self.scaling_.targets(y), N, batches, sigma, streams(self.random_state))
         return self
 

@@ -16,6 +16,7 @@ from thresholdout.privacy.accounting.accountants.calibration import METHODS, bes
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.propagation.ep_privacy import (
     BOUNDS,
@@ -51,7 +52,6 @@ __all__ = [
     "Fitting",
     "LooseDeltaWarning",
     "LowInformationWarning",
-    "LowSignalWarning",
     "Stopped",
     "UnprovedTargetWarning",
     "noise_after",
@@ -60,6 +60,7 @@ __all__ = [
 ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
+_LEAST_SIGNAL = 3.0  # measured: python -m benchmarks.private_learners worth
 _INSTEAD = "sigma= in its place, or a new fit"
 
 
@@ -84,18 +85,6 @@ class LowInformationWarning(UserWarning):
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=LowInformationWarning)
-    """
-
-
-class LowSignalWarning(UserWarning):
-    """The noise is expected to be larger than what was learned.
-
-    Examples
-    --------
-    As an error, so that such a fit is not taken for a good one:
-
-    >>> import warnings
-    >>> warnings.filterwarnings("error", category=LowSignalWarning)
     """
 
 
@@ -422,12 +411,14 @@ class Fitting:
         sizes = [block.stop - block.start for block in run.theta.blocks(self.clip_mode)]
         expected = math.sqrt(sum(size * float(std) ** 2 for size, std in zip(sizes, now, strict=True)))
         estimator.signal_to_noise_ = (run.theta - estimator.theta_0_).norm() / expected
-        if estimator.signal_to_noise_ < 1:
+        if estimator.signal_to_noise_ < _LEAST_SIGNAL:  # a function of what was released, and of public numbers
             message = (
-                f"the posterior moved {estimator.signal_to_noise_:.2g} times as far as noise alone is expected to; "
-                "more records, fewer dimensions or a smaller clip_norm help"
+                f"the posterior moved {estimator.signal_to_noise_:.2g} times as far as noise alone is expected to, and "
+                f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
+                f"{(_LEAST_SIGNAL / estimator.signal_to_noise_) ** 2:.2g} times as many records are needed, or fewer "
+                "dimensions; a larger epsilon helps less"
             )
-            warnings.warn(message, LowSignalWarning, stacklevel=4)
+            warnings.warn(message, LowSignalWarning, stacklevel=6)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import BlackBox, Event
+from thresholdout.privacy.learning.low_signal import warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
@@ -41,6 +42,7 @@ BEFORE = (
     "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
+MOST_NOISE = 0.05  # of what is learned
 NOTHING = 700.0  # an epsilon that protects nothing
 INSTEAD = "step_size= in its place, or warm_start=False"
 CONDITION = "one exact draw were released instead, and all records are in the domain"
@@ -136,9 +138,9 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> model = SGLDRegressor(n_steps=1000, random_state=0).fit(X, y)
     >>> model.coef_.round(1), round(model.intercept_, 1), model.privacy_report_.epsilon
     (array([ 1., -2.]), 0.5, inf)
-    >>> private = SGLDRegressor(clip=1.0, epsilon=2.0, n_steps=200, batch_size=20, order="cyclic", n_chains=1,
+    >>> private = SGLDRegressor(clip=1.0, epsilon=8.0, n_steps=200, batch_size=20, order="cyclic", n_chains=1,
     ...                         random_state=0).fit(X, y)
-    >>> private.privacy_report_.epsilon <= 2.0
+    >>> private.privacy_report_.epsilon <= 8.0
     True
     """
 
@@ -210,6 +212,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             When what earlier fits have left of a target takes twice their noise, or more.
         DivergingChainWarning
             As in `sgld_sample`.
+        LowSignalWarning
+            When the noise is likely to drown what can be learned, by public numbers; with `clip`.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
         return self._sample(X, y, continued=continued, partial=False, asked=None)
@@ -311,6 +315,11 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             chains=self.n_chains,
         )
         warn_if_diverging(problem)
+        if not partial and problem.clip is not None and eta.size:
+            # The noise of all steps, over the way that gradients take which all agree; the mean of chains has less.
+            way = float(eta.sum()) / 2 * len(y) * problem.clip
+            share = math.sqrt(rows.shape[1] * float(eta.sum()) / self.n_chains) / way
+            warn_of_noise(share, MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=3)
         charged = self._charge(problem, spent)
         report, leaks = self._report(problem, delta, charged, self._leaks if continued else ())
         self._run(problem, start, spent.calls, self.random_state, None, charged=(charged, target, report, leaks))
