@@ -14,9 +14,9 @@ from thresholdout.integrations.inspect_hooks import graded, guarded_samples, gua
 inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-QUESTIONS = [f"is {k} even?" for k in range(360)]
-TARGETS = ["yes" if k % 2 == 0 else "no" for k in range(360)]
-TRAIN, HOLDOUT = slice(0, 60), slice(60, 360)
+QUESTIONS = [f"is {k} even?" for k in range(100)]
+TARGETS = ["yes" if k % 2 == 0 else "no" for k in range(100)]
+TRAIN, HOLDOUT = slice(0, 20), slice(20, 100)
 
 
 def made(**declared: Any) -> GuardedModels:
@@ -71,8 +71,8 @@ def test_answers_are_judged_as_a_whole_when_the_evaluation_ends(tmp_path: Path) 
 def test_a_part_of_the_samples_is_not_asked_about(tmp_path: Path) -> None:
     models = made()
     models.propose_outputs(TARGETS[TRAIN], TARGETS[HOLDOUT])
-    for settings in ({"limit": 200}, {"fail_on_error": False}):
-        log = evaluated(models, tmp_path, model(10, fails=100 if "fail_on_error" in settings else None), **settings)
+    for settings in ({"limit": 60}, {"fail_on_error": False}):
+        log = evaluated(models, tmp_path, model(10, fails=50 if "fail_on_error" in settings else None), **settings)
         assert metrics(log)["asked"] == 0.0
     assert len(models.guard.history) == 0
 
@@ -98,7 +98,7 @@ def test_targets_and_other_samples_are_refused(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_is_scored_again_costs_nothing(tmp_path: Path) -> None:
     models = made()
-    models.propose_outputs(["no"] * 60, ["no"] * 300)
+    models.propose_outputs(["no"] * 20, ["no"] * 80)
     log = evaluated(models, tmp_path, model(10))
     left = models.guard.risk_left
     again = inspect_ai.score(log, guarded_scorer(models), action="overwrite", display="none")
@@ -109,7 +109,7 @@ def test_an_evaluation_that_is_scored_again_costs_nothing(tmp_path: Path) -> Non
 
 def test_an_exhausted_guard_is_a_number(tmp_path: Path) -> None:
     models = made(queries=1)
-    models.propose_outputs(["no"] * 60, ["no"] * 300)
+    models.propose_outputs(["no"] * 20, ["no"] * 80)
     assert metrics(evaluated(models, tmp_path, model(10)))["certified"] == 1.0
     with pytest.warns(GuardExhaustedWarning):
         log = evaluated(models, tmp_path, model(20))
