@@ -120,7 +120,7 @@ class Gate(Shared):
 
     served: ClassVar[frozenset[str]] = frozenset(
         {"__repr__", "_proposed", "certified", "certify", "delta", "guard", "incumbent", "last_look", "metric",
-         "on_the_way", "test"}
+         "on_the_way", "resume", "test"}
     )  # fmt: skip
     """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.shared_objects`."""
 

@@ -228,7 +228,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         {
             "__repr__", "_answered", "_asked", "_id", "_made", "_origin", "_recalled", "_repr_html_",
             "_training_folds", "ask", "ask_all", "certificate", "certificate_with", "compare", "compare_all",
-            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "given", "history",
+            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "given", "history", "join",
             "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report", "risk_left",
             "score", "score_all", "scorer", "split", "told", "train",
         }

@@ -50,6 +50,11 @@ class RemoteGuard(Elsewhere, Thresholdout):
         name: str = "",
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
+        if isinstance(estimator, str):  # a column, which is where the guard is
+            given: dict[str, Any] = {"cv": cv, "train_values": train_values, "sample_weight": sample_weight}
+            spare = SpareKey(fresh_key()) if key is None else key
+            column: Answer = self._handle.call("score", estimator, metric, **given, key=spare, name=name)
+            return column
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
         own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight)
@@ -79,6 +84,11 @@ class RemoteGuard(Elsewhere, Thresholdout):
     def _fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""
         return fixed(cv, self.train, self._training_folds)
+
+    @property
+    def _lazy(self) -> bool:
+        """Whether questions are about columns; models are asked about here, and columns where the guard is."""
+        return False
 
     @property
     def train(self) -> Part:
