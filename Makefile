@@ -17,6 +17,10 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/guard/test_scorer.py \
 	tests/thresholdout/guard/test_guard.py tests/thresholdout/guard/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
+# Engines of frames that are never in memory, beside those of the other tests; Spark needs Java 17 or newer as well.
+ENGINES := .venv-engines
+ENGINES_LIBRARIES := 'dask[dataframe]==2026.8.0' pyspark==4.3.0 duckdb==2.0.0 polars==2.1.0 narwhals==2.29.0
+
 # The newer Pythons that the project is for, with the newest libraries that they have, where the machine has them (by
 # name, or in pyenv): the docstrings' examples, the tests above, and what rounding, limits and noise are tested by.
 NEWER_PYTHONS ?= 3.12 3.13
@@ -41,7 +45,7 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-slow test-oldest test-pythons test-hooks postgres browser lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-slow test-oldest test-pythons test-hooks test-engines postgres browser lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -49,6 +53,7 @@ help:
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
+	@echo "make test-engines lazy frames of Dask and Spark, in an environment of its own (Spark needs Java)"
 	@echo "make test-hooks   hooks in the loops of other libraries, in environments of their own (a gigabyte)"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
@@ -91,6 +96,12 @@ $(HOOKS)/.made: Makefile pyproject.toml
 		$(HOOKS_LIBRARIES) $(HOOKS_NEEDS) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
 	@touch $@
 
+$(ENGINES)/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[big]' $(ENGINES_LIBRARIES) \
+		'pytest>=8' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
 demo: $(VENV)/.demo
 	$(BIN)/thresholdout demo
 
@@ -122,6 +133,9 @@ else
 test-oldest: $(OLDEST)/.made
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -W 'ignore:X does not have valid feature names:UserWarning' $(OLDEST_TESTS)
 endif
+
+test-engines: $(ENGINES)/.made
+	$(ENGINES)/bin/python -m pytest -m slow tests/engines
 
 # Some of these libraries leave streams open, and no fault of theirs is one of ours.
 test-hooks: $(HOOKS)/.made $(SHINKA)/.made
