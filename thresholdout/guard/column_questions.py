@@ -165,7 +165,7 @@ class AsksAboutColumns(RecognisesQuestions):
 
     def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return what a column of predictions is known by, beside the holdout that it is a part of."""
-        if not self._lazy and not isinstance(model, str):
+        if not isinstance(model, str):
             return super()._digest(model, score)
         column = self._column(model)
         return Digest(content_digest("column", column, self._frames.content([column]), self._frames.label))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -439,6 +441,22 @@ def test_questions_that_need_records_in_memory_are_refused_free(table: pd.DataFr
     with pytest.raises(InputError, match=message):
         ask(guard)
     assert guard.history.empty
+
+
+def from_elsewhere(guard: Thresholdout) -> list[Any]:
+    """Ask from another process."""
+    right = nw.col("good") == nw.col("y")
+    return [guard.score("good"), guard.ask(right), guard.compare("good", "bad"), *guard.score_all(["good", "bad"])]
+
+
+@pytest.mark.slow
+def test_other_processes_ask_too(table: pd.DataFrame) -> None:
+    guard, alone = lazy_guard(of_polars, table), lazy_guard(of_polars, table)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = pool.submit(from_elsewhere, guard).result(timeout=120)
+    assert [one.interval for one in found] == [one.interval for one in from_elsewhere(alone)]
+    assert guard.score("good").repeated
+    assert guard.history["value"].tolist() == alone.history["value"].tolist()
 
 
 def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
