@@ -56,7 +56,8 @@ def brute_force(sigma: float, q: float, count: int, epsilons: np.ndarray, cells:
     each = losses(t, sigma, q)
     weights = w * density(t, sigma, q)
     lowest, highest = float(each[0]), float(each[-1])
-    top = float(epsilons.max()) - lowest * (count - 1)
+    # Far beyond what is asked for, since splines are wrong near their ends, where values in between need more.
+    top = 1.5 * max(float(epsilons.max()), 0.0) + 20 * q - lowest * (count - 1)
     low = float(epsilons.min()) - highest * (count - 1)
     # Epsilons as dense as losses are: places of sums, and a plain grid.
     u = np.linspace(math.asinh(low / q), math.asinh(top / q), round(2000 / cells))
