@@ -165,14 +165,15 @@ class HookContract(ABC):
             "at = Path(sys.argv[1])\n"
             f"It().run({texts!r}, at, ledger=at / 'guard.db', identically_distributed=True)"
         )
-        killed = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)],
-            cwd=ROOT,
-            env={**os.environ, "KILL": "1", "PYTHONPATH": str(ROOT)},
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=(tmp_path / "errors").open("wb"),
-        )
+        with (tmp_path / "errors").open("wb") as errors:
+            killed = subprocess.Popen(
+                [sys.executable, "-c", code, str(tmp_path)],
+                cwd=ROOT,
+                env={**os.environ, "KILL": "1", "PYTHONPATH": str(ROOT)},
+                start_new_session=True,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
         try:
             assert killed.wait(120) in (9, -signal.SIGKILL), (tmp_path / "errors").read_text()[-2000:]
         finally:
