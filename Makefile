@@ -19,7 +19,7 @@ OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresh
 
 # Engines of frames that are never in memory, beside those of the other tests; Spark needs Java 17 or newer as well.
 ENGINES := .venv-engines
-ENGINES_LIBRARIES := 'dask[dataframe]==2026.8.0' pyspark==4.3.0 duckdb==2.0.0 polars==2.1.0 narwhals==2.29.0
+ENGINES_LIBRARIES := 'dask[dataframe,distributed]==2026.8.0' pyspark==4.3.0 duckdb==2.0.0 polars==2.1.0 narwhals==2.29.0
 
 # The newer Pythons that the project is for, with the newest libraries that they have, where the machine has them (by
 # name, or in pyenv): the docstrings' examples, the tests above, and what rounding, limits and noise are tested by.
