@@ -168,7 +168,9 @@ class AsksAboutColumns(RecognisesQuestions):
         if not isinstance(model, str):
             return super()._digest(model, score)
         column = self._column(model)
-        return Digest(content_digest("column", column, self._frames.content([column]), self._frames.label))
+        label = self._frames.label
+        assert label is not None
+        return Digest(content_digest("column", column, self._frames.content([column, label]), label))
 
     def _column(self, model: object, argument: str = "estimator") -> str:
         """Return the name of a column of predictions, or refuse what is none."""

@@ -85,7 +85,7 @@ class LazyRecords(Records):
     label : str or None
         As given.
     joined : dict of str to str
-        From each column that was joined to the content of the frame that it came from.
+        From each column that was joined to its place in the frame that it came from, and this frame's content.
 
     Raises
     ------
@@ -158,6 +158,7 @@ class LazyRecords(Records):
             raise InputTypeError("groups", seen, "the name of one column of both parts")
         _check_name("groups", groups, self.part)
         if self.train_part is not None:
+            _check_types(self.train_part.schema[groups], self.part.schema[groups], groups)
             both = shared_groups(self.train_part, self.part, groups)
             if both:
                 seen = f"{both} groups of {groups!r} in both parts"
@@ -211,18 +212,24 @@ class LazyRecords(Records):
         for part in self._parts():
             _check_name("on", on, part)
             _check_join(part, more, on)
-        content = part_identity(more)  # reads all that is in it
+        content = part_identity(more)  # reads all that is in it, and counts no names
         if largest_multiplicity(more, on) > 1:
             raise InputError("predictions", f"values of {on!r} that occur more than once", "one row for a record")
         joined = [_joined(part, more, on) for part in self._parts()]
         self.part = joined[0]
         if self.train_part is not None:
             self.train_part = joined[1]
-        self.joined |= {name: content for name in more.columns if name != on}
+        places = {name: place for place, name in enumerate(more.columns)}
+        by = f"{content} by column {places[on]}, which is {on!r} with {self._place(on)!r}"
+        self.joined |= {name: f"column {place} of {by}" for name, place in places.items() if name != on}
 
     def content(self, columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Return what columns are known by, which the holdout's identity does not tell: those that were joined."""
-        return tuple((name, self.joined[name]) for name in sorted(columns) if name in self.joined)
+        """Return what columns are, beside the holdout's identity, which counts their places and not their names."""
+        return tuple((name, self._place(name)) for name in sorted(columns))
+
+    def _place(self, name: str) -> str:
+        """Return which column this is: of the holdout, or of a frame that was joined."""
+        return self.joined[name] if name in self.joined else f"column {self.part.columns.index(name)}"
 
     def _parts(self) -> list[LazyPart]:
         return [self.part] if self.train_part is None else [self.part, self.train_part]
@@ -269,6 +276,13 @@ def _check_columns(train: LazyPart, holdout: LazyPart) -> None:
             raise InputError("train", f"column {name!r} of type {one}, beside {other} in the holdout", "the same type")
 
 
+def _check_types(train: Any, holdout: Any, name: str) -> None:
+    """Refuse groups of types that engines do not join."""
+    if train != holdout and not (train.is_integer() and holdout.is_integer()):
+        seen = f"column {name!r} of type {train}, beside {holdout} in the holdout"
+        raise InputError("groups", seen, "one type in both parts; cast one of them")
+
+
 def _both_ways(train: LazyPart, holdout: LazyPart) -> list[tuple[LazyPart, LazyPart]]:
     return [(train, holdout), (holdout, train)]
 
@@ -298,8 +312,13 @@ def _check_name(argument: str, name: object, part: LazyPart) -> None:
 
 
 def _check_join(part: LazyPart, more: LazyPart, on: str) -> None:
-    """Refuse a frame that cannot be joined."""
+    """Refuse a frame that cannot be joined, and columns of two types: engines cast one, which can fail for a value."""
     _check_name("on", on, more)
+    type_of, other = more.schema[on], part.schema[on]
+    kinds = {one.compiled(on, "on").kind for one in (more, part)}
+    if type_of != other and kinds != {"integer"}:
+        seen = f"column {on!r} of type {type_of}, beside {other} in the {part.name} part"
+        raise InputError("on", seen, "one type, or integers in both; cast one where its frame is made")
     if more.frame.implementation is not part.frame.implementation:
         seen = f"a frame of {more.frame.implementation}, beside parts of {part.frame.implementation}"
         raise InputTypeError("predictions", seen, "a lazy frame of the same engine")

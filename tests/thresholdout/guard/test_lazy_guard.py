@@ -363,6 +363,51 @@ def test_other_predictions_of_one_name_are_other_questions(tmp_path: Path, table
         guard._ledger.close()
 
 
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [("VARCHAR", "INT"), ("BIGINT", "DECIMAL(9, 8)"), ("TIMESTAMP", "TIMESTAMP_NS"), ("INT", "DOUBLE")],
+)
+def test_a_join_cannot_fail_for_a_value(here: str, there: str) -> None:
+    ids = {"VARCHAR": "x", "BIGINT": "1000", "TIMESTAMP": "2500-01-01", "INT": "1"}
+    sure = {"VARCHAR": "1", "BIGINT": "1", "TIMESTAMP": "2020-01-01", "INT": "1"}
+    messages = []
+    for value in (ids[here], sure[here]):  # a cast to the other type would fail for the first alone
+        guard = Thresholdout(DUCKDB.sql(f"SELECT '{value}'::{here} AS id, 1 AS y, k FROM range(50) AS t(k)"))
+        with pytest.raises(InputError, match=r"cast (one|it) where (its|the) frame is made") as found:
+            guard.join(DUCKDB.sql(f"SELECT '{sure[here]}'::{there} AS id, 1 AS pred"), on="id")
+        messages.append(str(found.value))
+    assert messages[0] == messages[1]
+
+
+def test_integers_of_several_sizes_are_joined(table: pd.DataFrame) -> None:
+    guard = lazy_guard(of_duckdb, table)
+    guard.join(of_duckdb(table[["id"]].astype("int32").assign(more=table.good)), on="id")
+    assert guard.score("more").value == lazy_guard(of_duckdb, table).score("good").value
+
+
+def test_columns_that_changed_names_are_other_questions(engine: Engine, tmp_path: Path, table: pd.DataFrame) -> None:
+    path = tmp_path / "guard.db"
+    swapped = table.rename(columns={"good": "bad", "bad": "good"})
+    later = table[["id", "good", "bad"]].rename(columns={"good": "one", "bad": "two"})
+    for names, frame in ((["one", "two"], table), (["two", "one"], swapped)):
+        guard = lazy_guard(engine, frame, ledger=path)
+        guard.join(engine(later.set_axis(["id", *names], axis=1)), on="id")
+        given = [
+            guard.score("good", train_values=0.5),
+            guard.ask(0.5, nw.col("good") == nw.col("y")),
+            guard.score("one", train_values=0.5),
+        ]
+        assert not any(answer.repeated for answer in given)
+        assert not guard.compare("good", "bad").answer.repeated
+        guard._ledger.close()
+
+
+def test_groups_of_other_types_cannot_be_compared(table: pd.DataFrame) -> None:
+    for train in (table[N:].assign(g=table.g.astype(float)), table[N:].assign(g=table.g.astype(str))):
+        with pytest.raises(InputError, match="of type"):
+            Thresholdout(of_polars(table[:N]), train=of_polars(train), groups="g")
+
+
 def test_groups_are_those_of_a_column(engine: Engine, table: pd.DataFrame) -> None:
     guard = lazy_guard(engine, table, groups="g")
     groups = Groups(table.g[:N])

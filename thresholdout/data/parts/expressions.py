@@ -347,7 +347,8 @@ class _Reader:
         if dtype not in (nw.Float64, nw.Float64()):
             raise self._refused(f"a cast to {dtype}", "a cast to Float64; others where the frame is made")
         if left.kind != "boolean":
-            return replace(self._real(left, "cast"), bare="")
+            text = f"real({left.text})" if left.kind == "integer" and left.number is None else left.text
+            return replace(self._real(left, "cast"), bare="", text=text)
         found = nw.when(left.expression).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
         return _joined(found, "real", f"real({left.text})", left)
 

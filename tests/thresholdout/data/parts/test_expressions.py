@@ -303,7 +303,7 @@ def test_different_questions_have_different_contents() -> None:
         c("x") / 2 > 1, c("x") ** 2 > 1, c("x").is_between(0, 1), c("x").is_between(0, 1, closed="left"),
         nw.when(c("a") == 1).then(c("x")).otherwise(0.0) > 0, nw.when(c("a") == 1).then(0.0).otherwise(c("x")) > 0,
         (c("a") == 1) & (c("b") == 1), (c("a") == 1) | (c("b") == 1), (c("a") == 1) ^ (c("b") == 1),
-        (c("a") == 1).cast(nw.Float64),
+        (c("a") == 1).cast(nw.Float64), c("a").cast(nw.Float64) == c("b"), c("a").cast(nw.Float64) == 1,
     ]  # fmt: skip
     texts = [part.compiled(one).text for one in some]
     assert len(set(texts)) == len(some)
