@@ -41,6 +41,8 @@ def columns_of(piece: Any) -> list[Column]:
         return [piece.iloc[:, k] for k in range(piece.shape[1])]
     if hasattr(piece, "iloc"):
         return [piece]
+    if hasattr(piece, "get_columns"):  # of Polars: an array of all would give numbers and dates one type
+        return [column.to_numpy() for column in piece.get_columns()]
     if hasattr(piece, "num_rows") and hasattr(piece, "columns"):  # of Arrow
         return [column.to_numpy(zero_copy_only=False) for column in piece.columns]
     if isinstance(piece, list) and any(isinstance(item, np.ndarray | list | tuple) for item in piece[:1]):

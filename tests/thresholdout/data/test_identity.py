@@ -1,5 +1,8 @@
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -87,3 +90,19 @@ def test_refuses_parts(data: object) -> None:
 def test_refuses_what_is_no_data(data: object) -> None:
     with pytest.raises(InputTypeError, match="holdout"):
         part(data, "holdout")
+
+
+def test_frames_of_polars_with_times_beside_numbers_are_those_of_pandas() -> None:
+    """An array of a whole frame gives numbers and times one type, or fails where one is missing."""
+    columns = {
+        "number": [1, 2, 3],
+        "real": [0.5, None, 2.0],
+        "text": ["x", None, "z"],
+        "time": [datetime(2020, 1, 1), None, datetime(2021, 5, 6, 7, 8, 9)],
+        "right": [True, False, True],
+    }
+    theirs = identity((pl.DataFrame(columns),))
+    assert theirs == identity((pd.DataFrame(columns),))
+    days = {"number": [1, 2], "day": [datetime(2020, 1, 1), datetime(2020, 1, 2)]}
+    of_polars = pl.DataFrame(days).with_columns(pl.col("day").cast(pl.Date))
+    assert identity((of_polars,)) == identity((pd.DataFrame(days),))
