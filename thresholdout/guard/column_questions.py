@@ -155,6 +155,8 @@ class AsksAboutColumns(RecognisesQuestions):
         found = part.totals(train, limits, missing=missing, squares=squares, argument="train_values")
         if missing is None:
             found.check("train_values", limits)
+        else:
+            _check_predicted(found, "estimator", "predictions of all of them, or train_values= their score")
         return found
 
     def _train_frame(self) -> LazyPart:
@@ -165,7 +167,7 @@ class AsksAboutColumns(RecognisesQuestions):
 
     def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return what a column of predictions is known by, beside the holdout that it is a part of."""
-        if not isinstance(model, str):
+        if not self._lazy and not isinstance(model, str):
             return super()._digest(model, score)
         column = self._column(model)
         label = self._frames.label
@@ -240,6 +242,7 @@ class AsksAboutColumns(RecognisesQuestions):
         first, second = (self._values_of(metric, self._column(one, name)) for one, name in ((b, "b"), (a, "a")))
         frames, most = self._frames, metric.bounds[1] - metric.bounds[0]
         trained = self._train_frame().joint(first, second, metric.bounds)
+        _check_predicted(trained.difference, "b", "predictions of all of them, by both models")
         if about == "wins":
             if not trained.right_or_wrong:
                 raise InputError("about", f"'wins' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'")
@@ -264,6 +267,13 @@ class AsksAboutColumns(RecognisesQuestions):
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:
     """Return whether values are ends of the range for certain: how many records a statement is true of."""
     return compiled.kind == "boolean" and limits == (0.0, 1.0)
+
+
+def _check_predicted(found: Totals, argument: str, expected: str) -> None:
+    """Refuse training records without a prediction or a label: the holdout's are not looked at."""
+    if found.missing:
+        seen = f"{found.missing} of {found.n} training records without a prediction or a label"
+        raise InputError(argument, seen, expected)
 
 
 def _duel(joint: Joint, metric: Metric) -> Duel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from thresholdout.data.parts.engines import is_lazy
@@ -40,17 +41,30 @@ def records_of(holdout: object, train: object | None, allow_equal_rows: bool, la
     Raises
     ------
     InputError
-        When one part is lazy and the other is not, or ``label`` stands beside parts in memory.
+        When one part is lazy and the other is not, a part is a path or a pair with a lazy frame, or ``label`` stands
+        beside parts in memory.
     """
+    for argument, part in (("holdout", holdout), ("train", train)):
+        _check_no_path_or_pair(argument, part)
     lazy = is_lazy(holdout)
     if train is not None and is_lazy(train) != lazy:
         seen = f"a {type(train).__name__} beside a holdout that is a {type(holdout).__name__}"
-        raise InputTypeError("train", seen, "two lazy frames, or two parts in memory")
+        raise InputTypeError("train", seen, "two lazy frames (.lazy() makes one), or two parts in memory")
     if lazy:
         return LazyRecords(holdout, train, allow_equal_rows, label)
     if label is not None:
         raise InputError("label", f"{label!r} beside parts in memory", "parts (X, y); label= is for lazy frames")
     return Records(holdout, train, allow_equal_rows)
+
+
+def _check_no_path_or_pair(argument: str, part: object) -> None:
+    """Refuse the name of a file, and a pair (X, y) of which one is a lazy frame."""
+    if isinstance(part, (str, Path)):
+        expected = "the records: a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
+        raise InputTypeError(argument, f"the text or path {str(part)!r}", expected)
+    if isinstance(part, (tuple, list)) and len(part) == 2 and any(is_lazy(piece) for piece in part):
+        expected = "one lazy frame with all columns, and label= the name of the column of labels"
+        raise InputTypeError(argument, f"a {type(part).__name__} with a lazy frame", expected)
 
 
 def check_mechanism(mechanism: Mechanism[Any, Any]) -> None:

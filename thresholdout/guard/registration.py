@@ -148,11 +148,12 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> P
     difference = before.difference(declared)
     if difference is not None:
         argument, old, new = difference
-        seen = "another model" if argument == "dependence" else repr(old)
+        seen = f"{argument} = {old!r}, not {new!r}"
+        if argument == "dependence":
+            seen = "another model of dependence (groups=, order=, graph= or dependence=)"
         raise LedgerMismatch(
             ledger.location,
-            f"this holdout's guard was declared with {argument} = {seen}, not {new!r}; "
-            "open it with what it was declared with",
+            f"this holdout's guard was declared with {seen}; open it with what it was declared with",
         )
     return found
 

@@ -73,6 +73,8 @@ class ServesSearches:
         True
         """
         guard = cast("Thresholdout", self)
+        if guard._lazy:
+            self._records.labelled()
         return GuardScorer(guard, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:

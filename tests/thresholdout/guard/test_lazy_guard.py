@@ -478,6 +478,9 @@ def test_what_needs_places_or_single_values_is_refused(
         (lambda guard: guard.compare("good", "bad", about="wins"), "not declared to have one law"),
         (lambda guard: guard.gate("good"), "holdout: a lazy frame"),
         (lambda guard: guard.split(), "holdout: a lazy frame"),
+        (lambda guard: guard.scorer(), "holdout: a lazy frame"),
+        (lambda guard: guard.score(np.ones(N)), "estimator: a ndarray, beside lazy frames; expected: the name"),
+        (lambda guard: guard.score_all(["good", np.ones(3)]), "estimator: a ndarray, beside lazy frames"),
         (lambda guard: guard.origin(np.ones((3, 2))), "X: rows"),
     ],
 )
@@ -504,7 +507,35 @@ def test_other_processes_ask_too(table: pd.DataFrame) -> None:
     assert guard.history["value"].tolist() == alone.history["value"].tolist()
 
 
+@pytest.mark.parametrize("column", ["good", "p"])
+def test_training_records_without_a_prediction_are_refused_free(
+    engine: Engine, table: pd.DataFrame, column: str
+) -> None:
+    metric = "accuracy" if column == "good" else "brier_score"
+    guard = lazy_guard(engine, table.drop(columns=["good", "p"]).assign(base=table[column]))
+    guard.join(engine(table[["id", column]][: 2 * N - 7]), on="id")  # the last 7 are training records
+    with pytest.raises(InputError, match=f"estimator: 7 of {N} training records without a prediction"):
+        guard.score(column, metric)
+    for pair in ((column, "base"), ("base", column)):
+        with pytest.raises(InputError, match=f"b: 7 of {N} training records without a prediction"):
+            guard.compare(*pair, metric)
+    assert guard.history.empty
+    assert guard.score(column, metric, train_values=0.8).query == 1
+
+
+def test_a_model_of_dependence_is_named_by_what_declares_it(tmp_path: Path, table: pd.DataFrame) -> None:
+    lazy_guard(of_polars, table, ledger=tmp_path / "guard.db", groups="g").score("good")
+    with pytest.raises(LedgerMismatch, match=r"another model of dependence \(groups=.*\); open it with"):
+        lazy_guard(of_polars, table, ledger=tmp_path / "guard.db")
+
+
 def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
+    with pytest.raises(InputTypeError, match=r"train: the text or path 'train.parquet'.*scan_parquet"):
+        Thresholdout(of_polars(table[:N]), train="train.parquet", label="y")
+    with pytest.raises(InputTypeError, match=r"holdout: the text or path 'a.parquet'.*scan_parquet"):
+        Thresholdout(Path("a.parquet"), train=of_polars(table[N:]))
+    with pytest.raises(InputTypeError, match=r"holdout: a tuple with a lazy frame; expected: .*label="):
+        Thresholdout((of_polars(table[:N]), "y"), train=(of_polars(table[N:]), "y"))
     with pytest.raises(InputTypeError, match="beside a holdout"):
         Thresholdout(of_polars(table[:N]), train=table[N:])
     with pytest.raises(InputTypeError, match="beside a holdout"):
