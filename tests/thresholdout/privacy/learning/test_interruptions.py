@@ -16,6 +16,8 @@ from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
 from thresholdout.privacy.learning import (
+    DPSGDClassifier,
+    DPSGDRegressor,
     EPClassifier,
     EPLinearRegression,
     FederatedClassifier,
@@ -24,6 +26,9 @@ from thresholdout.privacy.learning import (
     run_sgld,
 )
 from thresholdout.privacy.learning.client_models import ClientModels
+from thresholdout.privacy.learning.dpsgd import training
+from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.iterates import PrivateIterates
 from thresholdout.privacy.learning.propagation import ep_runs
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
@@ -392,3 +397,114 @@ def test_labels_of_later_parts_are_those_of_the_first() -> None:
     with pytest.raises(InputError, match="not in classes"):
         model.partial_fit(X, LABELS + 1)
     assert model.partial_fit(X[:5], np.zeros(5, dtype=int)).classes_.tolist() == [0, 1]
+
+
+DESCENT: dict[str, Any] = {"noise_multiplier": 3.0, "batch_size": 20, "n_steps": 8, "random_state": 3}
+GRADIENT = {
+    "DPSGDClassifier": (DPSGDClassifier(classes=[0, 1], learning_rate=0.1, **DESCENT), LABELS),
+    "DPSGDRegressor": (DPSGDRegressor(target_bounds=(-2, 2), **DESCENT), Y),
+}
+SAMPLINGS: list[dict[str, Any]] = [
+    {},
+    {"sampling": "wr", "average": False},
+    {"sampling": "poisson", "average": 3, "adjacency": "add_remove", "public_size": 59},
+    {"batch_size": 60, "average": True, "l2": 0.1},
+    {"hidden_layer_sizes": (3,), "noise_multiplier": [3.0, 2.0] * 4},
+]
+
+
+def stop_descent(monkeypatch: pytest.MonkeyPatch, steps: int, *, after: bool = False) -> None:
+    """Stop a descent with Ctrl-C after some steps, before or after the clipped sum of the next one is there."""
+
+    def stopping(*args: Any) -> Any:
+        return Stops(ClippedSums(*args), steps + 1, after=after)
+
+    monkeypatch.setattr(training, "ClippedSums", stopping)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+@pytest.mark.parametrize(
+    ("name", "setting", "steps"), corners(product(GRADIENT, range(5), [0, 1, 5, 7]), 2, 5, 10, 18, 34)
+)
+def test_gradient_descent(monkeypatch: pytest.MonkeyPatch, name: str, setting: int, steps: int) -> None:
+    estimator, targets = GRADIENT[name]
+    estimator = clone(estimator).set_params(**SAMPLINGS[setting])
+    whole, model = clone(estimator).fit(X, targets), clone(estimator)
+    with monkeypatch.context() as patched:
+        stop_descent(patched, steps, after=steps == 5)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, targets)
+    assert model.n_steps_ == steps
+    assert np.isfinite(model.predict(X)).all()
+    assert model.privacy_report_ == whole.privacy_report_
+    model.set_params(noise_multiplier=0.1, clip_norm=50.0, learning_rate=9.0)  # what was charged counts
+    model.resume(X, targets)
+    assert model.n_steps_ == 8
+    for kept, expected in zip(model.coefs_ + model.intercepts_, whole.coefs_ + whole.intercepts_, strict=True):
+        np.testing.assert_array_equal(kept, expected)
+    assert model.privacy_report_ == whole.privacy_report_
+    with pytest.raises(InputError, match="no call that was interrupted"):
+        model.resume(X, targets)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+def test_gradient_descent_is_stopped_between_what_a_step_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever an interrupt falls, parameters, their number and their mean belong together."""
+    estimator, targets = GRADIENT["DPSGDClassifier"]
+    whole = clone(estimator).set_params(average=True).fit(X, targets)
+    layers = Network.layers
+    for at in range(1, 11):
+        model = clone(estimator).set_params(average=True)
+        with monkeypatch.context() as patched:
+            stops = Stops(layers, at, after=True)
+            patched.setattr(Network, "layers", lambda self, parameters, stops=stops: stops(self, parameters))
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(X, targets)
+        if hasattr(model, "coefs_"):
+            np.testing.assert_array_equal(model.resume(X, targets).coef_, whole.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+def test_gradient_descent_resumes_later_calls_and_after_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator, targets = GRADIENT["DPSGDClassifier"]
+    parts = {"average": True, "warm_start": True}
+    whole = clone(estimator).set_params(**parts).fit(X, targets).partial_fit(X, targets, n_steps=4)
+    seen: list[int] = []
+
+    def callback(step: int, layers: Any) -> None:
+        seen.append(step)
+        if len(seen) in (3, 10):
+            raise KeyboardInterrupt
+
+    model = clone(estimator).set_params(callback=callback, **parts)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, targets)
+    model.resume(X, targets)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, targets, n_steps=4)
+    assert (model.n_steps_, len(model.privacy_report_.assumptions)) == (10, len(whole.privacy_report_.assumptions))
+    model.resume(X, targets)
+    assert seen == list(range(12))
+    np.testing.assert_array_equal(model.coef_, whole.coef_)
+    assert (
+        model.privacy_report_.event == whole.privacy_report_.event == SelfComposed(whole._account.events[0].event, 12)
+    )
+    stopped = clone(estimator).set_params(callback=lambda step, layers: step == 2).fit(X, targets)
+    with pytest.raises(InputError, match="no call that was interrupted"):
+        stopped.resume(X, targets)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
+def test_gradient_descent_resumes_with_as_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator, targets = GRADIENT["DPSGDClassifier"]
+    public = {"adjacency": "add_remove", "public_size": 59}
+    for named, expected in (({}, "the number of records"), (public, "public_size")):
+        model = clone(estimator).set_params(**named)
+        with monkeypatch.context() as patched:
+            stop_descent(patched, 3)
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(X, targets)
+        with pytest.raises(InputError, match=expected):
+            model.resume(X[:50], targets[:50])
+        fresh = [deepcopy(model).set_params(random_state=None) for _ in range(2)]
+        assert (fresh[0].resume(X, targets).coef_ == fresh[1].resume(X, targets).coef_).all()  # the seed of the call

@@ -115,10 +115,11 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
     Notes
     -----
-    A call is charged as a whole before its first step, also when it is interrupted or stopped; after an interrupt the
-    estimator holds the last iterate. What is bounded, also in floating point, and why, is in ``PROOFS.md`` of this
-    package. The noise is drawn in floating point by numpy's generator, which is no cryptographic one. Labels outside
-    of `classes` and features that are not finite are refused: such refusals, like running times, are not covered.
+    A call is charged as a whole before its first step, also when it is interrupted or stopped. After an interrupt the
+    estimator holds what its steps so far have made, and `resume` takes the others. What is bounded, also in floating
+    point, and why, is in ``PROOFS.md`` of this package. The noise is drawn in floating point by numpy's generator,
+    which is no cryptographic one. Labels outside of `classes` and features that are not finite are refused: such
+    refusals, like running times, are not covered.
 
     `fit` on data that an earlier fit has seen is a new release; each report is about the calls since the parameters
     started, and reports of several fits add up: record their events with ``guard.record_look`` or an accountant.
@@ -263,6 +264,29 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         """
         return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
 
+    def resume(self, X: Any, y: Any) -> DPSGDClassifier:
+        """Take the steps that an interrupted call has left; it was charged for them.
+
+        Parameters
+        ----------
+        X, y
+            Those of the interrupted call, whose parameters count, also where they were changed since.
+
+        Returns
+        -------
+        DPSGDClassifier
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are other records than then.
+        """
+        self._call_to_resume()
+        X, y = self._checked(X, y, reset=False)
+        self._rest(X, _codes(y, self.classes_))
+        return self
+
     def _train(self, X: Any, y: Any, classes: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDClassifier:
         settings = check_settings(self)
         fresh = self._begins(partial=partial)
@@ -270,9 +294,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
             classes = _checked_classes(classes)
             if not fresh and not np.array_equal(classes, self.classes_):
                 raise InputError("classes", "other classes", "those of the earlier calls")
-        X, y = validate_data(self, X, y, reset=fresh, dtype=np.float64)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        X, y = self._checked(X, y, reset=fresh)
         leaks = () if fresh else self._leaks
         if not fresh:
             classes = self.classes_
@@ -282,6 +304,12 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         known = {"classes_": classes}
         self._learn(X, targets, len(classes), settings, known, leaks=leaks, partial=partial, n_steps=n_steps)
         return self
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        return X, y
 
     @property
     def coef_(self) -> Floats:

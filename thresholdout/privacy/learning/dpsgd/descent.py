@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from thresholdout.privacy.learning.dpsgd.spending import Account
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport
-from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import check_alike
 from thresholdout.privacy.learning.targets import SpentTargetWarning
 from thresholdout.privacy.learning.threads import threads_for
 
@@ -45,6 +47,18 @@ class DivergedWarning(UserWarning):
     """
 
 
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The steps of one call, which were charged: what is taken when it is resumed."""
+
+    descent: Descent
+    number: int  # of the call
+    first: int  # how many steps earlier calls took
+    average_after: int | None
+    random_state: Any
+    callback: Any
+
+
 class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     """Base of `DPSGDClassifier` and `DPSGDRegressor`, where parameters and attributes are described."""
 
@@ -65,6 +79,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     _target: Target | None
     _prepare: Preparation
     _report: PrivacyReport | None
+    _stopped: _Steps | None
 
     _output: Output = "identity"
     _most_noise = 0.1  # of what is learned; for classes more is bearable
@@ -125,28 +140,28 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             warn_of_noise(share, self._most_noise, "as many records, or as large an epsilon,", stacklevel=4)
         random = streams(self.random_state, account.calls)
         charged = account.charge(call.batches, call.noise, seeded=is_seeded(self.random_state))
-        parameters = network.start(random.initial) if fresh else self._parameters.copy()
+        parameters = network.start(random.initial) if fresh else self._parameters
         rows = settings.prepare(X)
-
-        if fresh or settings.average_after is None or settings.average_after == "half":
-            self._averaged, self._n_averaged = np.zeros_like(parameters), 0
-        self._network, self._account, self._leaks, self._report = network, charged, leaks, None
-        self._describe(call, settings)
-        for name, value in known.items():
-            setattr(self, name, value)
-        self.n_steps_ = 0 if fresh else self.n_steps_
+        first = 0 if fresh else self.n_steps_
         after = settings.average_after
+        averaged, n_averaged = np.zeros_like(parameters), 0
+        if not (fresh or after is None or after == "half"):
+            averaged, n_averaged = self._averaged, self._n_averaged
         if after == "half":
-            after = self.n_steps_ + len(call.noise) // 2
-        self._store(parameters)
+            after = first + len(call.noise) // 2
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
-        steps = descend(network, parameters, rows, targets, descent, sampling=random.sampling, noise=random.noise)
-        taken = progress_bar(
-            steps, doing=type(self).__name__, unit="steps", total=len(call.noise), show=bool(self.verbose)
+        steps = _Steps(descent, account.calls, first, after, self.random_state, settings.callback)
+        set_now = {"_network": network, "_account": charged, "_leaks": leaks, "_report": None, "_stopped": steps}
+        self.__dict__.update(
+            {
+                **known,
+                **set_now,
+                **self._described(call, settings),
+                **_iterate(network, parameters, averaged, n_averaged),
+            },
+            n_steps_=first,
         )
-        small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
-        with threads_for(small):
-            self._follow(taken, parameters, after, settings.callback)
+        self._follow(steps, rows, targets, random, stacklevel=5)
 
     def _warn_of_spent_target(self, settings: Settings) -> None:
         message = (
@@ -156,38 +171,88 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         )
         warnings.warn(message, SpentTargetWarning, stacklevel=5)
 
-    def _describe(self, call: Call, settings: Settings) -> None:
+    @staticmethod
+    def _described(call: Call, settings: Settings) -> dict[str, Any]:
         batches = call.batches
-        self._target, self._prepare, self.delta_ = call.target, settings.prepare, call.delta
-        self.batch_size_, self.noise_multiplier_ = batches.batch_size, float(call.noise.min())
-        self._details = {
+        details = {
             "sampling": batches.sampling,
             "batch_size": batches.batch_size,
             "records": batches.records,
             "clip_norm": settings.clip_norm,
         }
+        return {
+            "_target": call.target,
+            "_prepare": settings.prepare,
+            "delta_": call.delta,
+            "batch_size_": batches.batch_size,
+            "noise_multiplier_": float(call.noise.min()),
+            "_details": details,
+        }
 
-    def _follow(self, taken: Iterable[int], parameters: Floats, average_after: int | None, callback: Any) -> None:
-        """Take the steps; what there is after an interrupt is stored, and was charged."""
-        released = parameters.view()
-        released.flags.writeable = False
-        layers, before = self._network.layers(released), self.n_steps_
-        try:
+    def _call_to_resume(self) -> _Steps:
+        check_is_fitted(self, "coefs_")
+        if self._stopped is None:
+            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
+        return self._stopped
+
+    def _rest(self, X: Floats, targets: NDArray[Any]) -> None:
+        """Take the steps that an interrupted call has left."""
+        steps = self._call_to_resume()
+        batches = steps.descent.batches
+        if batches.adjacency == "replace_one":
+            check_alike("the number of records", batches.records, len(X))
+        elif batches.sampling != "poisson" and len(X) < batches.records:
+            seen = f"{batches.records} (n_samples = {len(X)})"
+            raise InputError("public_size", seen, "no more than the records that there are")
+        random = streams(steps.random_state, steps.number)
+        self._follow(steps, self._prepare(X), targets, random, stacklevel=4)
+
+    def _follow(self, steps: _Steps, rows: Floats, targets: NDArray[Any], random: Streams, *, stacklevel: int) -> None:
+        """Take the steps of a call, or what an interrupt has left of them.
+
+        Everything that a step leaves is set at once, before anyone is shown it: an interrupt falls between two steps.
+        """
+        network, descent, done = self._network, steps.descent, self.n_steps_ - steps.first
+        parameters, averaged, n_averaged = self._parameters.copy(), self._averaged, self._n_averaged
+        taken = progress_bar(
+            descend(
+                network, parameters, rows, targets, descent, sampling=random.sampling, noise=random.noise, done=done
+            ),
+            doing=type(self).__name__,
+            unit="steps",
+            total=len(descent.noise) - done,
+            show=bool(self.verbose),
+        )
+        small = descent.batches.batch_size * network.n_parameters < FEW_PRODUCTS
+        with threads_for(small):
             for step in taken:
-                self.n_steps_ = before + step + 1
-                if average_after is not None and self.n_steps_ > average_after:
-                    self._n_averaged += 1
+                number = steps.first + step
+                if steps.average_after is not None and number >= steps.average_after:
+                    n_averaged += 1
                     with np.errstate(over="ignore", invalid="ignore"):
-                        self._averaged = self._averaged + (parameters - self._averaged) / self._n_averaged
-                if callback is not None and callback(self.n_steps_ - 1, layers):
+                        averaged = averaged + (parameters - averaged) / n_averaged
+                self.__dict__.update(_iterate(network, parameters.copy(), averaged, n_averaged), n_steps_=number + 1)
+                if steps.callback is not None and steps.callback(number, network.layers(_frozen(parameters))):
                     break
-        finally:
-            self._store(parameters)
+        self._stopped = None
         if not np.isfinite(self._shown()).all():
-            warnings.warn("the parameters are not finite; try a smaller learning_rate", DivergedWarning, stacklevel=5)
+            message = "the parameters are not finite; try a smaller learning_rate"
+            warnings.warn(message, DivergedWarning, stacklevel=stacklevel)
 
-    def _store(self, parameters: Floats) -> None:
-        self._parameters = parameters
-        layers = self._network.layers(self._shown())
-        self.coefs_ = [layer.weights for layer in layers]
-        self.intercepts_ = [layer.intercepts for layer in layers if layer.intercepts is not None]
+
+def _iterate(network: Network, parameters: Floats, averaged: Floats, n_averaged: int) -> dict[str, Any]:
+    """Return what an estimator holds of one iterate, which nothing changes later."""
+    layers = network.layers(averaged if n_averaged else parameters)
+    return {
+        "_parameters": parameters,
+        "_averaged": averaged,
+        "_n_averaged": n_averaged,
+        "coefs_": [layer.weights for layer in layers],
+        "intercepts_": [layer.intercepts for layer in layers if layer.intercepts is not None],
+    }
+
+
+def _frozen(parameters: Floats) -> Floats:
+    view = parameters.view()
+    view.flags.writeable = False
+    return view

@@ -137,15 +137,42 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         """Take further steps from where the parameters are; see `DPSGDClassifier.partial_fit`."""
         return self._train(X, y, partial=True, n_steps=n_steps)
 
+    def resume(self, X: Any, y: Any) -> DPSGDRegressor:
+        """Take the steps that an interrupted call has left; it was charged for them.
+
+        Parameters
+        ----------
+        X, y
+            Those of the interrupted call, whose parameters count, also where they were changed since.
+
+        Returns
+        -------
+        DPSGDRegressor
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are other records than then.
+        """
+        self._call_to_resume()
+        X, targets = self._checked(X, y, self._bounds, reset=False)
+        self._rest(X, targets)
+        return self
+
     def _train(self, X: Any, y: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDRegressor:
         settings, bounds = check_settings(self), self._checked_bounds()
-        X, y = validate_data(self, X, y, reset=self._begins(partial=partial), dtype=np.float64, y_numeric=True)
-        targets = column_or_1d(y, warn=True).astype(np.float64)
+        X, targets = self._checked(X, y, bounds, reset=self._begins(partial=partial))
+        self._learn(X, targets, 1, settings, {"_bounds": bounds}, partial=partial, n_steps=n_steps)
+        return self
+
+    def _checked(self, X: Any, y: Any, bounds: tuple[float, float] | None, *, reset: bool) -> tuple[Floats, Floats]:
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, y_numeric=True)
+        targets: Floats = column_or_1d(y, warn=True).astype(np.float64)
         if bounds is not None:
             low, high = bounds
             targets = 2 * ((np.clip(targets, low, high) - low) / (high - low)) - 1
-        self._learn(X, targets, 1, settings, {"_bounds": bounds}, partial=partial, n_steps=n_steps)
-        return self
+        return X, targets
 
     def _checked_bounds(self) -> tuple[float, float] | None:
         if self.target_bounds is None:

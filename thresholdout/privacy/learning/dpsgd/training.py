@@ -53,6 +53,7 @@ def descend(
     *,
     sampling: np.random.Generator,
     noise: np.random.Generator,
+    done: int = 0,
 ) -> Iterator[int]:
     """Take steps of private gradient descent, in place.
 
@@ -67,11 +68,14 @@ def descend(
     descent : Descent
     sampling, noise : numpy.random.Generator
         Two different ones: batches do not depend on how much noise is drawn.
+    done : int
+        How many of the steps were taken before. Their random numbers are drawn and thrown away, so that the others have
+        those that they would have had.
 
     Yields
     ------
     int
-        The number of the step that was taken, from 0.
+        The number of the step that was taken, from `done`.
 
     Notes
     -----
@@ -94,7 +98,12 @@ def descend(
     weights = network.penalised() if descent.l2 else None
     bound = joint_norm(descent.clip_norm)
     for step, (multiplier, rate) in enumerate(zip(descent.noise.tolist(), descent.rates.tolist(), strict=True)):
-        total = sums(parameters, batches.draw(sampling, len(X)))
+        records = batches.draw(sampling, len(X))
+        if multiplier > 0.0 and step < done:
+            noise.standard_normal(out=drawn)
+        if step < done:
+            continue
+        total = sums(parameters, records)
         if multiplier > 0.0:
             noise.standard_normal(out=drawn)
             drawn *= multiplier * bound
