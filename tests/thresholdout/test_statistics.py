@@ -21,7 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from graphs import DependenceModel, Groups, Independent, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
+from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding, WinBets
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics, statistics
 from thresholdout.scoring.out_of_fold import out_of_fold
@@ -363,7 +363,7 @@ def test_one_law_takes_exact_counts_and_other_laws_bets() -> None:
     model = Given(y)
     records = ALL[:8], y, y, Independent(8)
     assert isinstance(statistics.f1().evidence(model, *records, True)[0], Counts)
-    assert isinstance(statistics.f1().evidence(model, *records, False)[0], Bets)
+    assert isinstance(statistics.f1().evidence(model, *records, False)[0], WinBets)
     assert isinstance(statistics.f1().evidence(model, *records[:3], Groups(np.arange(8) // 2), True)[0], Bets)
 
 

@@ -306,7 +306,7 @@ class AsksAboutEstimators(AsksAboutColumns):
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Refuse a score that this guard cannot be asked for."""
         if self._lazy:
-            chosen = self._column_metric(get_score(metric), sample_weight)
+            chosen = self._column_score(metric, sample_weight)
             self._parameters.check_direction(chosen.name, chosen.greater_is_better)
             return chosen, None
         return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.given)

@@ -10,23 +10,27 @@ from graphs.numerics.arguments import as_real
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.automatic_keys import Digest, RecognisesQuestions
+from thresholdout.guard.column_classes import class_counts, classes_of
 from thresholdout.guard.column_metrics import labels_are_zero_or_one, metric_expression
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.question import Question
 from thresholdout.guard.question_keys import content_digest
 from thresholdout.guard.scan import Scan
+from thresholdout.guard.scores import check_statistic
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    from graphs import DependenceModel
     from thresholdout.data.parts.expressions import Compiled
     from thresholdout.data.parts.lazy_part import LazyPart
     from thresholdout.data.parts.totals import Joint, Totals
     from thresholdout.guard.comparison import About
     from thresholdout.guard.holdout import Records
     from thresholdout.guard.interaction import Interaction
+    from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 __all__ = ["AsksAboutColumns"]
 
@@ -40,6 +44,8 @@ class AsksAboutColumns(RecognisesQuestions):
     """The part of a guard that asks about columns of lazy frames."""
 
     n: int
+    dependence: DependenceModel
+    _one_law: bool
     _records: Records
     _mechanism: Any
     _interaction: Interaction
@@ -203,27 +209,50 @@ class AsksAboutColumns(RecognisesQuestions):
         given: object | None,
     ) -> Asked:
         """Return the question about the score of a column of predictions."""
-        column, metric = self._column(model), self._column_metric(metric)
+        column = self._column(model)
         if cv is not None:
             expected = "nothing; training predictions that are out-of-fold, or train_values= a number"
             raise InputError("cv", "a way to cross-validate a column of predictions", expected)
-        expression = self._values_of(metric, column)
         if given is not None and as_real(given) is None:
             seen = f"a {type(given).__name__}"
             raise InputTypeError("train_values", seen, "the score of the training part, a number")
+        if isinstance(metric, Statistic):
+            return self._statistic_of_column(column, metric, key, as_real(given))
+        expression = self._values_of(metric, column)
         worst = metric.bounds[0] if metric.greater_is_better else metric.bounds[1]
         train = expression if given is None else given
         return self._column_question(train, expression, "estimator", metric.bounds, metric.name, key, None, worst)
 
-    def _column_metric(self, metric: Metric | Statistic, weights: object | None = None) -> Metric:
+    def _statistic_of_column(self, column: str, statistic: Statistic, key: str | None, given: float | None) -> Asked:
+        """Return the question about a statistic that is a function of counts of classes."""
+        frames, train = self._frames, self._train_frame()
+        label = frames.label
+        assert label is not None
+        known = classes_of(statistic, train, label)
+        classes = list(dict.fromkeys(part.label for part in statistic.class_ratios(known)))
+        found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
+        if given is not None:
+            found = statistic.moved(found, given, known)
+        layout = statistic.layout(found, known, None, self.dependence, self._one_law)
+        question = Question(
+            statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
+        )
+
+        def read(counts: dict[Any, ClassCounts]) -> Any:
+            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self._one_law)
+            return self._interaction.statistic(evidence, question.known)
+
+        return question, Scan(lambda: class_counts(frames.part, column, label, classes), read)
+
+    def _column_score(self, metric: str | Metric | Statistic, weights: object | None) -> Metric | Statistic:
         """Refuse what is not asked about columns."""
-        if isinstance(metric, Statistic):
-            seen = f"{metric.name!r}, which is no mean over records, of columns that are not in memory"
-            raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'")
+        chosen = get_score(metric)
+        if isinstance(chosen, Statistic):
+            check_statistic(self._mechanism, chosen)
         if weights is not None:
             expected = "ask(expression, bounds=...) of weighted values"
             raise InputError("sample_weight", "weights beside lazy frames", expected)
-        return metric
+        return chosen
 
     def _compare_columns(
         self,

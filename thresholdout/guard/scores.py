@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.planning.declaration import Given
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["check_mean", "check_score", "statistic_question"]
+__all__ = ["check_mean", "check_score", "check_statistic", "statistic_question"]
 
 
 def check_mean(metric: str | Metric | Statistic) -> Metric:
@@ -58,15 +58,27 @@ def check_score(
     chosen = get_score(metric)
     parameters.check_direction(chosen.name, chosen.greater_is_better)
     records.labelled()
-    if isinstance(chosen, Statistic) and not mechanism.statistics:
-        seen = f"{chosen.name!r}, which is no mean over records, asked of {mechanism.name}"
-        raise InputError("metric", seen, "a guard with mechanism='thresholdout', and no threshold= or noise_scale=")
+    if isinstance(chosen, Statistic):
+        check_statistic(mechanism, chosen)
     if isinstance(chosen, Statistic) and given is not None:
         seen = f"{chosen.name!r}, which is no mean over records, of a guard with given={given!r}"
         raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or a guard without given=")
     if isinstance(chosen, Statistic) and sample_weight is not None:
         raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
     return chosen, None if sample_weight is None else Weights(sample_weight, records)
+
+
+def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic) -> None:
+    """Refuse a statistic that is no mean where a mechanism answers only means.
+
+    Raises
+    ------
+    InputError
+        When it does.
+    """
+    if not mechanism.statistics:
+        seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
+        raise InputError("metric", seen, "a guard with mechanism='thresholdout', and no threshold= or noise_scale=")
 
 
 def statistic_question(

@@ -28,6 +28,7 @@ from thresholdout.mechanisms.claims.evidence import (
     ExpectedEntropy,
     ExpectedHoeffding,
     Hoeffding,
+    WinBets,
     of_share,
     to_share,
 )
@@ -306,9 +307,24 @@ def test_cautious_bets_win_what_they_are_expected_to() -> None:
     assert AreaEvidence(placed, 1900, 100.0).against(end, bet) >= 6.0
 
 
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_bets_on_counts_are_bets_on_single_records(weight: float) -> None:
+    """The same wealth, in the sum that keeps single terms, for every outcome of six records and both sides."""
+    for outcome in itertools.product((1, -1, 0), repeat=6):
+        if not any(outcome):
+            continue
+        single = terms(np.array(outcome), weight)
+        counts = WinBets(outcome.count(1), outcome.count(-1), (weight, 1.0))
+        for one, other in ((counts, single), (counts.mirrored(), single.mirrored())):
+            assert one.value == other.value
+            for end, bet in ((0.5, 0.7), (0.9, 1.0), (0.3, 3.0), (0.6, 1.7)):
+                assert one.against(end, bet) == pytest.approx(other.against(end, bet), abs=1e-12)
+
+
 def test_what_is_secret_is_not_shown() -> None:
     for evidence in (
         Counts(17, 23),
+        WinBets(17, 23, (2.0, 1.0)),
         Bets(np.array([17.0]), np.array([23.0]), (23.0, 23.0)),
         Entropy(0.17, 23.0),
         Dependent(0.17, 0.23, 23.0, 5.0),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from thresholdout.data.parts.lazy_part import LazyPart
 
-__all__ = ["group_sizes", "largest_multiplicity", "shared_groups"]
+__all__ = ["distinct_values", "group_sizes", "largest_multiplicity", "shared_groups"]
 
 
 def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
@@ -70,6 +70,29 @@ def largest_multiplicity(part: LazyPart, column: str) -> int:
         return part.frame.group_by(column).agg(nw.len().alias("times")).select(nw.col("times").max())
 
     return int(part.row(times)["times"])
+
+
+def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
+    """Return the different values of a column, in any order, or only so many of them.
+
+    Raises
+    ------
+    EngineFailed
+        When the engine fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> sorted(distinct_values(LazyPart(pl.LazyFrame({"y": [2, 1, 2]}), "train"), "y", 10))
+    [1, 2]
+    """
+    values = part.compiled(column, "label").expression.alias("value")
+    try:
+        rows = part.frame.select(values).unique(["value"]).head(most).collect().rows(named=True)
+    except Exception as error:
+        raise EngineFailed(part.name, f"{type(error).__name__} while its classes were read") from error
+    return [row["value"] for row in rows]
 
 
 def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:

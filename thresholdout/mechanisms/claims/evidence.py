@@ -11,8 +11,9 @@ S5, has the proofs.
 
 *Counts.* Independent records of one law, each of which does not count, wins or loses: given their number K the wins
 are binomial. *Bets.* Independent records (or groups) of any laws: ``sum ln(1 + l (a_i - L b_i))`` for the ratio of the
-expected sums of a_i and b_i, with l fixed by the history. *Entropy.* ``N kl(f, L)`` for an area under the curve, with
-the matchings' N. *Dependent records.* A ratio is at most L where the mean of ``a - L b + L`` is expected to be.
+expected sums of a_i and b_i, with l fixed by the history; where single records win or lose, two counts are enough.
+*Entropy.* ``N kl(f, L)`` for an area under the curve, with the matchings' N. *Dependent records.* A ratio is at most L
+where the mean of ``a - L b + L`` is expected to be.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ __all__ = [
     "ExpectedEntropy",
     "ExpectedHoeffding",
     "Hoeffding",
+    "WinBets",
     "cautious_bet",
     "of_share",
     "to_share",
@@ -179,6 +181,50 @@ class Bets(Evidence):
     def mirrored(self) -> Bets:
         """Return the ratio of the rest."""
         return Bets(self.denominators - self.numerators, self.denominators, self.losses[::-1])
+
+
+@dataclass(frozen=True)
+class WinBets(Evidence):
+    """What `Bets` say of single records that do not count, win or lose: their wealth is a function of two counts.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Secret.
+    units : tuple of float
+        Denominator of a win, which is its numerator, and of a loss.
+
+    Examples
+    --------
+    >>> evidence = WinBets(2, 1, (1.0, 1.0))
+    >>> round(evidence.against(0.5, 1.0), 6) == round(2 * math.log(1.5) + math.log(0.5), 6)
+    True
+    >>> evidence.against(0.5, 2.0)
+    -inf
+    """
+
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+    units: tuple[float, float]
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The ratio."""
+        won = self.units[0] * self.wins
+        return won / (won + self.units[1] * self.losses)
+
+    def against(self, end: float, bet: float) -> float:
+        """Return the logarithm of the wealth."""
+        win, loss = self.units
+        if bet * end * loss >= 1.0 - 1e-6:
+            return -math.inf
+        won = self.wins * math.log1p(bet * (win - end * win))
+        lost = self.losses * math.log1p(-bet * end * loss)
+        return won + lost - _SLACK - 2.0**-50 * (abs(won) + abs(lost))
+
+    def mirrored(self) -> WinBets:
+        """Return losses as wins."""
+        return WinBets(self.losses, self.wins, self.units[::-1])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
+from thresholdout.scoring.statistics.class_counts import ClassRatio
 from thresholdout.scoring.statistics.label_checks import binary_labels, predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["balanced_accuracy", "f1", "fbeta", "jaccard", "matthews_corrcoef", "precision", "recall"]
 
 Average = Literal["binary", "macro"]
-_Terms = Callable[[Judged, Any], "tuple[NDArray[Any], NDArray[Any]]"]
+_Terms = Callable[[Any, Any], "tuple[NDArray[Any], NDArray[Any]]"]
+"""From whether records are of a class, and whether they are predicted to be, to numerators and denominators."""
 
 _SAID: Final = ("predict",)
 
@@ -121,7 +123,7 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
         p, r = values
         return (1.0 + square) * p * r / (square * p + r) if p > 0.0 and r > 0.0 else 0.0
 
-    def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+    def parts(labels: NDArray[Any] | None) -> tuple[ClassRatio, ...]:
         label = _positive(labels, positive)
         return _ratio(_precision, label, "predicted {label}"), _ratio(_recall, label, "of the class {label}")
 
@@ -155,7 +157,7 @@ def matthews_corrcoef() -> Statistic:
         away = math.prod(1.0 - value for value in values)
         return 0.5 * (1.0 + math.sqrt(math.prod(values)) - math.sqrt(away))
 
-    def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+    def parts(labels: NDArray[Any] | None) -> tuple[ClassRatio, ...]:
         return tuple(
             _ratio(terms, label, missing)
             for label in binary_labels(labels)
@@ -224,7 +226,7 @@ def _averaged(
         if positive is not None:
             raise InputError("positive", shown(positive), "no positive class beside average='macro'")
 
-        def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+        def parts(labels: NDArray[Any] | None) -> tuple[ClassRatio, ...]:
             return tuple(_ratio(terms, label, missing, weight) for label in _several(labels))
 
         return Statistic(
@@ -237,7 +239,7 @@ def _averaged(
             combine=lambda values: math.fsum(values) / len(values),
         )
 
-    def part(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+    def part(labels: NDArray[Any] | None) -> tuple[ClassRatio, ...]:
         return (_ratio(terms, _positive(labels, positive), missing, weight),)
 
     return Statistic(
@@ -250,9 +252,13 @@ def _averaged(
     )
 
 
-def _ratio(terms: _Terms, label: Any, missing: str, weight: float = 1.0) -> Ratio:
+def _ratio(terms: _Terms, label: Any, missing: str, weight: float = 1.0) -> ClassRatio:
     what = missing.format(label=shown(label))
-    return Ratio(lambda judged: terms(judged, label), f"records {what}", weight)
+
+    def of(judged: Judged) -> tuple[NDArray[Any], NDArray[Any]]:
+        return terms(judged.y == label, predictions(judged.output, judged.y) == label)
+
+    return ClassRatio(of, f"records {what}", weight, label=label, of_cells=terms)
 
 
 def _positive(labels: NDArray[Any] | None, positive: Any | None) -> Any:
@@ -271,25 +277,17 @@ def _several(labels: NDArray[Any] | None) -> NDArray[Any]:
     return labels
 
 
-def _both(judged: Judged, label: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    return judged.y == label, predictions(judged.output, judged.y) == label
-
-
-def _precision(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, said = _both(judged, label)
+def _precision(truth: Any, said: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return truth & said, said
 
 
-def _recall(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, said = _both(judged, label)
+def _recall(truth: Any, said: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return truth & said, truth
 
 
-def _jaccard(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, said = _both(judged, label)
+def _jaccard(truth: Any, said: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return truth & said, truth | said
 
 
-def _f1(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, said = _both(judged, label)
+def _f1(truth: Any, said: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return 2.0 * (truth & said), truth.astype(np.float64) + said

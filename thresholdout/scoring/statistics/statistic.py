@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout, Part
+from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassRatio
 from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
@@ -155,14 +156,70 @@ class Statistic:
         X, y : array-like
             The training part.
         """
-        found = self.of(estimator, X, y).parts
         known = _labels(np.asarray(y), getattr(estimator, "classes_", None)) if self._labelled() else None
+        return self.moved(self.of(estimator, X, y), value, known)
+
+    def moved(self, estimate: Estimate, value: float, known: NDArray[Any] | None) -> Estimate:
+        """Return an estimate with another value, of which the parts vary no less than is usual there.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            Of the training records.
+        value : float
+            The one that is known.
+        known : ndarray or None
+            The classes.
+        """
+        found = estimate.parts
         pairs = zip(self.parts(known), found, strict=True)
         if self.combine is None:
             return Estimate(value, tuple(part.moved(one, self.unit(value)) for part, one in pairs))
         drop = self.unit(value) - min(1.0, max(0.0, self.combine([one.value for one in found])))
         parts = (part.moved(one, min(1.0, max(0.0, one.value + drop))) for part, one in pairs)
         return Estimate(value, tuple(parts))
+
+    def of_counts(self, counts: Mapping[Any, ClassCounts], known: NDArray[Any]) -> Estimate:
+        """Return the statistic of counts of each class that it needs, with what its parts are; see `class_ratios`.
+
+        Raises
+        ------
+        InputError
+            When it does not exist: no record counts.
+
+        Examples
+        --------
+        >>> from thresholdout.scoring.statistics import f1
+        >>> f1(positive="spam").of_counts({"spam": ClassCounts(10, 4, 5, 3)}, np.array(["ham", "spam"])) == 6 / 9
+        True
+        """
+        parts = self.class_ratios(known)
+        return self._combined(tuple(part.estimate_of(part.tally(counts[part.label])) for part in parts))
+
+    def evidence_of_counts(
+        self, counts: Mapping[Any, ClassCounts], known: NDArray[Any], model: DependenceModel, one_law: bool
+    ) -> tuple[Evidence, ...]:
+        """Return what counts of the holdout say of each part; the rest as in `evidence`. Secret."""
+        parts = self.class_ratios(known)
+        return tuple(part.evidence_of(part.tally(counts[part.label]), model, one_law) for part in parts)
+
+    def class_ratios(self, known: NDArray[Any]) -> tuple[ClassRatio, ...]:
+        """Return the parts, all of which are functions of counts of a class.
+
+        Raises
+        ------
+        InputError
+            When one of them is not.
+        """
+        parts = self.parts(known) if self.classifies else ()
+        found = tuple(part for part in parts if isinstance(part, ClassRatio))
+        if not found or len(found) < len(parts):
+            expected = (
+                "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', or a "
+                "mean over records; others need single values"
+            )
+            raise InputError("metric", f"{self.name!r} of columns that are not in memory", expected)
+        return found
 
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
@@ -208,8 +265,7 @@ class Statistic:
             expected = part.expected(estimate, model, one_law)
             deviation = math.sqrt(max(estimate.variance, 1e-12) / model.n)
             made.append(Part(estimate.value, deviation, expected, expected.mirrored()))
-        sizes = model.independent_groups()
-        same = one_law and sizes is not None and int(sizes.max()) == 1  # in groups labels tell about other records
+        same = one_law and _independent(model)  # in groups labels tell about other records
         given = any(part.given or (part.one_law and not same) for part in parts)
         return Layout(tuple(made), self.combine, self._variance(found.parts), given)
 
@@ -239,8 +295,10 @@ class Statistic:
         return Judged(labels, np.asarray(output), _labels(labels, known) if self._labelled() else None, known, X)
 
     def _estimate(self, judged: Judged) -> Estimate:
+        return self._combined(tuple(part.estimate(judged) for part in self.parts(judged.labels)))
+
+    def _combined(self, found: tuple[PartEstimate, ...]) -> Estimate:
         lower, upper = self.bounds
-        found = tuple(part.estimate(judged) for part in self.parts(judged.labels))
         values = [part.value for part in found]
         unit = values[0] if self.combine is None else min(1.0, max(0.0, self.combine(values)))
         return Estimate(lower + (upper - lower) * unit, found)
@@ -259,6 +317,15 @@ class Statistic:
         methods = " or ".join(self.responses)
         expected = f"a fitted model with {methods}; a list of models is for score_all, values of records for ask"
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {methods}", expected)
+
+
+def _independent(model: DependenceModel) -> bool:
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return True  # without a number for each record
+    sizes = model.independent_groups()
+    return sizes is not None and int(sizes.max()) == 1
 
 
 def _column(y: Any) -> NDArray[Any]:

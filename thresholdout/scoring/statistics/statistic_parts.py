@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from thresholdout.mechanisms.claims.evidence import (
     ExpectedEntropy,
     ExpectedHoeffding,
     Hoeffding,
+    WinBets,
     to_share,
 )
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
 
-__all__ = ["Area", "Concentrated", "Judged", "PartEstimate", "Ratio", "StatisticPart", "matching_constant"]
+__all__ = ["Area", "Concentrated", "Judged", "PartEstimate", "Ratio", "StatisticPart", "Tally", "matching_constant"]
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
 _USUAL: Final = 0.5  # of a coin's variance
@@ -139,6 +140,18 @@ class StatisticPart(ABC):
 
 
 @dataclass(frozen=True)
+class Tally:
+    """How many records there are, how many of them win, and how many lose; the others do not count.
+
+    Of a holdout it is secret: the representation shows the number of records.
+    """
+
+    n: int
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Ratio(StatisticPart):
     """A ratio of sums over the records: of numerators a_i to denominators b_i, ``0 <= a_i <= b_i``.
 
@@ -165,19 +178,36 @@ class Ratio(StatisticPart):
     def estimate(self, judged: Judged) -> PartEstimate:
         """Return the ratio, and the variance that its linear part has."""
         a, b = self._terms(judged)
+        if self.weight is not None:
+            return self.estimate_of(_tally(a, b))
         n, total = a.size, float(b.sum())
         value = min(1.0, float(a.sum()) / total)
-        most = float(b.max()) if self.weight is None else max(1.0, self.weight)
-        share = total / n
+        most, share = float(b.max()), total / n
         squares, wild = _moments(a - value * b)
-        if self.weight is None:
-            squares = max(squares, most * most / (2.0 * n))
-            return PartEstimate(value, squares / share**2, share, 1.0, squares, wild, most, n)
-        counted = int(np.count_nonzero(b))
-        wins = (to_share(value, self.weight) * counted + 1.0) / (counted + 2.0)
+        squares = max(squares, most * most / (2.0 * n))
+        return PartEstimate(value, squares / share**2, share, 1.0, squares, wild, most, n)
+
+    def estimate_of(self, tally: Tally) -> PartEstimate:
+        """Return the same of counts, for records that win or lose.
+
+        Raises
+        ------
+        InputError
+            When no record counts.
+        """
+        assert self.weight is not None
+        weight, n, counted = self.weight, tally.n, tally.wins + tally.losses
+        self._check_counted(counted)
+        total = weight * tally.wins + tally.losses
+        value, share = min(1.0, weight * tally.wins / total), total / n
+        squares, wild = _moments(
+            np.array([0.0, weight - value * weight, -value]), np.array([n - counted, tally.wins, tally.losses])
+        )
+        wins = (to_share(value, weight) * counted + 1.0) / (counted + 2.0)
         counts = (counted + 1.0) / (n + 2.0)
-        slope = self.weight / (1.0 + (self.weight - 1.0) * wins) ** 2
+        slope = weight / (1.0 + (weight - 1.0) * wins) ** 2
         variance = slope * slope * wins * (1.0 - wins) / counts
+        most = max(1.0, weight)
         return PartEstimate(value, variance, share, counts, max(squares, variance * share**2), wild, most, n)
 
     def moved(self, found: PartEstimate, value: float) -> PartEstimate:
@@ -196,29 +226,44 @@ class Ratio(StatisticPart):
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Count wins and losses, or keep the terms, of records or of groups."""
         a, b = self._terms(judged)
-        groups = _groups(model)
+        groups = None if self.weight is not None and _singles(model) else _groups(model)
+        if groups is None and self.weight is not None:
+            return self.evidence_of(_tally(a, b), model, one_law)
         if groups is None:
-            most = self.weight or 1.0
-            means = float(np.mean(a)) / most, float(np.mean(b)) / most
-            return Dependent(*means, model.effective_records(), model.n / model.variance_inflation())
-        sizes = np.bincount(groups)
-        if sizes.size < groups.size or self.weight is None or not one_law:
-            of_a, of_b = (np.bincount(groups, weights=terms).astype(np.float64) for terms in (a, b))
-            largest = float(of_b.max()) if self.one_law or self.given else float(sizes.max())
-            return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
-        wins = int(np.count_nonzero(a))
-        return Counts(wins, int(np.count_nonzero(b)) - wins, self.weight)
+            return _dependent(float(np.mean(a)), float(np.mean(b)), model)
+        of_a, of_b = (np.bincount(groups, weights=terms).astype(np.float64) for terms in (a, b))
+        largest = float(of_b.max()) if self.one_law or self.given else float(np.bincount(groups).max())
+        return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
+
+    def evidence_of(self, tally: Tally, model: DependenceModel, one_law: bool) -> Evidence:
+        """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret.
+
+        Raises
+        ------
+        InputError
+            When no record counts.
+        """
+        assert self.weight is not None
+        self._check_counted(tally.wins + tally.losses)
+        if not _singles(model):
+            of_a = self.weight * tally.wins
+            means = of_a / tally.n / self.weight, (of_a + tally.losses) / tally.n / self.weight
+            return _dependent(*means, model)
+        if one_law:
+            return Counts(tally.wins, tally.losses, self.weight)
+        return WinBets(tally.wins, tally.losses, (self.weight, 1.0))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
         """Return how many records will count, or how much their terms will vary."""
-        groups, n = _groups(model), model.n
+        n = model.n
+        if self.weight is not None and _singles(model):
+            return ExpectedCounts(_fewer(found.counted, n, found.records), self.weight, one_law)
+        groups = _groups(model)
         if groups is None:
             most = self.weight or 1.0
             inflation = model.variance_inflation()
             return ExpectedDependent(0.9 * found.share / most, model.effective_records(), n / inflation)
         sizes = np.bincount(groups)
-        if sizes.size == n and self.weight is not None:
-            return ExpectedCounts(_fewer(found.counted, n, found.records), self.weight, one_law)
         together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * n
         units, largest = sizes.size, int(sizes.max())
         times = together / units
@@ -234,9 +279,12 @@ class Ratio(StatisticPart):
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
         if self.weight is not None and not np.isin(a, (0.0, self.weight)).all():
             raise InputError("metric", "values between 0 and 1", "records that are right or wrong")
-        if not float(b.sum()) > 0.0:
-            raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
+        self._check_counted(float(b.sum()))
         return a, b
+
+    def _check_counted(self, number: float) -> None:
+        if not number > 0.0:
+            raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
 
 
 @dataclass(frozen=True)
@@ -365,10 +413,22 @@ def _constant(share: float, mixed: bool) -> float:
     return share / (1.0 - share / 2.0) if share < 2.0 else math.inf
 
 
-def _moments(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and standard deviation of the squares."""
+def _tally(a: NDArray[np.float64], b: NDArray[np.float64]) -> Tally:
+    """Count numerators that win, and denominators without one."""
+    wins = int(np.count_nonzero(a))
+    return Tally(a.size, wins, int(np.count_nonzero(b)) - wins)
+
+
+def _dependent(numerator: float, denominator: float, model: DependenceModel) -> Dependent:
+    """Return what means say of records that depend on each other."""
+    return Dependent(numerator, denominator, model.effective_records(), model.n / model.variance_inflation())
+
+
+def _moments(values: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> tuple[float, float]:
+    """Return mean and standard deviation of the squares of values, each of which may occur several times."""
     squares = values * values
-    return float(np.mean(squares)), float(np.std(squares))
+    mean = float(np.average(squares, weights=times))
+    return mean, math.sqrt(float(np.average((squares - mean) ** 2, weights=times)))
 
 
 def _placements(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -385,6 +445,13 @@ def _groups(model: DependenceModel) -> NDArray[np.int64] | None:
     if isinstance(model, Independent):
         return np.arange(model.n)
     return np.unique(model.groups, return_inverse=True)[1] if isinstance(model, Groups) else None
+
+
+def _singles(model: DependenceModel) -> bool:
+    """Return whether every record is independent of all others."""
+    from graphs import Groups, Independent
+
+    return isinstance(model, Independent) or (isinstance(model, Groups) and model.effective_records() == model.n)
 
 
 def _fewer(share: float, n: int, records: int) -> float:
