@@ -323,11 +323,14 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not partial:
             share = noise_share(np.full(taken, noise), np.ones(taken), tau, size)
             warn_of_noise(share, MOST_NOISE, "as many clients, or as large an epsilon,", stacklevel=3)
+        leaks = self._leaks if not fresh else () if self.classes is not None else (CLASSES_LEAK,)
+        spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
+        report = self._report(call, spent, leaks)
+        self._stopped = None  # first: what was charged for another start must not be resumed from this one
         if fresh:
-            self._trajectory, self._leaks = np.zeros((1, size)), () if self.classes is not None else (CLASSES_LEAK,)
-        self.classes_, self.n_clients_, self._target = classes, N, target
-        self._spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
-        self.privacy_report_ = self._report(call)
+            self._trajectory = np.zeros((1, size))
+        self.classes_, self.n_clients_, self._target, self._leaks = classes, N, target, leaks
+        self._spent, self.privacy_report_ = spent, report
         self._follow(call, models)
         return self
 
@@ -381,7 +384,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             draw(random.sampling, call.clients, call.drawn)
             random.noise.standard_normal(math.prod(models.shape))
 
-        self._stopped = call
+        self._stopped, found = call, done
         try:
             found = run_steps(
                 done[0], call.rounds, step, progress=self.progress, unit="rounds", done=done, replay=replay
@@ -419,8 +422,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         width = self.n_features_in_
         self.intercept_ = np.array(parameters[:, -1]) if shape[0] > width else np.zeros(len(parameters))
 
-    def _report(self, call: _Call) -> PrivacyReport:
-        spent = self._spent
+    @staticmethod
+    def _report(call: _Call, spent: Spent, leaks: tuple[str, ...]) -> PrivacyReport:
         standing = standing_assumptions(seeded=spent.seeded, unit="client", calls=spent.calls)
         details: dict[str, Any] = {"clients": call.clients, "clients_per_round": call.drawn, "rounds": spent.steps}
         if spent.calls == 1 and spent.event is not None:
@@ -433,7 +436,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             released="the model after every round",
             noise_multiplier=spent.least_noise,
             assumptions=(*standing, *federated_assumptions("zero")),
-            leaks=self._leaks,
+            leaks=leaks,
             details=details,
             unit="client",
         )

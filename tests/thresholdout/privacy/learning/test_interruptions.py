@@ -22,6 +22,7 @@ from thresholdout.privacy.learning import (
     EPLinearRegression,
     FederatedClassifier,
     SGLDRegressor,
+    federated_classifier,
     run_federated,
     run_sgld,
 )
@@ -30,6 +31,7 @@ from thresholdout.privacy.learning.dpsgd import training
 from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.iterates import PrivateIterates
+from thresholdout.privacy.learning.privacy_report import account_for
 from thresholdout.privacy.learning.propagation import ep_runs
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
@@ -174,6 +176,40 @@ def test_federated_averaging_resumes_with_the_same_clients(monkeypatch: pytest.M
     model.partial_fit(X, LABELS, GROUPS, rounds=2)  # the rest of the call is given up, and stays charged
     assert model.n_rounds_ == 4
     assert model.privacy_report_.event == SelfComposed(kept.privacy_report_.event.event, 10)
+
+
+def test_an_interrupt_before_the_first_round_leaves_no_older_call_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rounds, with their noise, would be taken from the new start, and be charged as those of the new call."""
+    model = clone(FEDERATED)
+    for name, stopped in (("run_steps", 1), ("_report", 2)):
+        with monkeypatch.context() as patched:
+            if name == "run_steps":
+                stops = Stops(ClientModels.increments, 3)
+                patched.setattr(ClientModels, "increments", lambda self, *args, stops=stops: stops(self, *args))
+            else:
+                patched.setattr(federated_classifier, "account_for", KeepsNames(account_for, 1))
+            with pytest.raises(KeyboardInterrupt):
+                model.set_params(noise_multiplier=3.0 * stopped).fit(X, LABELS, GROUPS)
+    assert model._stopped is not None
+    model.resume(X, LABELS, GROUPS)
+    charged = clone(FEDERATED).fit(X, LABELS, GROUPS)
+    assert model._spent == charged._spent
+    assert model.privacy_report_ == charged.privacy_report_
+    np.testing.assert_array_equal(model.coef_, charged.coef_)
+
+
+def test_other_errors_are_told_and_leave_a_call_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = clone(FEDERATED)
+
+    def late(*_: Any) -> Any:
+        raise TimeoutError("too late")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ClientModels, "increments", late)
+        with pytest.raises(TimeoutError, match="too late"):
+            model.fit(X, LABELS, GROUPS)
+    assert model.n_rounds_ == 0
+    np.testing.assert_array_equal(model.resume(X, LABELS, GROUPS).coef_, clone(FEDERATED).fit(X, LABELS, GROUPS).coef_)
 
 
 LANGEVIN = SGLDRegressor(
@@ -325,6 +361,26 @@ def test_expectation_propagation(monkeypatch: pytest.MonkeyPatch, name: str, upd
     assert model.n_projections_ == whole.n_projections_
     with pytest.raises(InputError, match="no call that was interrupted"):
         model.resume(X, targets)
+
+
+def test_what_an_interrupt_leaves_counts_no_failed_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number depends on the records alone, and estimators are saved and handed on."""
+    estimator, targets = LINEAR["EPClassifier"]
+    left = [9]
+
+    def failing(*args: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        after, trace = dp_sep_step(*args, **named)
+        return after, trace._replace(failed=True)
+
+    model = clone(estimator)
+    with monkeypatch.context() as patched:
+        patched.setattr(ep_runs, "dp_sep_step", failing)
+        with pytest.raises(RunInterrupted) as stopped:
+            model.fit(X, targets)
+    assert (model._stopped.done.updates, model._stopped.done.failed, stopped.value.run.failed) == (8, 0, 0)
 
 
 class KeepsNames(Stops):

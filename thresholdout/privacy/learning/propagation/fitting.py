@@ -475,7 +475,10 @@ class Stopped:
             if finish is None or not stopped.run.updates:
                 raise
             interrupt, left = stopped, stopped.run
+            if fitting.private and not fitting.allow_leaks:
+                left = stopped.run = replace(left, failed=0)  # not covered, and estimators are saved and handed on
             run = left.as_run(prior, self.N)
+        estimator._stopped = None  # whenever a second interrupt comes, nothing can be resumed that was not charged
         estimator.privacy_report_, estimator._spent = report, charged
         estimator._stopped = None if left is None else replace(self, done=left)
         fitting.described(estimator, run, model.prior, self.noise, self.gamma, self.N, finished=left is None)

@@ -341,9 +341,10 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             samples = run(problem, start, streams(random_state, number), progress=self.progress, resume=chains)
         except RunInterrupted as interrupt:
             stopped, kept = interrupt, interrupt.run
-            bare = replace(problem, x=problem.x[:0], y=problem.y[:0])
+            bare = replace(problem, x=problem.x[:0].copy(), y=problem.y[:0].copy())  # a view would hold all records
             unfinished = _Stopped(bare, len(problem.y), bool(self.fit_intercept), number, random_state, kept)
             samples = kept.states[: max(kept.moved, 1)]
+        self._stopped = None  # whenever a second interrupt comes, nothing can be resumed that was not charged
         if charged is not None:
             self._spent, self._target, self.privacy_report_, self._leaks = charged
         self._stopped = unfinished
