@@ -20,6 +20,9 @@ __all__ = ["KEY_VARIABLE", "CommandFailed", "ScoringCommand"]
 KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_KEY"
 """Of the environment: the key of a service, which no command is handed."""
 
+_OURS: Final = "THRESHOLDOUT_"
+"""How variables of the environment begin that are of this library: keys of services, and of ledgers."""
+
 _TAIL: Final = 2000
 
 
@@ -84,7 +87,10 @@ class ScoringCommand:
         with tempfile.TemporaryDirectory(prefix="candidate-", ignore_cleanup_errors=True) as folder:
             program, table, errors = Path(folder, "in", self.file_name), Path(folder, "out"), Path(folder, "errors")
             program.parent.mkdir()
-            program.write_text(candidate, encoding="utf-8")
+            try:
+                program.write_text(candidate, encoding="utf-8")
+            except UnicodeEncodeError:
+                raise CommandFailed("the program has characters that no file can have", "") from None
             with errors.open("wb") as written:
                 why = self._run(program, table, written.fileno())
             if not why:
@@ -97,7 +103,7 @@ class ScoringCommand:
         """Run the command in a group of its own; return what is wrong, in words."""
         names = {"{candidate}": str(program), "{predictions}": str(table)}
         arguments = [_filled(argument, names) for argument in self.arguments]
-        environment = {name: value for name, value in os.environ.items() if name != KEY_VARIABLE}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         try:
             process = subprocess.Popen(
                 arguments,

@@ -17,12 +17,20 @@ import threading
 import warnings
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
 from thresholdout.data.values import check_bounds, clipped
-from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError, outside
+from thresholdout.errors import (
+    BudgetExhausted,
+    GuardExhaustedWarning,
+    InputError,
+    InputTypeError,
+    LedgerMismatch,
+    outside,
+)
 from thresholdout.guard.question_keys import content_digest
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.ledger.entry import Entry
 
-__all__ = ["CandidateVerdict", "Evaluate", "GuardedCandidates", "Part"]
+__all__ = ["CandidateVerdict", "Evaluate", "GuardedCandidates", "Part", "unlogged"]
 
 Part: TypeAlias = Literal["train", "holdout"]
 Evaluate: TypeAlias = "Callable[[Any, Part], ArrayLike]"
@@ -85,11 +93,13 @@ class GuardedCandidates(Shared):
     Raises
     ------
     InputError
-        When the guard cannot have a gate, or lives in another process.
+        When the guard cannot have a gate, or lives in another process; or when `name` was used with other `bounds`,
+        `greater_is_better` or `certify`.
 
     Notes
     -----
-    Two objects over one ledger, in two processes, go on from what either has kept. Where both judge at the very same
+    Two objects over one ledger, in two processes, go on from what either has kept, and from the values that either
+    has drawn. Where both judge at the very same
     moment, each compares with the incumbent that it saw: let one object judge, and send it to the others.
 
     An `evaluate` that raises for the training records makes the outcome "failed", for nothing, and the error goes to
@@ -158,6 +168,8 @@ class GuardedCandidates(Shared):
         n = len(guard.train[-1])
         lowest = np.full(n, self._metric.bounds[0])
         guard.gate(_Values("", None), self._metric, certify=certify, delta=delta, train_values=lowest)
+        low, high = self._metric.bounds
+        self.hold_to(bounds=[low, high], greater_is_better=greater_is_better, certify=certify)
         self._standing = self._found()
 
     @property
@@ -177,6 +189,25 @@ class GuardedCandidates(Shared):
         """Return the verdict that a candidate has, or ``None`` for one that is new; nothing is evaluated."""
         check_process(self._process, "climb")
         return self._known(self._digest(_written(candidate)))
+
+    def hold_to(self, **settings: Any) -> None:
+        """Refuse what is not as it was when this name was used first: earlier verdicts would be about something else.
+
+        Parameters
+        ----------
+        **settings
+            What JSON can write.
+
+        Raises
+        ------
+        InputError
+            When one is another than before; nothing is spent.
+        """
+        for setting, value in settings.items():
+            before = self._keep(f"settings/{setting}", {"value": value})["value"]
+            if before != value:
+                seen = f"{self.name!r}, by which candidates are judged with {setting}={before!r}"
+                raise InputError("name", seen, f"another name for {setting}={value!r}")
 
     def propose(
         self, candidate: Any, *, train_values: ArrayLike | None = None, holdout_values: ArrayLike | None = None
@@ -230,7 +261,7 @@ class GuardedCandidates(Shared):
         self, candidate: Any, text: str, digest: str, train: NDArray[np.float64], given: NDArray[np.float64] | None
     ) -> CandidateVerdict:
         """Judge a candidate that is new."""
-        self._keep(digest, {"candidate": text, "train": _packed(train)})
+        train = _unpacked(self._keep(digest, {"candidate": text, "train": _packed(train)})["train"])
         if given is not None:
             self._keep(digest + _HOLDOUT, {"values": _packed(given)})
         self._keep("first", {"digest": digest})
@@ -297,11 +328,10 @@ class GuardedCandidates(Shared):
             if self._evaluate is None:
                 raise InputError("holdout_values", "nothing", "values, where there is no evaluate=")
             candidate = json.loads(self._kept(digest)["candidate"])
-            with _unlogged:
+            with unlogged:
                 values = self._evaluate(candidate, "holdout")
             found = self._checked(values, self.guard.n, "evaluate")
-            self._keep(digest + _HOLDOUT, {"values": _packed(found)})
-            return found
+            return _unpacked(self._keep(digest + _HOLDOUT, {"values": _packed(found)})["values"])
 
         return _Values(digest, on_holdout)
 
@@ -352,9 +382,12 @@ class GuardedCandidates(Shared):
         text = self.guard._ledger.document(self.guard._id, self._prefix + name)
         return None if text is None else dict(json.loads(text))
 
-    def _keep(self, name: str, content: dict[str, str]) -> None:
+    def _keep(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Keep what nobody has kept by this name; return what is kept."""
         if self._document(name) is None:
-            self.guard._ledger.put_document(self.guard._id, self._prefix + name, json.dumps(content))
+            with suppress(LedgerMismatch):  # another process was faster
+                self.guard._ledger.put_document(self.guard._id, self._prefix + name, json.dumps(content))
+        return self._kept(name)
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
@@ -393,7 +426,7 @@ class _Unlogged:
                 logging.disable(self._before)
 
 
-_unlogged: Final = _Unlogged()
+unlogged: Final = _Unlogged()
 
 
 class _Values:

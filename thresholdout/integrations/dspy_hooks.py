@@ -10,6 +10,8 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputTypeError
@@ -64,8 +66,9 @@ class DSPyHoldout:
     then: have it score all of it.
 
     The training part is run once more for each new program, for what DSPy's cache has already. Of runs on the holdout
-    nothing is traced, logged or kept in the history of calls. A model that keeps prompts itself, as ``lm.history``
-    does, keeps these as well: do not show it to whoever writes the next program.
+    nothing is traced, logged or kept in the history of calls, and callbacks of DSPy's settings are not called. A
+    model that keeps prompts itself, as ``lm.history`` does, keeps these as well: do not show it to whoever writes the
+    next program. Neither the hook nor the student can be pickled, or saved with ``save_program=True``: take `best`.
 
     Examples
     --------
@@ -142,7 +145,11 @@ class DSPyHoldout:
 
     def _loaded(self, state: Any) -> Any:
         program = self._program.deepcopy()
-        program.load_state(state)
+        models = {name: one.lm for name, one in self._program.named_predictors() if one.lm is not None}
+        own = {name: lm for name, lm in models.items() if _state_of(lm) == state[name]["lm"]}
+        program.load_state({name: {**one, "lm": None} if name in own else one for name, one in state.items()})
+        for name, predictor in program.named_predictors():
+            predictor.lm = own.get(name, predictor.lm)  # a state has no keys and no addresses of models
         return program
 
     def _scores(self, state: Any, part: Part) -> list[float]:
@@ -152,23 +159,26 @@ class DSPyHoldout:
         program = self._loaded(state)
 
         def score(example: Any) -> float:
-            try:
-                found = self._metric(*(example, program(**example.inputs()), None, None, None)[: self._arguments])
-                return float(found.score if hasattr(found, "score") else found)
-            except Exception:
-                return self._worst
+            with dspy.context(trace=[], disable_history=True, callbacks=[]):
+                try:
+                    found = self._metric(*(example, program(**example.inputs()), None, None, None)[: self._arguments])
+                    return float(found.score if hasattr(found, "score") else found)
+                except Exception:
+                    return self._worst
 
-        examples = self._examples[part]
-        with dspy.context(trace=[], disable_history=True):
-            run = dspy.Parallel(
-                num_threads=self._threads,
-                access_examples=False,
-                max_errors=len(examples) + 1,
-                provide_traceback=False,
-                disable_progress_bar=True,
-            )
-            found = run([(score, example) for example in examples])
-        return [self._worst if one is None else one for one in found]
+        # No dspy.Parallel: within another one it clears the progress bars of that one, which then raises.
+        with ThreadPoolExecutor(self._threads or dspy.settings.num_threads) as pool:
+            running = [pool.submit(copy_context().run, score, example) for example in self._examples[part]]
+            return [one.result() for one in running]
+
+    def __reduce__(self) -> Any:
+        expected = "hook.best, which is a program of yours: a hook, and the student that it wraps, have the holdout"
+        raise InputTypeError("hook", "pickled, or saved as a program", expected)
+
+
+def _state_of(model: Any) -> Any:
+    """Return how a language model stands in a program's state."""
+    return json.loads(json.dumps(model.dump_state()))
 
 
 def _accepted(metric: Callable[..., Any]) -> int:

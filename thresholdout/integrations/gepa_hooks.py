@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.integrations.candidates import GuardedCandidates, Part
 from thresholdout.integrations.examples import digest_of, guard_of_examples
 
@@ -152,6 +152,10 @@ class GEPAHoldout:
             raise AttributeError(name)
         found = getattr(self._adapter, name)
         return partial(self._batches, capture_traces=True) if name == "batch_evaluate" else found
+
+    def __reduce__(self) -> Any:
+        expected = "hook.candidates, which is sent as a handle: a hook has the holdout"
+        raise InputTypeError("hook", "pickled", expected)
 
     def _batches(self, items: Sequence[tuple[dict[str, str], list[Any]]], capture_traces: bool) -> list[Any]:
         """Score batches of candidates: the examples that are none of the holdout's by the adapter, and all at once."""

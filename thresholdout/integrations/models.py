@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.question_keys import content_digest, content_key
 from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
-from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part
+from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
 from thresholdout.model_selection.predicting_functions import Kind, classifies, predictor
 from thresholdout.silence import silence
 
@@ -68,7 +68,7 @@ class GuardedModels(Shared):
     classes : array-like, optional
         The labels that columns of probabilities stand for; by default those of the training part, sorted.
     name : str, default="models"
-        As in `GuardedCandidates`.
+        As in `GuardedCandidates`; another one for another metric, which is refused otherwise.
     certify, delta
         As in `Thresholdout.gate`.
 
@@ -139,6 +139,7 @@ class GuardedModels(Shared):
             certify=certify,
             delta=delta,
         )
+        self.candidates.hold_to(metric=self.metric.name)
         self.guard = guard
         self.certify = certify
         self._cv = guard._fixed(cv)
@@ -256,7 +257,7 @@ class GuardedModels(Shared):
 
     def _on_holdout(self, model: Any) -> NDArray[np.float64]:
         """Return a model's values on the holdout; secret."""
-        with silence():
+        with silence(), unlogged:
             found = self.metric.of(model, *handed_out(self.guard._records.labelled()[1]))
         return np.asarray(found, dtype=np.float64).reshape(self.guard.n)
 

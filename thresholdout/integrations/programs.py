@@ -128,6 +128,7 @@ class GuardedPrograms:
             certify=certify,
             delta=delta,
         )
+        self.candidates.hold_to(metric=self._metric.name)
 
     def evaluate(self, program: str) -> Answer:
         """Judge a program.

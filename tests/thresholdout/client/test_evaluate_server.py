@@ -26,6 +26,7 @@ from thresholdout.client.patience import Patience
 from thresholdout.client.received import Holdout, Submission
 from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, ScoringCommand
 from thresholdout.errors import InputError
+from thresholdout.ledger import cipher
 
 COPY = ScoringCommand.parse("cp {candidate} {predictions}", seconds=20.0)
 CSV = "id,prediction\n1,0\n"
@@ -146,13 +147,14 @@ class TestCommands:
         )
         assert python(code).predictions("$(touch x); `id`").body == b"candidate.py $(touch x); `id`"
 
-    def test_the_key_is_not_handed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(KEY_VARIABLE, "secret")
+    @pytest.mark.parametrize("variable", [KEY_VARIABLE, cipher.KEY_VARIABLE, cipher.KEY_FILE_VARIABLE])
+    def test_no_key_is_handed_on(self, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+        monkeypatch.setenv(variable, "secret")
         monkeypatch.setenv("OTHER", "shown")
         code = "import os, sys; open(sys.argv[2], 'w').write(str(sorted(os.environ)) + str(os.environ.values()))"
         seen = python(code).predictions("").body.decode()
         assert "OTHER" in seen
-        assert KEY_VARIABLE not in seen
+        assert variable not in seen
         assert "secret" not in seen
 
     @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from thresholdout import InputError, OverlapError
 from thresholdout.errors import GuardExhaustedWarning, InputTypeError, SharingError
 from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.integrations import GuardedCandidates, guard_of_examples
+from thresholdout.integrations.candidates import _packed, _unpacked
 
 ROOT = Path(__file__).parents[3]
 
@@ -288,6 +289,45 @@ def test_two_climbs_of_one_guard_do_not_mix() -> None:
     assert (one.incumbent, two.incumbent) == ("aaaa", "aaaa")
 
 
+@pytest.mark.parametrize("other", [{"bounds": (0.0, 2.0)}, {"greater_is_better": False}, {"certify": "milestones"}])
+def test_a_name_stays_with_what_its_candidates_were_judged_by(other: dict[str, Any]) -> None:
+    climb = made()
+    outcomes(climb, "aa", "aaaa")
+    with pytest.raises(InputError, match=f"name: 'climb'.*another name for {next(iter(other))}="):
+        GuardedCandidates(climb.guard, right, name="climb", **other)
+    assert GuardedCandidates(climb.guard, right, name="climb").incumbent == "aaaa"
+
+
+def test_of_two_that_draw_at_once_the_draws_of_the_faster_count(tmp_path: Path) -> None:
+    """Each finds nothing kept, draws, and stores: as two processes do over one file."""
+    drawn: list[str] = []
+
+    def drawing(name: str, meanwhile: Any) -> Any:
+        def evaluate(text: str, part: str) -> Any:
+            if text == "aaaaaa" and part not in drawn:
+                drawn.append(part)
+                meanwhile(text, part)
+            return [k % 10 < len(text) - (name == "slow") for k in EXAMPLES[part]]
+
+        return evaluate
+
+    fast = made(right, tmp_path / "guard.db")
+
+    def meanwhile(text: str, part: str) -> None:
+        digest = fast._digest(f'"{text}"')
+        if part == "train":
+            fast._keep(digest, {"candidate": f'"{text}"', "train": _packed(np.array(right(text, part), dtype=float))})
+            return
+        fast._keep(digest + "/holdout", {"values": _packed(np.array(right(text, part), dtype=float))})
+
+    slow = made(drawing("slow", meanwhile), tmp_path / "guard.db")
+    assert outcomes(slow, "aaa", "aaaaaa") == ["first", "kept"]
+    assert drawn == ["train", "holdout"]
+    kept = slow._document(slow._digest('"aaaaaa"') + "/holdout")
+    assert kept is not None
+    assert _unpacked(kept["values"]).mean() == 0.6
+
+
 @pytest.mark.parametrize("candidate", [{1: "one"}, ("a", "b"), object(), float("nan"), {"f": print}])
 def test_what_json_does_not_give_back_is_refused(candidate: Any) -> None:
     climb = made()
@@ -298,6 +338,7 @@ def test_what_json_does_not_give_back_is_refused(candidate: Any) -> None:
 
 def test_arguments_are_checked_before_anything_is_stored(tmp_path: Path) -> None:
     guard = made(ledger=tmp_path / "guard.db").guard
+    before = guard._ledger.documents(guard._id)
     for settings in ({"name": ""}, {"name": "a/b"}, {"bounds": (1.0, 0.0)}, {"delta": 1.0}, {"certify": "all"}):
         with pytest.raises(InputError):
             GuardedCandidates(guard, right, **settings)
@@ -305,7 +346,7 @@ def test_arguments_are_checked_before_anything_is_stored(tmp_path: Path) -> None
         GuardedCandidates(guard, "right")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="another process"):
         GuardedCandidates(share(guard), right)  # type: ignore[arg-type]
-    assert not any(name.startswith("candidates") for name in guard._ledger.documents(guard._id))
+    assert guard._ledger.documents(guard._id) == before
 
 
 class Example:

@@ -13,6 +13,7 @@ from thresholdout import InputTypeError
 from thresholdout.integrations import DSPyHoldout
 
 dspy: Any = pytest.importorskip("dspy", reason="DSPy is not installed")
+cloudpickle: Any = pytest.importorskip("cloudpickle", reason="DSPy is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -155,6 +156,67 @@ def test_what_is_no_metric_is_refused() -> None:
     for wrong in (3, lambda pred: 1.0):
         with pytest.raises(InputTypeError, match="metric"):
             DSPyHoldout(Program("a"), wrong, examples(TRAIN), examples(HOLDOUT))  # type: ignore[arg-type]
+
+
+class Noting(dspy.utils.callback.BaseCallback):  # type: ignore[misc]
+    """A tracker's view of all calls of programs."""
+
+    def __init__(self) -> None:
+        self.inputs: list[str] = []
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.inputs.append(str(inputs))
+
+
+def test_callbacks_see_no_call_on_the_holdout() -> None:
+    tracker = Noting()
+    with dspy.context(lm=Model(), num_threads=2, callbacks=[tracker]):
+        hook = DSPyHoldout(Program("aa"), metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+        better = hook.student.deepcopy()
+        better.program.ask.signature = better.program.ask.signature.with_instructions("<<aaaa>>")
+        for program in (hook.student, better):
+            hook.student.program(question="number 0 of the training part")
+            program(**hook.valset[-1].inputs())
+    assert hook.candidates.incumbent is not None
+    seen = " ".join(tracker.inputs)
+    assert "number 0 " in seen
+    assert not any(f"number {one['id']} " in seen for one in HOLDOUT)
+
+
+def test_an_evaluation_within_an_evaluation_of_dspy_ends() -> None:
+    """In threads of another evaluation, programs that need no time."""
+    at_once = SimpleNamespace(answer="1")
+
+    class Quick(dspy.Module):  # type: ignore[misc]
+        def forward(self, question: str) -> Any:
+            return at_once
+
+    hook = DSPyHoldout(Quick(), metric, examples(TRAIN), examples(HOLDOUT))
+    for _ in range(5):
+        evaluate = dspy.Evaluate(devset=[hook.valset[-1]] * 40, metric=lambda gold, pred: 1.0, num_threads=4)
+        assert evaluate(hook.student).score == 100.0
+
+
+def test_a_hook_and_its_student_are_not_pickled() -> None:
+    hook = DSPyHoldout(Program("a"), metric, examples(TRAIN), examples(HOLDOUT))
+    for thing in (hook, hook.student, hook.metric):
+        with pytest.raises(InputTypeError, match="hook: pickled"):
+            cloudpickle.dumps(thing)
+
+
+def test_a_program_keeps_the_model_that_it_was_given() -> None:
+    """A state has neither the class of a model of one's own, nor the address and key of a server."""
+    model = Model()
+    program = Program("aa")
+    program.set_lm(model)
+    hook = DSPyHoldout(program, metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+    assert hook.student(**hook.valset[-1].inputs()).verdict.outcome == "first"
+    assert hook.best.ask.lm is model
+    served = Program("aa")
+    served.set_lm(dspy.LM("openai/letters", api_base="http://127.0.0.1:1", api_key="key"))
+    other = DSPyHoldout(served, metric, examples(TRAIN), examples(HOLDOUT))
+    state = json.loads(json.dumps(served.dump_state()))
+    assert other._loaded(state).ask.lm.kwargs["api_base"] == "http://127.0.0.1:1"
 
 
 def test_runs_on_the_holdout_leave_no_trace() -> None:

@@ -1,5 +1,6 @@
 """Models and predictions as candidates."""
 
+import logging
 import pickle
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,24 @@ def test_numbers_of_a_verdict(outcome: Any) -> None:
     assert told["kept"] == (outcome in ("first", "kept", "on the way"))
     assert told["certified"] == (outcome == "kept")
     assert told["asked"] == (outcome not in ("failed", "exhausted"))
+
+
+def test_a_name_stays_with_its_metric() -> None:
+    metric = Metric("mine", "predict", lambda y, output, classes: output == y, (0.0, 1.0), True, False)
+    models = GuardedModels(guard())
+    models.propose_outputs(*outputs(1))
+    with pytest.raises(InputError, match="name: 'models', by which candidates are judged with metric='accuracy'"):
+        GuardedModels(models.guard, metric)
+    assert GuardedModels(models.guard, metric, name="mine").propose_outputs(*outputs(1)).repeated is False
+
+
+def test_what_a_metric_logs_about_the_holdout_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    def values(y: Any, output: Any, classes: Any) -> Any:
+        logging.getLogger("grader").error("%s records", len(y))
+        return y == output
+
+    models = GuardedModels(guard(), Metric("logging", "predict", values, (0.0, 1.0), True, False), cv="training")
+    for depth in (1, 8):
+        models.propose_outputs(*outputs(depth))
+        models.propose(tree(depth), f"depth {depth}")
+    assert {record.getMessage() for record in caplog.records} == {f"{len(Y[TRAIN])} records"}

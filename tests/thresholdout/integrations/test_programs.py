@@ -16,6 +16,7 @@ import pytest
 from thresholdout import InputError, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.integrations import GuardedPrograms
+from thresholdout.scoring.metrics import Metric
 
 SECRET = "wombat"
 PREDICT = """
@@ -173,3 +174,17 @@ def test_the_file_asks_the_server_and_only_its_owner_reads_it(make: Make, tmp_pa
     status, error, _ = evaluated("aa")
     assert status == 1  # nobody serves: an error, and no score
     assert "URLError" in error
+
+
+def test_a_text_that_no_file_can_have_is_a_failure_for_nothing(make: Make) -> None:
+    programs = make()
+    status, told = programs.evaluate("\ud800")
+    assert (status, told["info"]["outcome"], told["score"]) == (422, "failed", 0.0)
+    assert len(programs.candidates.guard.history) == 0
+
+
+def test_a_name_stays_with_its_metric(make: Make) -> None:
+    programs = make()
+    metric = Metric("mine", "predict", lambda y, output, classes: output == y, (0.0, 1.0), True, False)
+    with pytest.raises(InputError, match="by which candidates are judged with metric='accuracy'"):
+        GuardedPrograms(programs.candidates.guard, "run {candidate} {features} {predictions}", metric)
