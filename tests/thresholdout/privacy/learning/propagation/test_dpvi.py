@@ -259,6 +259,7 @@ def test_refusals(settings: dict[str, Any], named: str) -> None:
         private_fit(**settings)
 
 
+@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
 def test_standardizing_privately_is_a_leak() -> None:
     X, y = data()
     model = DPVIRegressor(4, n_epochs=1, noise_multiplier=5.0, standardize=True, allow_leaks=True, random_state=0)
