@@ -6,7 +6,7 @@ through the Trainer, as an evaluation set, and its labels do not: the Trainer lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -81,18 +81,34 @@ class GuardedMetrics:
         dataset : sequence of dict
             All its records in the guard's order, with their labels.
         """
-        return self._made("free", dataset, len(self._models.guard.train[1]), None)
+        self._sets["free"] = self._made(dataset, len(self._models.guard.train[1]), None, ())
+        return self._sets["free"]
 
-    def holdout(self, dataset: Any) -> Any:
+    def holdout(self, dataset: Any, label_names: Sequence[str] = _LABELS) -> Any:
         """Return the set of the holdout, whose labels are all the one that losses ignore.
 
         Parameters
         ----------
         dataset : sequence of dict
             All its records in the guard's order; labels are replaced.
+        label_names : sequence of str
+            Which of their columns are labels, or tell them; all of these are left out. None for records that have no
+            labels.
+
+        Raises
+        ------
+        InputError
+            When the records have none of these columns: what the labels are called has to be said, since the Trainer
+            would log the loss on them.
         """
         label = _IGNORED if self._classifies else float(_IGNORED)
-        return self._made("holdout", dataset, self._models.guard.n, label)
+        made = self._made(dataset, self._models.guard.n, label, tuple(label_names))
+        columns = list(dict(dataset[0]))
+        if label_names and not set(label_names).intersection(columns):
+            seen = f"records with the columns {columns}, none of them {' or '.join(map(repr, label_names))}"
+            raise InputError("label_names", seen, "the columns that are labels; [] for records without")
+        self._sets["holdout"] = made
+        return made
 
     def __call__(self, prediction: Any) -> dict[str, float]:
         """Return what is known of the evaluation of one set; the Trainer calls this.
@@ -124,11 +140,10 @@ class GuardedMetrics:
             raise InputError("eval_dataset", "the holdout with no free set before it", "{'free': ..., 'holdout': ...}")
         return numbers(self._models.propose_outputs(free, outputs))
 
-    def _made(self, name: str, dataset: Any, n: int, label: float | None) -> _Rows:
+    def _made(self, dataset: Any, n: int, label: float | None, label_names: tuple[str, ...]) -> _Rows:
         if len(dataset) != n:
             raise InputError("dataset", f"{len(dataset)} records", f"all {n} of the guard's, in its order")
-        self._sets[name] = _Rows(dataset, label)
-        return self._sets[name]
+        return _Rows(dataset, label, label_names)
 
     def _check_labels(self, given: NDArray[Any], order: NDArray[np.intp]) -> None:
         """Refuse records in another order than the guard's, as far as labels tell it."""
@@ -146,9 +161,10 @@ class GuardedMetrics:
 class _Rows:
     """The records of one part, and in which order they were read last."""
 
-    def __init__(self, dataset: Any, label: float | None) -> None:
+    def __init__(self, dataset: Any, label: float | None, label_names: tuple[str, ...]) -> None:
         self._dataset = dataset
         self._label = label
+        self._label_names = label_names
         self.read: list[int] = []
 
     def __len__(self) -> int:
@@ -160,7 +176,7 @@ class _Rows:
         self.read.append(int(position))
         row = dict(self._dataset[position])
         if self._label is not None:
-            row = {name: value for name, value in row.items() if name not in _LABELS}
+            row = {name: value for name, value in row.items() if name not in self._label_names}
             row["labels"] = self._label
         return row
 

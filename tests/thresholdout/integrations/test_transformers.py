@@ -159,3 +159,15 @@ def test_the_same_predictions_are_judged_once(tmp_path: Path) -> None:
     asked = len(models.guard.history)
     assert run.evaluate()["eval_holdout_kept"] == 1.0
     assert (first, asked, len(models.guard.history)) == (1 / 2, 1, 1)
+
+
+def test_labels_of_another_name_have_to_be_named() -> None:
+    metrics = GuardedMetrics(GuardedModels(guard()))
+    rows = [{"x": row["x"], "species": row["labels"], "family": row["labels"] // 2} for row in ROWS[HOLDOUT]]
+    with pytest.raises(InputError, match=r"label_names.*'species'"):
+        metrics.holdout(rows)
+    for names in (["species", "family"], ["family", "species", "label"]):
+        made = metrics.holdout(rows, names)
+        assert all(set(made[k]) == {"x", "labels"} and made[k]["labels"] == -100 for k in range(len(made)))
+    without = metrics.holdout([{"x": row["x"]} for row in rows], [])
+    assert set(without[0]) == {"x", "labels"}
