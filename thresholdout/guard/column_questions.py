@@ -75,8 +75,8 @@ class AsksAboutColumns(RecognisesQuestions):
         Raises
         ------
         InputError
-            When the guard's parts are in memory, a name is wrong, a value of ``on`` occurs twice, or the parts have
-            columns of these names.
+            When the guard's parts are in memory, a name is wrong, a value of ``on`` occurs twice, there are fewer rows
+            than holdout records, or the parts have columns of these names.
 
         Examples
         --------

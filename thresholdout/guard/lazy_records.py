@@ -219,13 +219,17 @@ class LazyRecords(Records):
         Raises
         ------
         InputError
-            When there is no such column, a value of it occurs twice in the frame, or the frame has other columns of the
-            parts.
+            When there is no such column, a value of it occurs twice in the frame, the frame has fewer rows than the
+            holdout, or other columns of the parts. Which records it lacks is not told.
         """
         more = LazyPart(frame, "predictions")
         for part in self._parts():
             _check_name("on", on, part)
             _check_join(part, more, on)
+        if more.n < self.n:
+            seen = f"{more.n} rows, for {self.n} records of the holdout"
+            expected = "a row for each record of both parts; those without one would count as wrong"
+            raise InputError("predictions", seen, expected)
         content = part_identity(more)  # reads all that is in it, and counts no names
         if largest_multiplicity(more, on) > 1:
             raise InputError("predictions", f"values of {on!r} that occur more than once", "one row for a record")

@@ -345,6 +345,8 @@ def test_predictions_that_arrive_later(engine: Engine, table: pd.DataFrame) -> N
         guard.join(engine(pd.concat([table[["id"]].assign(x=1.0)] * 2)), on="id")
     with pytest.raises(InputError, match="which the parts have"):
         guard.join(engine(table[["id", "p"]]), on="id")
+    with pytest.raises(InputError, match=f"{N - 1} rows, for {N} records"):
+        guard.join(engine(table[["id"]][: N - 1].assign(x=1.0)), on="id")
     with pytest.raises(InputError, match="no column 'nr'"):
         guard.join(engine(table[["id"]].assign(x=1.0)), on="nr")
     with pytest.raises(InputError, match="no column beside"):
