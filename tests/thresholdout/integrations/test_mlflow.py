@@ -205,9 +205,10 @@ def test_an_evaluation_of_a_part_is_refused(client: Any) -> None:
     assert models.candidates.incumbent is None
 
 
-def test_a_model_of_the_registry_is_loaded_and_judged(client: Any) -> None:
+def test_a_model_of_the_registry_is_loaded_and_judged(client: Any, tmp_path: Path) -> None:
     models = GuardedModels(guard())
-    with mlflow.start_run():
+    experiment = client.create_experiment("trees", artifact_location=(tmp_path / "artifacts").as_uri())
+    with mlflow.start_run(experiment_id=experiment):
         for depth in (1, 8):
             mlflow.sklearn.log_model(
                 tree(depth),
