@@ -30,7 +30,7 @@ NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/t
 HOOKS := .venv-hooks
 HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
 	transformers==5.23.0 lightning==2.6.6 keras==3.15.1 inspect-ai==0.3.285
-HOOKS_NEEDS := accelerate alembic
+HOOKS_NEEDS := accelerate alembic matplotlib
 # It pins libraries that the others need newer.
 SHINKA := .venv-shinka
 SHINKA_LIBRARY := shinka-evolve==0.0.7
