@@ -222,9 +222,11 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         LowSignalWarning
             When the noise is likely to drown what can be learned, by public numbers.
         """
-        return self._train(X, y, groups, partial=False, asked=None)
+        return self._train(X, y, groups, self.classes, partial=False, asked=None)
 
-    def partial_fit(self, X: Any, y: Any, groups: Any = None, rounds: int | None = None) -> FederatedClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, groups: Any = None, rounds: int | None = None, classes: Any = None
+    ) -> FederatedClassifier:
         """Take further rounds from where the model is, with the same or with other clients.
 
         Parameters
@@ -234,6 +236,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rounds : int, optional
             How many; one by default. A target epsilon is for all the rounds of a `fit`: the first call finds the noise
             for all of them, and further calls use them up.
+        classes : array_like, optional
+            In the first call all classes that there may be, in place of the parameter; in later ones the same.
 
         Returns
         -------
@@ -243,7 +247,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError, InputTypeError
-            As `fit`; and for more rounds than a target has left.
+            As `fit`; for more rounds than a target has left, and for other classes than those of earlier calls.
 
         Warns
         -----
@@ -256,7 +260,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -----
         The report composes all calls: it holds for sequences of data that differ in one client, who may be in each.
         """
-        return self._train(X, y, groups, partial=True, asked=rounds)
+        return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
 
     def resume(self, X: Any, y: Any, groups: Any = None) -> FederatedClassifier:
         """Take the rounds that an interrupted call has left; it was charged for them.
@@ -287,7 +291,9 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._follow(call, self._models(call, X, labels, clients, self.classes_.size))
         return self
 
-    def _train(self, X: Any, y: Any, groups: Any, *, partial: bool, asked: int | None) -> FederatedClassifier:
+    def _train(
+        self, X: Any, y: Any, groups: Any, given: Any, *, partial: bool, asked: int | None
+    ) -> FederatedClassifier:
         rounds, local_steps = count(self.rounds, "rounds"), count(self.local_steps, "local_steps")
         rate, alpha = positive(self.learning_rate, "learning_rate"), positive(self.alpha, "alpha", zero=True)
         clip, delta = check_bound(self.clip, "clip"), open_unit(self.delta, "delta")
@@ -296,7 +302,9 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fresh = not (partial and hasattr(self, "_spent"))
         X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
         check_classification_targets(y)
-        classes, labels = self._encoded(y) if fresh else (self.classes_, _codes(y, self.classes_))
+        classes, labels = _encoded(y, given if fresh or given is not None else self.classes_)
+        if not fresh and not np.array_equal(classes, self.classes_):
+            raise InputError("classes", "other classes", "those of the earlier calls")
         clients = client_numbers(groups, len(X))
         N = int(clients.max()) + 1
         tau = N if self.clients_per_round is None else count(self.clients_per_round, "clients_per_round")
@@ -323,7 +331,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not partial:
             share = noise_share(np.full(taken, noise), np.ones(taken), tau, size)
             warn_of_noise(share, MOST_NOISE, "as many clients, or as large an epsilon,", stacklevel=3)
-        leaks = self._leaks if not fresh else () if self.classes is not None else (CLASSES_LEAK,)
+        leaks = self._leaks if not fresh else () if given is not None else (CLASSES_LEAK,)
         spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
         report = self._report(call, spent, leaks)
         self._stopped = None  # first: what was charged for another start must not be resumed from this one
@@ -397,20 +405,6 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._trajectory = np.concatenate([before, found])
             self._keep(models.shape)
 
-    def _encoded(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        present, labels = np.unique(y, return_inverse=True)
-        if self.classes is None:
-            if present.size < 2:
-                raise InputError("y", "one class", "at least two classes")
-            return present, labels.astype(np.int64)
-        try:
-            classes = np.unique(np.asarray(self.classes))
-        except (TypeError, ValueError):
-            raise InputTypeError("classes", f"a {type(self.classes).__name__}", "a list of classes") from None
-        if classes.ndim != 1 or classes.size < 2:
-            raise InputError("classes", f"{classes.size} classes", "at least two classes")
-        return classes, _codes(y, classes)
-
     def _keep(self, shape: tuple[int, ...]) -> None:
         """Set coefficients and intercepts, one row for each class, from all rounds so far."""
         self.n_rounds_ = len(self._trajectory) - 1
@@ -471,6 +465,22 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+
+def _encoded(y: NDArray[Any], given: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes, sorted, and the number of each label among them; those of the labels where none are given."""
+    present, labels = np.unique(y, return_inverse=True)
+    if given is None:
+        if present.size < 2:
+            raise InputError("y", "one class", "at least two classes")
+        return present, labels.astype(np.int64)
+    try:
+        classes = np.unique(np.asarray(given))
+    except (TypeError, ValueError):
+        raise InputTypeError("classes", f"a {type(given).__name__}", "a list of classes") from None
+    if classes.ndim != 1 or classes.size < 2:
+        raise InputError("classes", f"{classes.size} classes", "at least two classes")
+    return classes, _codes(y, classes)
 
 
 def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

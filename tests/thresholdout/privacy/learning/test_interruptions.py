@@ -564,3 +564,27 @@ def test_gradient_descent_resumes_with_as_many_records(monkeypatch: pytest.Monke
             model.resume(X[:50], targets[:50])
         fresh = [deepcopy(model).set_params(random_state=None) for _ in range(2)]
         assert (fresh[0].resume(X, targets).coef_ == fresh[1].resume(X, targets).coef_).all()  # the seed of the call
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FederatedClassifier(noise_multiplier=2.0, rounds=2, random_state=0),
+        EPClassifier(**PROPAGATION),
+    ],
+    ids=["federated", "propagation"],
+)
+def test_classes_may_be_given_in_the_first_part(model: Any) -> None:
+    """Also where its records have one of them only; then nothing of the labels has become public."""
+    model = clone(model)
+    one, both = X[LABELS == 1][:10], X[:20]
+    model.partial_fit(one, np.ones(10, dtype=int), classes=[0, 1])
+    assert model.classes_.tolist() == [0, 1]
+    model.partial_fit(both, LABELS[:20])
+    model.partial_fit(both, LABELS[:20], classes=[0, 1])
+    assert model.classes_.tolist() == [0, 1]
+    assert model.privacy_report_.private
+    assert not any("class" in leak for leak in model.privacy_report_.leaks)
+    for others in ([0, 2], [0, 1, 2]):
+        with pytest.raises(InputError, match=r"classes|y:"):
+            model.partial_fit(both, LABELS[:20], classes=others)

@@ -59,6 +59,7 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
     _PROBABILITIES: ClassVar[dict[str, Any]] = {"probit": probit_probability, "logit": logistic_probability}
 
     classes_: Any
+    _classes_given: bool
 
     def __init__(
         self,
@@ -138,22 +139,59 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         """
         return self._learn(X, y, None, None)
 
-    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from further records: what was learned before is the prior.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`; records that were not there before, as those that come back count twice.
+        classes : array_like, optional
+            In the first call both labels, in place of the parameter; in later ones the same.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        InputError
+            As `fit`; for other labels than those of earlier calls, and for a target epsilon that these have spent.
+
+        Notes
+        -----
+        As in `EPLinearRegression.partial_fit`.
+        """
+        return self._learn(X, y, getattr(self, "posterior_", None), None, classes)
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        prior: GaussianNatural | None,
+        stopped: Stopped | None,
+        classes: Any = None,
+    ) -> Self:
         fitting = Fitting.check(self) if stopped is None else stopped.fitting
         fresh = prior is None and stopped is None
         link = chosen(self.link, "link", self._PROBABILITIES)
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        if fitting.private and self.classes is None and not fitting.allow_leaks:
+        given = self.classes if classes is None else classes
+        declared = given is not None if fresh else self._classes_given
+        if fitting.private and not declared and not fitting.allow_leaks:
             expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
             raise InputError("classes", "None in a private fit", expected)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
         check_classification_targets(y)
-        classes, signs = self._signs(y, self.classes if fresh else self.classes_)
-        leaks = (CLASSES_LEAK,) if fitting.private and self.classes is None else ()
+        found, signs = self._signs(y, given if fresh or classes is not None else self.classes_)
+        if not fresh and not np.array_equal(found, self.classes_):
+            raise InputError("classes", "other labels", "those of the earlier calls, in their order")
+        leaks = () if declared or not fitting.private else (CLASSES_LEAK,)
         start = self._prior(X.shape[1] + bool(self.fit_intercept)) if prior is None else prior
         if fresh:
             self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        self.classes_ = classes
+        self.classes_, self._classes_given = found, declared
         records = list(zip(self._design(X), signs.tolist(), strict=True))
         leaks = (*leaks, *self.scaling_.leaks)
         return self._infer(

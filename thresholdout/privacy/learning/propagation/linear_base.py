@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from thresholdout.privacy.learning.spent import Spent
 __all__ = ["LinearBase"]
 
 
-class LinearBase(BaseEstimator):  # type: ignore[misc]
+class LinearBase(BaseEstimator, ABC):  # type: ignore[misc]
     """One linear predictor with a Gaussian prior on its weights."""
 
     posterior_: GaussianNatural
@@ -87,8 +88,9 @@ class LinearBase(BaseEstimator):  # type: ignore[misc]
             raise InputError("resume", "no call that was interrupted", "one, or partial_fit for further records")
         return self._learn(X, y, None, self._stopped)
 
+    @abstractmethod
     def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
-        raise NotImplementedError
+        """Learn from records with this prior; or go on with a call that was interrupted."""
 
     def _infer(
         self,
