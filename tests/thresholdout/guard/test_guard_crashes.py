@@ -28,7 +28,7 @@ def start(command: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> list[str]:
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=400)  # for hundreds of kills on a busy disk
     assert process.returncode == 0, errors
     return out.splitlines()
 
