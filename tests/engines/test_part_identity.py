@@ -31,12 +31,12 @@ Reader = Callable[[str], Any]
 def reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
     """How an engine reads Parquet files."""
     if request.param == "dask":
-        frames = pytest.importorskip("dask.dataframe")
+        frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed: make test-engines")
         yield lambda pattern: frames.read_parquet(pattern, dtype_backend="pyarrow")
         return
-    sessions = pytest.importorskip("pyspark.sql")
+    sessions = pytest.importorskip("pyspark.sql", reason="Spark is not installed: make test-engines")
     if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+        pytest.skip("Spark needs Java: make test-engines")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sessions.SparkSession.builder.master("local[1]").config("spark.sql.session.timeZone", "UTC")
     session = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2").getOrCreate()

@@ -61,6 +61,7 @@ class _Call:
     random_state: Any
 
     def event(self, noise: float, rounds: int) -> SelfComposed:
+        """Return what so many rounds with this noise are charged as."""
         return SelfComposed(FederatedRound(noise / self.drawn, self.drawn, self.clients), rounds)
 
 

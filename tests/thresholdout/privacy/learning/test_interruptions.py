@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from tests.sizes import corners
+from tests.thresholdout.privacy.learning.private_learners import LABELS, X, Y
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
 from thresholdout.privacy.learning import (
@@ -37,10 +38,6 @@ from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld import sampler
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (60, 2))
-Y = X @ [1.0, -1.0]
-LABELS = (Y > 0).astype(int)
 GROUPS = np.arange(60) // 2
 
 
