@@ -46,12 +46,13 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-slow test-oldest test-pythons test-hooks test-engines postgres browser lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines postgres browser lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
+	@echo "make test-statistical guarantees by simulation, at their small sizes"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
 	@echo "make test-engines lazy frames of Dask and Spark, in an environment of its own (Spark needs Java)"
@@ -123,6 +124,9 @@ browser: $(VENV)/.test
 
 test: lint docs postgres browser test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-statistical: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'statistical and not slow' tests
 
 test-slow: postgres browser
 	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS)

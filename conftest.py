@@ -1,7 +1,9 @@
 """The documents' examples are tests; those of a page build on each other, so one worker has to run the whole file."""
 
+import gc
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -12,3 +14,20 @@ pytest_collect_file = Sybil(
     patterns=["README.md", "docs/**/*.md", "docs/*.md"],
     excludes=["docs/_build/**", "docs/generated/**", "docs/gallery/**"],
 ).pytest()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Stop the search for garbage: what is collected stays, and looking through it again and again takes a while."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the search for garbage that goes on."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Let all of it go at the end."""
+    gc.unfreeze()

@@ -66,6 +66,7 @@ PAGES = {
     "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",
     "proofs-minibatches": "thresholdout/privacy/accounting/minibatches/PROOFS.md",
     "proofs-dpsgd": "thresholdout/privacy/learning/dpsgd/PROOFS.md",
+    "proofs-dpem": "thresholdout/privacy/learning/dpem/PROOFS.md",
     "proofs-sgld": "thresholdout/privacy/learning/sgld/PROOFS.md",
     "proofs-federated": "thresholdout/privacy/learning/FEDERATED.md",
     "proofs-propagation": "thresholdout/privacy/learning/propagation/PROOFS.md",

@@ -22,6 +22,8 @@ from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
+from graphs.structure.parted import Parted
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["Adversary", "DependenceModel", "Given"]
 
@@ -29,7 +31,7 @@ __all__ = ["Adversary", "DependenceModel", "Given"]
 LOST = 2.0
 
 
-class DependenceModel(RoutedModel):
+class DependenceModel(Parted, RoutedModel):
     """How n records depend on one another.
 
     A mechanism that is differentially private in each single record may still tell much about a record through
@@ -95,16 +97,6 @@ class DependenceModel(RoutedModel):
     @abstractmethod
     def describe(self) -> str:
         """Return one line of words about the model."""
-
-    def independent_groups(self) -> IntArray | None:
-        """Return the sizes of independent groups of records, if the model consists of such groups.
-
-        Returns
-        -------
-        ndarray of int, or None
-            Sizes that add up to n (arbitrary dependence inside a group, none across); None for other models.
-        """
-        return None
 
     def joint(self) -> FloatArray:
         """Return the table of joint probabilities, for small models whose law is fully stated.
@@ -524,6 +516,10 @@ class Given(DependenceModel):
         if self._rest is not None:
             return self._rest.independent_groups()
         return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return how many of the records that are left change with each block of them."""
+        return super().revealed_blocks(missed) if self._rest is None else self._rest.revealed_blocks(missed)
 
     def effective_records(self) -> float | None:
         """Return how many independent records fluctuate no less, given the known ones, where that is known."""

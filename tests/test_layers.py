@@ -44,6 +44,7 @@ HEAVY_ALLOWED = {
 
 
 @cache
+@cache
 def all_imports() -> list[Import]:
     return read_imports(MODULES, ROOT)
 

@@ -25,6 +25,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -284,14 +285,17 @@ def passes(test: doctest.DocTest, folder: Path) -> Callable[[], bool]:
     return work
 
 
+def _text(module: ModuleType) -> str:
+    return Path(str(module.__file__)).read_text(encoding="utf-8")
+
+
 def documented() -> list[doctest.DocTest]:
     """Return the docstrings of the package that ask a guard, or make one."""
     finder = doctest.DocTestFinder()
     names = [info.name for info in pkgutil.walk_packages(thresholdout.__path__, "thresholdout.")]
-    tests = [
-        test for name in names if not name.endswith("__main__") for test in finder.find(importlib.import_module(name))
-    ]
     makes = re.compile(r"Guard\w*\(|Guard\.create\(|Thresholdout\(")
+    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    tests = [test for module in modules if makes.search(_text(module)) for test in finder.find(module)]
     return [test for test in tests if any(makes.search(one.source) for one in test.examples)]
 
 
@@ -388,7 +392,8 @@ def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return work
 
     with recorded(monkeypatch) as run:
-        edge = next(right for right in range(500, 700) if asked(right)() == "holdout")
+        near = next(right for right in range(500, 700, 10) if asked(right)() == "holdout")
+        edge = next(right for right in range(near - 9, near + 1) if asked(right)() == "holdout")
     assert run.letters
     for right in (500, 1000 - 2 * (edge - 500), 2 * edge - 500):
         holds(monkeypatch, asked(right))

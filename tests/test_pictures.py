@@ -22,6 +22,7 @@ def test_every_mechanism_has_a_page_with_its_picture() -> None:
         assert f"({name}.md)" in pages["index"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(list(PICTURES), 0))
 def test_pictures_are_drawn_the_same_each_time(name: str, tmp_path: Path) -> None:
     draw([name], tmp_path / "once")

@@ -9,13 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import networkx as nx
 
 PACKAGES = ("graphs", "thresholdout")
 LAZY = {"import_module", "attach", "attach_stub", "__import__"}
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    """Parse a source once, however many tests read it."""
+    return ast.parse(text)
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return _parsed(self.text)
 
     @cached_property
     def nodes(self) -> list[tuple[ast.AST, bool]]:

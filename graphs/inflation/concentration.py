@@ -13,10 +13,20 @@ from graphs.leakage.spectral import symmetrised
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT, up
 
-__all__ = ["coupling_inflation", "dobrushin_coefficient", "dobrushin_inflation", "operator_norm", "spectral_inflation"]
+__all__ = [
+    "coupling_inflation",
+    "dobrushin_coefficient",
+    "dobrushin_inflation",
+    "forgetting",
+    "forgetting_far",
+    "operator_norm",
+    "spectral_inflation",
+]
 
 #: Steps followed one by one when dependence is summed along a chain.
 STEPS = 20_000
+#: What floats hold to full accuracy; a product that would be less is this.
+LEAST = 1e-300
 
 
 def dobrushin_coefficient(kernel: FloatArray, relative_error: float = 0.0) -> float:
@@ -59,6 +69,27 @@ def coupling_inflation(transition: FloatArray, n: int) -> float:
     >>> round(coupling_inflation(np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]), 1000), 3)
     3.993
     """
+    coefficients = forgetting(transition, n)
+    last = float(coefficients[-1]) if len(coefficients) else 1.0
+    tail = up(len(coefficients) * last / (1 - last), 4) if last < 1 else float("inf")
+    return block_inflation(coefficients, tail, n)
+
+
+def forgetting(transition: FloatArray, n: int) -> FloatArray:
+    """Return the Dobrushin coefficients of the powers of a kernel, from the first on, until they are small.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Transition matrix.
+    n : int
+        Fewer than so many are returned.
+
+    Examples
+    --------
+    >>> forgetting(np.array([[0.9, 0.1], [0.2, 0.8]]), 4).round(6)
+    array([0.7  , 0.49 , 0.343])
+    """
     states = len(transition)
     most = int(np.clip(20_000_000 / states**3, 64, 2048))
     coefficients, kernel = [1.0], np.eye(states)
@@ -67,9 +98,28 @@ def coupling_inflation(transition: FloatArray, n: int) -> float:
         coefficients.append(min(dobrushin_coefficient(kernel, 2 * m * (states + 2) * UNIT), coefficients[-1]))
         if coefficients[-1] < 1e-9:
             break
-    last = coefficients[-1]
-    tail = up((len(coefficients) - 1) * last / (1 - last), 4) if last < 1 else float("inf")
-    return block_inflation(np.array(coefficients[1:]), tail, n)
+    return np.array(coefficients[1:])
+
+
+def forgetting_far(transition: FloatArray, n: int, least: float) -> FloatArray:
+    """Return the same for as many steps as it takes to fall to `least`, at most `STEPS` of them.
+
+    What a kernel leaves of a distance in k and then in l steps is at most the product of what each leaves.
+
+    Examples
+    --------
+    >>> far = forgetting_far(np.array([[0.9, 0.1], [0.2, 0.8]]), 1000, 1e-30)
+    >>> bool(far[-1] <= 1e-30), bool(np.all(far >= 0.7 ** np.arange(1, len(far) + 1)))
+    (True, True)
+    """
+    known = np.maximum(forgetting(transition, n), LEAST)
+    found, pieces = known, [known]
+    while (
+        len(known) and found[-1] > max(least, LEAST) and known[-1] < 1 and len(pieces) * len(known) < min(n - 1, STEPS)
+    ):
+        found = np.maximum(up(known * pieces[-1][-1], 1), LEAST)
+        pieces.append(found)
+    return np.concatenate(pieces)
 
 
 def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float) -> float:

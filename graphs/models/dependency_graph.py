@@ -20,6 +20,7 @@ from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence
 from graphs.structure.known_paths import joined_edges
 from graphs.structure.layout import GraphLike, read_graph
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["DependencyGraph"]
 
@@ -124,6 +125,24 @@ class DependencyGraph(DependenceModel):
         """Return the sizes of the connected components, or None when there is only one component."""
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return stretches of an order in which neighbours are near each other, or the connected components."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        sizes = RevealedBlocks.of_groups(np.bincount(self._component))
+        first, second = self._edges.T
+        if not len(first):
+            return sizes
+        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        graph = coo_array((np.ones(len(ends[0])), ends), shape=(self.n, self.n)).tocsr()
+        place = np.empty(self.n, dtype=np.int64)
+        place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(self.n)
+        last = np.arange(self.n)
+        np.maximum.at(last, place[ends[0]], place[ends[1]])
+        stretches = RevealedBlocks.of_reach(np.maximum.accumulate(last))
+        return min(sizes, stretches, key=lambda blocks: blocks.squares)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Draw 1 where the sum of a record's coins is positive, else 0.

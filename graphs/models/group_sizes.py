@@ -13,6 +13,7 @@ from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["GroupSizes"]
 
@@ -86,6 +87,10 @@ class GroupSizes(DependenceModel):
     def independent_groups(self) -> IntArray:
         """Return the sizes of the groups, from the smallest one."""
         return np.repeat(self._size, self._number)
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return a block for every group."""
+        return RevealedBlocks(tuple(self._size.tolist()), tuple(self._number.tolist()))
 
     def effective_records(self) -> float:
         """Return the number of records over the size of the largest group."""

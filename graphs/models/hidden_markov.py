@@ -22,6 +22,7 @@ from graphs.models.latent_states import LatentModel
 from graphs.models.markov_chain import MOST_STATES, MarkovChain
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import up, upward_sum
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["HiddenMarkov"]
 
@@ -154,6 +155,10 @@ class HiddenMarkov(LatentModel):
     def initial(self) -> FloatArray:
         """Law of the first state, shape (k,), read-only."""
         return self._chain.initial
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return those of the chain of states: what comes later depends on the past through its state alone."""
+        return self._chain.revealed_blocks(missed)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw all records once; the states themselves when no emission was given (the worst case).

@@ -13,6 +13,7 @@ from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 from graphs.structure.labelled_values import numbered_labels
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["Groups", "Independent"]
 
@@ -56,6 +57,10 @@ class Independent(DependenceModel):
     def independent_groups(self) -> IntArray:
         """Return a one for every record."""
         return np.ones(self.n, dtype=np.int64)
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return a block for every record."""
+        return RevealedBlocks((1,), (self.n,))
 
     def effective_records(self) -> float:
         """Return the number of records."""

@@ -16,6 +16,7 @@ from graphs.inflation.concentration import (
     coupling_inflation,
     dobrushin_coefficient,
     dobrushin_inflation,
+    forgetting_far,
     spectral_inflation,
 )
 from graphs.inflation.influences import chain_influences
@@ -35,6 +36,7 @@ from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_p
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.structure.incidence import Incidence
 from graphs.structure.labelled_values import refuse_unordered
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["MarkovChain"]
 
@@ -542,6 +544,11 @@ class MarkovChain(DependenceModel):
         if method == "coupling":
             return coupling_inflation(transition, self.n)
         return dobrushin_inflation(dobrushin_coefficient(transition, (len(transition) + 2) * UNIT), self.n)
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return stretches, with as many records behind each as remember its past."""
+        transition = self._transition[np.ix_(self._possible, self._possible)]
+        return RevealedBlocks.of_forgetting(self.n, forgetting_far(transition, self.n, missed / self.n), missed)
 
     def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray:
         passed = self._contractions if known is None else np.where(known[:-1] | known[1:], 0.0, self._contractions)

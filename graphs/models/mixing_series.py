@@ -17,6 +17,7 @@ from graphs.models.moving_window import MovingWindow
 from graphs.numerics.arguments import FloatArray, IntArray, as_real, real_array
 from graphs.numerics.rounding import up
 from graphs.structure.labelled_values import refuse_unordered
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["MixingSeries"]
 
@@ -164,6 +165,14 @@ class MixingSeries(DependenceModel):
     def independent_groups(self) -> IntArray | None:
         """Return a one for every record when all coefficients are 0, else None."""
         return self._window.independent_groups()
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return stretches, with as many records behind each as remember its past; one block for a contraction."""
+        exact = self._window.revealed_blocks()
+        if self._norm is not None:
+            return exact
+        found = exact, RevealedBlocks.of_forgetting(self.n, self._steps()[0], missed)
+        return min(found, key=lambda blocks: blocks.squares)
 
     def _content(self) -> Mapping[str, Any]:
         norm = -1.0 if self._norm is None else self._norm

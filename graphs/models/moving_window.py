@@ -15,6 +15,7 @@ from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import charges, up
 from graphs.structure.reach import Reach
+from graphs.structure.revealed_blocks import RevealedBlocks
 from graphs.structure.times import reach_of_times
 
 __all__ = ["MovingWindow"]
@@ -176,6 +177,13 @@ class MovingWindow(DependenceModel):
             return np.ones(self.n, dtype=np.int64)
         sizes = None if self._reach is None else self._sizes(self._reach)
         return sizes if sizes is not None and len(sizes) > 1 else None
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return stretches, of about the reach of the dependence, with as many records behind each."""
+        if self._reach is not None:
+            found = RevealedBlocks.of_reach(self._reach.last), RevealedBlocks.of_groups(self._sizes(self._reach))
+            return min(found, key=lambda blocks: blocks.squares)
+        return RevealedBlocks.of_series(self.n, min(self._m, self.n - 1))
 
     @staticmethod
     def _sizes(reach: Reach) -> IntArray:

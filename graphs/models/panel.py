@@ -17,6 +17,7 @@ from graphs.model import Adversary, DependenceModel, Given
 from graphs.models.out_of_fold import OutOfFold
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["Panel"]
 
@@ -147,6 +148,11 @@ class Panel(DependenceModel):
         """Return the sizes of the units, or of the groups that each of them consists of."""
         sizes = self._model.independent_groups()
         return np.tile(np.array([self._model.n]) if sizes is None else sizes, self._units)
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return the blocks of one unit, as often as there are units."""
+        unit = self._model.revealed_blocks(missed / self._units)
+        return RevealedBlocks(unit.changes, tuple(count * self._units for count in unit.counts), unit.missed)
 
     # Known records -----------------------------------------------------------------------------------------
 

@@ -6,12 +6,22 @@ from typing import Any
 import pytest
 
 from benchmarks import accounting_sweep
-from benchmarks.accounting_sweep import counts, main, rows, setting, table
+from benchmarks.accounting_sweep import accuracy, as_close, counts, main, rows, setting, table
+from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
+from thresholdout.privacy.accounting.pld.minibatch_steps import poisson_pairs
 
 
 def row(i: int, here: float, peer: float | None, **more: float) -> dict[str, Any]:
-    found: dict[str, Any] = {"i": i, "here": here, "peer": peer, "cells": here, "autodp": 2 * here, **more}
-    return found | {f"{name}_s": 0.01 for name in ("here", "peer", "cells", "autodp")}
+    found: dict[str, Any] = {
+        "i": i,
+        "here": here,
+        "peer": peer,
+        "cells": here,
+        "equal": here,
+        "autodp": 2 * here,
+        **more,
+    }
+    return found | {f"{name}_s": 0.01 for name in ("here", "peer", "cells", "equal", "autodp")}
 
 
 def test_settings_are_the_same_in_every_run_and_in_range() -> None:
@@ -37,6 +47,17 @@ def test_what_is_counted() -> None:
     ]
     assert counts(found) == {"smaller": 1, "same": 2, "too small": 1, "finer": 1, "larger": 1}
     assert table(found).startswith("| 7 random settings | |")
+
+
+def test_times_are_compared_at_the_accuracy_of_the_other() -> None:
+    assert accuracy(row(0, 1.0, 1.25)) == 0.25
+    assert accuracy(row(0, 1.0, 0.9)) == accuracy(row(0, 1.0, None)) == accuracy(row(0, 0.0, 0.0)) == 1e-5
+    assert accuracy(row(0, 1.0, 9.0)) == 0.5
+
+
+def test_a_bound_as_close_as_the_other_is_sought_until_it_is_found() -> None:
+    found = [PrivacyLossDistribution({pair: 4}) for pair in poisson_pairs(0.8244, 1.28e-5)]
+    assert as_close(found, {"delta": 5.1e-7, "here": 0.0002521, "peer": 0.0002785}) <= 0.0002785
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

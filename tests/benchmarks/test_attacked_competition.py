@@ -22,6 +22,7 @@ def most_broken(sessions: int) -> int:
     return int(binom.isf(RATE, sessions, 0.05))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("sessions", "submissions", "size", "attackers"), SIZES)
 def test_attacked_intervals_of_a_guard_hold(sessions: int, submissions: int, size: int, attackers: int) -> None:
     """A session is broken if one interval of any team is false; or an order of two teams, which follows from them."""

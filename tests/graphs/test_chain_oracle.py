@@ -31,7 +31,7 @@ def random_budgets(rng: np.random.Generator, n: int) -> float | FloatArray:
     return rng.choice([0.0, 0.1, 0.5, 1.0], n) + 0.3 * rng.random(n)
 
 
-@pytest.mark.parametrize("seed", corners(range(24), 0, 6, 12, 18))
+@pytest.mark.parametrize("seed", corners(range(24), 0, 12))
 def test_chains(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(10):
@@ -78,7 +78,7 @@ def test_a_weakened_bound_is_caught() -> None:
     assert epsilon < truth * (1 - 0.01)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", corners(range(4), 3))
 def test_groups(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     for _ in range(5):
@@ -101,7 +101,7 @@ def test_copies_attain_the_group_bound() -> None:
     assert exact(independent, 0.3, 1)["informed"] == pytest.approx(Independent(3).leakage(0.3)[1], rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", corners(range(3), 2))
 def test_moving_windows(seed: int) -> None:
     """Functions of two neighbouring coins each are 1-dependent."""
     rng = np.random.default_rng(200 + seed)

@@ -84,7 +84,7 @@ def test_no_mechanism_leaks_more(block: int) -> None:
         check(model, epsilon, [int(rng.integers(model.n))] if model.n > 3 else list(range(model.n)))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", corners(range(4), 1))
 def test_no_mechanism_leaks_more_with_six_binary_records(seed: int) -> None:
     rng = np.random.default_rng([12, seed])
     graph: nx.Graph[Any] = nx.gnm_random_graph(6, 8, seed=seed)
@@ -102,6 +102,8 @@ def test_a_weakened_bound_is_caught() -> None:
         weak = Incidence.pairwise(model._layout.edges, 0.9 * model.diameters, model._layout.size)
         leakage = propagate(weak, budgets)[model._layout.records]
         violations += any(worst(model, epsilon, record)[0] > leakage[record] + SOLVED for record in range(model.n))
+        if violations > 5:
+            break
     assert violations > 5
 
 

@@ -85,6 +85,8 @@ def test_a_weakened_bound_is_caught() -> None:
         smaller = replace(p.incidence, diameters=0.9 * p.incidence.diameters)
         weak = propagate(smaller, p.spread(epsilon))[p.records]
         violations += any(worst(model, epsilon, record)[0] > weak[record] + SOLVED for record in range(model.n))
+        if violations > 5:
+            break
     assert violations > 5
 
 

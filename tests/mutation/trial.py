@@ -36,6 +36,8 @@ _MEMORY: Final = 6 << 30
 _OPTIONS: Final = (
     "-x",
     "-q",
+    "-m",
+    "not slow",
     "--tb=no",
     "-rfE",
     "-p",

@@ -24,6 +24,8 @@ from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory
 from thresholdout.noise.sources import SeededNoise
 
+pytestmark = pytest.mark.statistical
+
 
 @pytest.mark.parametrize(
     ("attack", "kind", "noise"),

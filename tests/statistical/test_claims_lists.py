@@ -12,6 +12,8 @@ import pytest
 import thresholdout.mechanisms.claims.mechanism as mechanism_module
 from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, most_broken
 
+pytestmark = pytest.mark.statistical
+
 
 @pytest.mark.parametrize(("attack", "kind"), [("listed", "binary"), ("listed", "bets"), ("best of many", "binary")])
 def test_lists_break_no_more_sessions_than_promised(attack: str, kind: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, most_broken
 
+pytestmark = pytest.mark.statistical
+
 NOISES = (0.0, 0.05, 1.0)
 SESSIONS = 700
 

@@ -147,8 +147,19 @@ def _lost(route: Route, why: str) -> Route:
 def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
     """Keep the route: looks are paid from the risk that is left, whenever they happen; see `Claims.look`."""
     if not math.isfinite(smallest_nats(model, looks, pure_looks(looks), 0.01)):
-        return _lost(route, "the looks leak too much, or have a delta and records depend on each other")
+        return _lost(route, _too_much(model, looks))
     return dataclasses.replace(route, assumes=route.assumes + ALSO, source="PROOFS.md, B8")
+
+
+def _too_much(model: DependenceModel, looks: Event) -> str:
+    """Say why looks leave nothing of a guard that makes claims."""
+    alone = model.revealed_blocks(0.01).blocks == 1 and model.n > 1
+    if not alone or not uncovered_look(looks):
+        return "the looks leak too much"
+    return (
+        "looks with a delta, or only Renyi divergences, are covered where it is known how far dependence reaches "
+        f"(groups, windows, dependency graphs, Markov chains, mixing series); here: {model.describe()}"
+    )
 
 
 def _posterior(route: Route, widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> Route:

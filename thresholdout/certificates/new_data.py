@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from graphs.numerics.rounding import formula_up
+from graphs.structure.revealed_blocks import RevealedBlocks
 from thresholdout.certificates.after_releases import pure_looks
 from thresholdout.certificates.problem import check_model, within_limits
 from thresholdout.certificates.routes.change_of_measure import (
@@ -258,7 +259,8 @@ def _approximate(accountants: Sequence[Accountant], n: int, beta: float, why: st
     """Bound the gap by the max-information that a small delta leaves."""
     name, bound = "approximate max-information", math.inf
     if not why:
-        bound = formula_up(math.sqrt((math.log(2.0 / beta) + approximate_nats(accountants, n, beta)) / (2.0 * n)))
+        nats = approximate_nats(accountants, RevealedBlocks((1,), (n,)), beta)
+        bound = formula_up(math.sqrt((math.log(2.0 / beta) + nats) / (2.0 * n)))
         why = "" if math.isfinite(bound) else "no epsilon has a delta that is small enough"
     return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", _INDEPENDENT, "LOOKS.md, N6", why)
 

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.after_releases import pure_looks, uncovered_look, with_looks
+from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.errors import InputError, LedgerMismatch
 
@@ -49,10 +49,12 @@ class LooksRecorded:
         names = self._look_names()
         if not names:
             return self._stated(self._alone)
-        if self._seen is None or self._seen[0] != names:
+        seen = self._seen
+        if seen is None or seen[0] != names:
             looks = self._read_looks(names)
-            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, looks)
-        return self._stated(self._seen[1])
+            # Not read again: another thread may have set what it found when there were fewer looks.
+            self._seen = seen = names, with_looks(self._alone, self.dependence, self._parameters, looks)
+        return self._stated(seen[1])
 
     @property
     def epsilon(self) -> float | None:
@@ -106,8 +108,9 @@ class LooksRecorded:
 
         Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
         and all hold together with the guard's confidence. A guard that makes claims pays for a look from the risk that
-        is left, at any time, and with a delta too if records are independent; what the look computes must then be
-        decided before the guard is asked again.
+        is left, at any time, and with a delta too if it is known how far the dependence of records reaches (independent
+        records, groups, windows, graphs, Markov chains); what the look computes must then be decided before the guard
+        is asked again.
 
         Parameters
         ----------
@@ -153,8 +156,7 @@ class LooksRecorded:
         checked = check_event(event)
         after = self.certificate_with(checked)
         if after.chosen is None and not void:
-            why = uncovered_look(checked) or f"the route {self._alone.route!r} can't take looks into account"
-            raise InputError("event", f"{event!r}: {why}", "another look, or void=True to do without half-widths")
+            raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
         if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
@@ -174,6 +176,16 @@ class LooksRecorded:
                     raise
                 continue
             return self.certificate
+
+    def _why_lost(self, after: Certificate) -> str:
+        """Return why the route that the certificate rested on says nothing after some looks."""
+        name = self._alone.route
+        why = next((route.why_not for route in after.compared if route.name == name), "it says nothing without looks")
+        return f"the route {name!r}: {why}"
+
+    def _instead(self) -> str:
+        claims = "" if self._parameters.prices_looks else "a guard that makes claims (mechanism='thresholdout'), "
+        return f"{claims}another look, or void=True to do without half-widths"
 
     def _least(self) -> float:
         """Return the logarithm of the risk at which claims say nothing any more about values in mid-range."""

@@ -62,7 +62,7 @@ class ServesSearches:
         >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
         ...                      mechanism="thresholdout")
         >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
-        ...                       scoring=guard.scorer("accuracy"), cv=guard.split(), n_jobs=2)
+        ...                       scoring=guard.scorer("accuracy"), cv=guard.split())
         >>> search.fit(X[:900], y[:900]).best_params_
         {'max_depth': 8}
         >>> len(guard.history)

@@ -245,6 +245,7 @@ class GuardedCandidates(Shared):
             return told
         if self.exhausted:
             return self._exhausted()
+        holdout = None if holdout_values is None else self._checked(holdout_values, self.guard.n, "holdout_values")
         try:
             train = self._on_train(candidate, digest, train_values)
         except InputError:
@@ -252,7 +253,6 @@ class GuardedCandidates(Shared):
         except Exception:
             _LOG.warning("a candidate could not be evaluated on the training records", exc_info=True)
             return CandidateVerdict("failed")
-        holdout = None if holdout_values is None else self._checked(holdout_values, self.guard.n, "holdout_values")
         with self._lock:
             told = self._known(digest)
             return told if told is not None else self._judged(candidate, text, digest, train, holdout)
@@ -338,7 +338,7 @@ class GuardedCandidates(Shared):
     def _checked(self, values: ArrayLike, n: int, argument: str) -> NDArray[np.float64]:
         """Return values in the range; each is clipped to it, and missing ones are the worst."""
         worst = self._metric.bounds[0 if self._metric.greater_is_better else 1]
-        return np.asarray(clipped(np.asarray(values), n, self._metric.bounds, argument, worst), dtype=np.float64)
+        return np.asarray(clipped(values, n, self._metric.bounds, argument, worst), dtype=np.float64)
 
     def _opened(self, standing: list[str]) -> Gate:
         """Return a gate for the last of these candidates, which goes on where the last one was."""

@@ -1,5 +1,7 @@
 """Pictures of the comparison tables."""
 
+import pytest
+
 from benchmarks.papers.bound_pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
 from thresholdout.privacy.accounting import (
     compare_composition,
@@ -9,6 +11,7 @@ from thresholdout.privacy.accounting import (
 )
 
 
+@pytest.mark.slow
 def test_pictures(tmp_path: object) -> None:
     drawn = [
         plot_high_probability(compare_high_probability([0.02, 0.05], 1e-6, 20_000, 0.1)),

@@ -15,6 +15,7 @@ from graphs.estimation import budget_interval, diagnose, fit_ising, fit_potts
 from graphs.estimation.permutation import autocorrelation, holm, intraclass_correlation, morans_i
 from graphs.models.markov_field import MarkovField
 from graphs.plotting import plot_graph, plot_leakage
+from tests.sizes import corners
 
 TWO = [[0.9, 0.1], [0.2, 0.8]]
 
@@ -116,7 +117,7 @@ def test_every_lag_up_to_a_season_is_tested() -> None:
         autocorrelation(months[:, None], 9, rng, lags=240)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", corners(range(3), 0))
 def test_what_is_recommended_for_a_long_memory_is_not_unsafe(seed: int) -> None:
     """An autoregression with 0.99: signs have the inflation 1 + 2 sum (2/pi) arcsin(0.99^k), 1 - k/n weighted: 125.
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from graphs import ArgumentError, MarkovChain
 from graphs.leakage.messages import Edges, along_chain, fixed_point, phi, projective_diameter
 from tests.oracles.chains import FloatArray, mp_messages, mp_phi
+from tests.sizes import corners
 
 BIRTH_DEATH = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
 
@@ -114,13 +115,16 @@ def direct(n: int, epsilon: float, edges: Edges) -> FloatArray:
 
 @pytest.mark.parametrize(
     ("steps", "diameters", "epsilon"),
-    [
-        ([1], [14.0], 0.001),
-        ([1], [14.0], 1e-5),
-        ([1, 2, 3], [math.inf, 11.0, 9.0], 1e-4),
-        ([1, 7], [math.inf, 13.0], 1e-3),
-        ([1, 2], [3.0, 1.0], 0.5),
-    ],
+    corners(
+        [
+            ([1], [14.0], 0.001),
+            ([1], [14.0], 1e-5),
+            ([1, 2, 3], [math.inf, 11.0, 9.0], 1e-4),
+            ([1, 7], [math.inf, 13.0], 1e-3),
+            ([1, 2], [3.0, 1.0], 0.5),
+        ],
+        *(0, 1, 3),
+    ),
 )
 def test_slow_chains_are_continued_without_loss(steps: list[int], diameters: list[float], epsilon: float) -> None:
     """Beyond the records that are followed one by one: never below the recursion, and not far above."""

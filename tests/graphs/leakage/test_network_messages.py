@@ -16,7 +16,7 @@ from graphs.leakage.segment_sums import Contraction, Map, Segments, Shrinkage
 from graphs.structure.branch_weights import Branches
 from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import Rooted
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 
 
 def pairwise(edges: Any, diameters: Any, n: int) -> Incidence:
@@ -278,9 +278,10 @@ def test_preorder_is_the_same_level_by_level_and_one_by_one() -> None:
             assert preorder[position] + sizes[position] <= preorder[above] + sizes[above]
 
 
-def test_sums_without_one_member_never_fall_short() -> None:
+@sizes("rounds", 6, 30)
+def test_sums_without_one_member_never_fall_short(rounds: int) -> None:
     rng = np.random.default_rng(7)
-    for _ in range(30):
+    for _ in range(rounds):
         lengths = rng.integers(1, 40, 20)
         keys = np.repeat(np.arange(20), lengths)
         values = 10.0 ** rng.uniform(-20, 5, len(keys))

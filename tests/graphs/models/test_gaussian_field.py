@@ -194,7 +194,7 @@ def test_panels_of_fields() -> None:
 
 
 def test_certificates_say_that_truths_are_conditional_on_gaussian_values() -> None:
-    rest = GaussianField.ar(0.6, 4000).conditional_on_values().given(range(2000))
+    rest = GaussianField.ar(0.6, 600).conditional_on_values().given(range(300))
     about = "what was known before the first question and the Gaussian values of known records"
     assert about in certify_parameters(rest, ClaimsParameters().for_records(rest, 0.95)).about
     assert about in certify_parameters(rest, SplittingParameters(2)).about

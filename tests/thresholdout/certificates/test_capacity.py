@@ -16,7 +16,7 @@ from thresholdout.mechanisms import GaussianParameters
 COUNTS = [(2_000, 0.1, 14), (10_000, 0.1, 664), (100_000, 0.1, 73_964), (100_000, 0.05, 4_548)]
 
 
-@pytest.mark.parametrize(("n", "tau", "least"), COUNTS)
+@pytest.mark.parametrize(("n", "tau", "least"), corners(COUNTS, 0, 1))
 def test_certified_counts(n: int, tau: float, least: int) -> None:
     assert best(questions_within(Independent(n), tau)).questions >= least
 

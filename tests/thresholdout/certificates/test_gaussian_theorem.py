@@ -38,6 +38,7 @@ def test_lower_bound_of_the_dilated_density() -> None:
     assert min(slacks) < 1e-3
 
 
+@pytest.mark.slow
 def test_lower_bound_at_the_worst_transcripts_that_can_be_found() -> None:
     """Answers, noise and dilation are optimised for the smallest slack, relative to ``(a^2 - 1) x``."""
     rng = np.random.default_rng(6)

@@ -96,6 +96,7 @@ def test_bad_arguments() -> None:
         generalization_certificate("learner", 10)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_smaller_epsilons_say_more() -> None:
     bounds = [generalization_certificate(BlackBox(e), 10_000) for e in (0.001, 0.01, 0.1, 1.0)]
     assert sorted(found.bound for found in bounds) == [found.bound for found in bounds]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
+from tests.sizes import corners
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.problem import Setting
@@ -197,7 +198,7 @@ def test_routes_are_monotone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "budget", "expected"), [(10_000, 1, 0.0958), (100_000, 10, 0.1002), (100_000, 100, 0.195)]
+    ("n", "budget", "expected"), corners([(10_000, 1, 0.0958), (100_000, 10, 0.1002), (100_000, 100, 0.195)], 0)
 )
 def test_walk_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
     """Worked tolerances rest on the cruder law of the largest error, without which they are up to a fifth smaller."""

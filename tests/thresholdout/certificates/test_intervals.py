@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate, certify_gaussian
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
@@ -149,7 +150,7 @@ def test_chains_keep_half_widths() -> None:
     assert high == pytest.approx(0.5 + width, abs=1e-15)
 
 
-@pytest.mark.parametrize("schedule", [False, True])
+@pytest.mark.parametrize("schedule", corners([False, True], 0))
 @pytest.mark.parametrize(("score", "reached", "alike"), [(0.9, 0.042, 0.045), (0.97, 0.028, 0.03)])
 def test_gaussian_plans_for_a_score(score: float, reached: float, alike: float, schedule: bool) -> None:
     """What is to be reached at 10,000 records and 50 answers, by every one of the intervals."""
@@ -170,6 +171,7 @@ def test_gaussian_plans_for_a_score(score: float, reached: float, alike: float, 
     assert certificate.expected_half_width(score) < usual.expected_half_width(score)
 
 
+@pytest.mark.slow
 def test_gaussian_plans_for_groups_and_any_score() -> None:
     blocks = IndependentBlocks.of_sizes(np.array([1, 2, 5] * 1250))
     for score in (0.0, 0.03, 0.5, 1.0):

@@ -28,6 +28,7 @@ def environment() -> dict[str, str]:
     return kept | {"OPENBLAS_NUM_THREADS": "1", "THRESHOLDOUT_SERVICE_KEY": "ann-key"}
 
 
+@pytest.mark.slow
 def test_an_agent_submits_over_standard_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "forest.csv").write_text(CSV)
     service = ServiceDouble(["", "", "quota"])

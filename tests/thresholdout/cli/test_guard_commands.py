@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.cli.running import N, create, run
 from thresholdout import PriorLooks
 from thresholdout.guard.guard_state import GuardState
@@ -73,13 +74,17 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        (("--groups", "patient"), "group"),
-        (("--window", "3"), "3"),
-        (("--order", "day", "--window", "3"), "3"),
-        (("--order", "day", "--transition", "law.csv"), "Markov"),
-        (("--graph", "edges.csv"), "group"),
-    ],
+    corners(
+        [
+            (("--groups", "patient"), "group"),
+            (("--window", "3"), "3"),
+            (("--order", "day", "--window", "3"), "3"),
+            (("--order", "day", "--transition", "law.csv"), "Markov"),
+            (("--graph", "edges.csv"), "group"),
+        ],
+        0,
+        3,
+    ),
 )
 def test_kinds_of_dependence(folder: Path, options: tuple[str, ...], words: str) -> None:
     pairs = pd.DataFrame({"a": [f"r{k}" for k in range(N, 2 * N, 2)], "b": [f"r{k + 1}" for k in range(N, 2 * N, 2)]})
@@ -183,7 +188,7 @@ def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
     assert "another holdout" in create(code=1).output
 
 
-@pytest.mark.parametrize(("mechanism", "words"), [("thresholdout", "train"), ("gaussian", "holdout")])
+@pytest.mark.parametrize(("mechanism", "words"), corners([("thresholdout", "train"), ("gaussian", "holdout")], 1))
 def test_mechanisms_are_chosen_and_found_again(folder: Path, mechanism: str, words: str) -> None:
     few = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "3", "--budget", "1")
     run("create", "guard.db", *few, "--mechanism", mechanism)

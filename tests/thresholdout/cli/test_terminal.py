@@ -28,7 +28,7 @@ FORMULAS = [
 ]
 
 
-@pytest.mark.parametrize("name", corners(COMMANDS, 0, 5, 8))
+@pytest.mark.parametrize("name", corners(COMMANDS, 0, 8))
 def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
     create()
     shown = [run("ask", "guard.db", "right.csv", "--name", f"a{name}").output]

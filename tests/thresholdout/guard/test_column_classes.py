@@ -13,6 +13,7 @@ import pytest
 import sklearn.metrics
 
 from graphs.models.group_sizes import GroupSizes
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError
@@ -82,7 +83,7 @@ def shown(answer: Any) -> tuple[Any, ...]:
     return answer.value, answer.interval, answer.source, answer.name, answer.truth
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "guess-and-check"])
+@pytest.mark.parametrize("mechanism", corners(["thresholdout", "guess-and-check"], 1))
 @pytest.mark.parametrize("one_law", [True, False])
 def test_ratios_have_the_answers_that_arrays_have(
     engine: Engine, table: pd.DataFrame, one_law: bool, mechanism: str

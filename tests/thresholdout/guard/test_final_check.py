@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import beta, binom
 
 from graphs import Groups
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import InputTypeError, LedgerMismatch
 from thresholdout.mechanisms import Claims, ClaimsParameters, FinalCheck, Known
@@ -134,7 +135,7 @@ def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, flo
     return ratio, math.exp(state.log_risk - start), state.letters
 
 
-@pytest.mark.parametrize(("queries", "declared"), [(20, True), (20, False), (100, True)])
+@pytest.mark.parametrize(("queries", "declared"), corners([(20, True), (20, False), (100, True)], 0, 1))
 def test_it_is_as_narrow_as_one_look(queries: int, declared: bool) -> None:
     found = [session(1000, queries, seed, declared) for seed in range(100, 112)]
     promised = FinalCheck(ClaimsParameters(queries=queries if declared else None, final_check=True), 1000).share

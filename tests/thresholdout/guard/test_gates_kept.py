@@ -225,6 +225,7 @@ def makes(guard: Thresholdout) -> tuple[Decision | None, int, str, float]:
     return gate.last_look(), gate.certified.column, gate.test, gate.delta
 
 
+@pytest.mark.slow
 def test_a_gate_is_made_in_another_process() -> None:
     guard = guarded(columns([0.02], changed=0.05))
     ((last, certified, test, delta),) = in_children(makes, (guard,))

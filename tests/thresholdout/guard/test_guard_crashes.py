@@ -33,6 +33,7 @@ def finish(process: subprocess.Popen[str]) -> list[str]:
     return out.splitlines()
 
 
+@pytest.mark.slow
 def test_processes_share_one_budget(ledger: str) -> None:
     """Four processes, each with a guard of its own on one ledger, get as many surprises as one would."""
     processes = [start("asks_to_the_end", ledger) for _ in range(4)]
@@ -45,6 +46,7 @@ def test_processes_share_one_budget(ledger: str) -> None:
     assert sorted(int(line.split()[5]) for line in holdout) == list(range(BUDGET))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ledger", "step", "least"),
     [("sqlite", 27, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import networkx as nx
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from graphs import Groups
+from graphs import GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
@@ -42,6 +43,15 @@ def test_without_looks_nothing_changes() -> None:
     assert guard.recorded_looks == Composed([])
     assert guard.certificate is guard.certificate
     assert guard.certificate_with(BlackBox(0.0)).tolerance == guard.certificate.tolerance
+
+
+def test_another_thread_that_knows_of_fewer_looks_changes_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has found comes last, whatever this one has found."""
+    guard = make()
+    few = (), guard.certificate
+    after = guard.record_look(BlackBox(0.02))
+    monkeypatch.setattr(Thresholdout, "_seen", property(lambda self: few, lambda self, seen: None), raising=False)
+    assert guard.certificate.tolerance == after.tolerance > few[1].tolerance
 
 
 def test_answers_after_a_look_are_wider_and_earlier_ones_stay() -> None:
@@ -211,22 +221,36 @@ def test_looks_are_no_questions() -> None:
     assert guard.exhausted == "queries"
 
 
-def test_a_look_with_a_delta_is_covered_at_any_time_where_records_are_independent() -> None:
-    guard = claiming()
+DEPENDENT: dict[str, dict[str, Any]] = {
+    "independent": {},
+    "pairs": {"dependence": Groups(np.arange(len(HOLDOUT)) // 2)},
+    "window": {"dependence": MovingWindow(len(HOLDOUT), 2)},
+    "graph": {"graph": nx.path_graph(len(HOLDOUT))},
+    "chain": {"dependence": MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=len(HOLDOUT))},
+    "mixing": {"dependence": MixingSeries([0.05, 0.01, 0.0], len(HOLDOUT))},
+}
+
+
+@pytest.mark.parametrize("name", list(DEPENDENT))
+def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: str) -> None:
+    guard = claiming(**DEPENDENT[name])
     guard.ask(0.25, HOLDOUT < 2500, binary=True)
-    guard.record_look(GaussianAnswer(1000.0))
+    guard.record_look(GaussianAnswer(4000.0))
     low, high = guard.ask(0.25, HOLDOUT < 2501, binary=True).interval
-    assert 0.2 < low < 0.25 < high < 0.3
-    pairs = claiming(dependence=Groups(np.arange(len(HOLDOUT)) // 2))
-    with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\)"):
-        pairs.record_look(GaussianAnswer(1000.0))
-    assert pairs.told == pytest.approx(0.0, abs=1e-11)
-    assert pairs.recorded_looks == Composed([])
-    pairs.record_look(BlackBox(0.001))
-    pairs.record_look(GaussianAnswer(1000.0), void=True)
-    assert pairs.certificate.route == "none"
+    assert 0.1 < low < 0.25 < high < 0.4
+
+
+def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> None:
+    one = claiming(dependence=GaussianField.ar(0.5, len(HOLDOUT)))
+    with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\): .*how far dependence reaches"):
+        one.record_look(GaussianAnswer(1000.0))
+    assert one.told == pytest.approx(0.0, abs=1e-11)
+    assert one.recorded_looks == Composed([])
+    one.record_look(BlackBox(0.0001))
+    one.record_look(GaussianAnswer(1000.0), void=True)
+    assert one.certificate.route == "none"
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
-        pairs.ask(0.25, HOLDOUT < 2500, binary=True)
+        one.ask(0.25, HOLDOUT < 2500, binary=True)
 
 
 @pytest.mark.parametrize("look", [BlackBox(10.0), GaussianAnswer(1.0)])
@@ -240,6 +264,16 @@ def test_a_look_after_which_claims_say_nothing_is_refused(look: Any) -> None:
     low, high = guard.ask(0.5, HOLDOUT % 2, binary=True).interval
     assert low < 0.01
     assert high > 0.99
+
+
+@pytest.mark.parametrize("epsilon", [1e160, 1e300])
+def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> None:
+    guard = claiming()
+    with pytest.raises(InputError, match="which says nothing"):
+        guard.record_look(BlackBox(epsilon))
+    guard.record_look(BlackBox(epsilon), void=True)
+    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+        guard.ask(0.5, HOLDOUT % 2, binary=True)
 
 
 def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:

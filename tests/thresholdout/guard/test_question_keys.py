@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.sizes import corners
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.question_keys import content_key
 from thresholdout.model_selection import GuardedSearchCV
@@ -44,7 +45,7 @@ def fitted(model: Any) -> Any:
     return clone(model).fit(X, Y)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", corners(MODELS, list(MODELS).index("logistic")))
 def test_a_model_has_one_key_wherever_it_was_fitted(name: str) -> None:
     here = fitted_key(MODELS[name])
     brought, other = Parallel(n_jobs=2)([delayed(fitted)(MODELS[name]), delayed(fitted_key)(MODELS[name])])
@@ -107,6 +108,7 @@ def keys_of_a_script(folder: Path, **changes: Any) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_code_of_a_script_counts_and_its_process_does_not(tmp_path: Path) -> None:
     first = keys_of_a_script(tmp_path)
     assert len(set(first)) == 3

@@ -214,7 +214,7 @@ def frame(rows: Any) -> Any:
     "container", [frame, sparse, np.asfortranarray, lambda rows: rows.astype(np.float32)],
     ids=["frame", "sparse", "fortran", "float32"],
 )  # fmt: skip
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
 def test_containers(container: Callable[[Any], Any], n_jobs: int) -> None:
     train, holdout = container(TRAIN[0]), container(HOLDOUT[0])
     guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, budget=20, mechanism="thresholdout")

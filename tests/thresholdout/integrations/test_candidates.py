@@ -209,6 +209,26 @@ def test_values_can_come_from_elsewhere() -> None:
     assert len(climb.guard.history) == 1
 
 
+@pytest.mark.parametrize("wrong", ["few", "uneven", "masked"])
+@pytest.mark.parametrize("part", ["train", "holdout"])
+def test_wrong_values_are_refused_before_a_candidate_is_evaluated(part: str, wrong: str) -> None:
+    """Uneven ones too, and masked ones, whose numbers below the mask are nobody's values."""
+
+    def evaluate(text: str, part: str) -> Any:
+        raise AssertionError
+
+    right_ones = right("aaa", part)
+    values: dict[str, Any] = {
+        "few": right_ones[1:],
+        "uneven": [[1.0], [1.0, 0.0]],
+        "masked": np.ma.masked_array(right_ones, np.arange(len(right_ones)) == 0),
+    }
+    climb = made(evaluate)
+    with pytest.raises(InputError, match=f"{part}_values"):
+        climb.propose("aaa", **{f"{part}_values": values[wrong]})
+    assert climb.incumbent is None
+
+
 @pytest.mark.parametrize("certify", ["each", "milestones"])
 def test_a_climb_that_is_made_again_goes_on_where_it_was(tmp_path: Path, certify: Any) -> None:
     texts = ["aa", "aaaa", "aaa", "aaaaaa", "aaaaa", "aaaaaaaa"]

@@ -72,6 +72,7 @@ def test_killed_at_every_line_of_a_question(file: Path, step: int, least: int) -
     assert 0 < before < kills
 
 
+@pytest.mark.slow
 @sizes("kills", 60, 1000)
 def test_killed_at_random(file: Path, kills: int) -> None:
     (said,) = finish(start("killed_at_random", file, kills))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import KEY, Server
@@ -145,7 +146,7 @@ def test_a_byte_that_is_no_text_shows_nothing_of_a_file(tmp_path: Path, use: Cal
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", corners(USES, 0, len(USES) - 1))
 def test_a_byte_that_is_no_text_shows_nothing_of_a_server(server: Server, use: Callable[[Ledger], object]) -> None:
     """In a database without an encoding, which takes every byte."""
     name = f"bytes_{os.urandom(4).hex()}"

@@ -12,7 +12,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_proxy import CUTS, Cut, Proxy, at_random
@@ -103,7 +103,7 @@ def test_a_session_that_ends_between_questions(server: Server, address: str) -> 
         assert [entry.key for entry in ledger.entries(GUARD)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("slow", corners([False, True], 0))
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Proxy, cut: Cut, slow: bool) -> None:
     """The answer leaves if it was stored, else the question is refused; either way its key settles it."""
@@ -154,6 +154,7 @@ def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -
     assert list(stored(address)) == [first.key, "a"]
 
 
+@pytest.mark.slow
 def test_a_line_that_is_cut_anywhere(address: str, proxy: Proxy) -> None:
     """Whatever is said of a question is true: an answer is stored, and what was not stored is not."""
     proxy.cut_anywhere = at_random(0, 0.02)
@@ -223,6 +224,7 @@ def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
     assert list(stored(address)) == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "least"), [(10, 25), pytest.param(5, 50, marks=pytest.mark.slow)])
 def test_clients_killed_at_lines_of_a_question(address: str, step: int, least: int) -> None:
     """At some of them, and at others each time; for a file, a test kills at all of them."""
@@ -248,10 +250,12 @@ def test_processes_share_one_budget(server: Server) -> None:
     assert sorted(f"{key} {value}" for key, value in entries.items() if key != "shared") == sorted(answers)
 
 
+@pytest.mark.slow
 def test_forked_processes_share_one_budget(server: Server) -> None:
     assert finish(start("forks", server.emptied_database())) == ["[0, 0, 0] 122"]
 
 
+@pytest.mark.slow
 def test_a_fork_in_the_middle_of_a_question_is_refused(server: Server) -> None:
     refusal, count = finish(start("forks_inside", server.emptied_database()))
     assert refusal.startswith("LedgerUnusable: ")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import corners, sizes
 from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.power_loss import LOSSES, Disk, Loss
@@ -136,11 +137,13 @@ def test_the_log_tells_everything(story: Story) -> None:
     assert disk.left("none", random.Random(0))[LEDGER] == left[LEDGER]
 
 
-def test_power_loss_at_every_moment(story: Story, tmp_path: Path) -> None:
+@sizes("every", 7, 1)
+def test_power_loss_at_every_moment(story: Story, tmp_path: Path, every: int) -> None:
+    """Of one kind each time; by default at each seventh."""
     story.tell()
-    missing = lost(story, tmp_path, losses)
+    missing = lost(story, tmp_path, lambda number: () if number % every else losses(number // every))
     fewest_commits = QUESTIONS * (PROCESSES + 1)  # the two threads of a process share a commit at most
-    assert missing["moments"] > 5 * fewest_commits
+    assert missing["moments"] > 5 * fewest_commits / every
     assert missing["lost"] == 0
 
 
@@ -150,7 +153,7 @@ def test_power_loss_of_every_kind_at_every_moment(story: Story, tmp_path: Path) 
     assert lost(story, tmp_path, lambda number: LOSSES)["lost"] == 0
 
 
-@pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
+@pytest.mark.parametrize("synchronous", corners(["OFF", "NORMAL"], 0))
 def test_without_synchronisation_a_power_loss_loses_answers(story: Story, tmp_path: Path, synchronous: str) -> None:
     """These tests can fail: a ledger that synchronises less does."""
     finish(story.start("asks_with_marks", "a", QUESTIONS, synchronous))

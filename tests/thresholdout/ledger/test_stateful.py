@@ -145,7 +145,7 @@ class FileMachine(MemoryMachine):
         self.folder.cleanup()
 
 
-@sizes("examples", 10, 60)
+@sizes("examples", 6, 60)
 @pytest.mark.parametrize("machine", [MemoryMachine, FileMachine])
 def test_any_interleaving(machine: type[MemoryMachine], examples: int) -> None:
     machine.TestCase.settings = settings(

@@ -87,7 +87,7 @@ def assert_retired_stays(copy: Ledger) -> None:
         copy.retire(GUARD, "other")
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts.filter(bool),
     st.dictionaries(texts, st.none() | st.booleans() | st.integers() | numbers | texts | st.lists(numbers), max_size=4),

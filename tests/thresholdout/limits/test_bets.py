@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 
 
@@ -55,7 +56,7 @@ def test_bets_that_change_along_the_records_break_the_level() -> None:
     assert refuted / 200 > 0.5
 
 
-@pytest.mark.parametrize("log_level", [-4.0, -70.0, -460.0, -5000.0])
+@pytest.mark.parametrize("log_level", corners([-4.0, -70.0, -460.0, -5000.0], 0, 1))
 def test_the_wealth_is_rounded_down_and_limits_are_safe(log_level: float) -> None:
     rng = np.random.default_rng(4)
     for n in (5, 1000, 20_000):

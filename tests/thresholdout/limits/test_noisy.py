@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import thresholdout.limits.noisy as noisy
 from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from thresholdout.limits.binomial import binomial_lower
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.limits.noisy import (
@@ -39,7 +39,7 @@ def _laws(n: int, mean: float, rng: np.random.Generator) -> list[list[float]]:
     return laws
 
 
-@pytest.mark.parametrize("scales", _SCALES)
+@pytest.mark.parametrize("scales", corners([pytest.param(scales) for scales in _SCALES], 0, 2))
 @pytest.mark.parametrize("step", _STEPS)
 @sizes("largest", 5, 9)
 def test_tests_behind_noisy_edges_keep_their_level(step: Fraction, scales: tuple[float, ...], largest: int) -> None:

@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from tests.oracles.compared import Compared, Posed, drawn, given_features, scored, wins
 from tests.oracles.risk_left import coins
+from tests.sizes import corners
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.paired_models import Duel
@@ -26,8 +27,8 @@ def claims(confidence: float, n: int, queries: int) -> Claims:
 class TestSharesOfWins:
     """Records of one law with four values; the analyst knows the law and lies about training values."""
 
-    @pytest.mark.parametrize("beta", [0.25, 0.5])
-    @pytest.mark.parametrize("shares", [(0.45, 0.05, 0.5), (0.8, 0.1, 0.1)])
+    @pytest.mark.parametrize("beta", corners([0.25, 0.5], 0))
+    @pytest.mark.parametrize("shares", [(0.45, 0.05, 0.5), pytest.param((0.8, 0.1, 0.1), marks=pytest.mark.slow)])
     def test_no_analyst_exceeds_beta(self, shares: tuple[float, ...], beta: float) -> None:
         n = 3
         program = claims(1 - beta, n, 2)
@@ -73,7 +74,15 @@ class TestGivenTheFeatures:
 
     @pytest.mark.parametrize("beta", [0.25, 0.5])
     @pytest.mark.parametrize("binary", [True, False])
-    @pytest.mark.parametrize("law", [(0.9, 0.9, 0.1), (0.99, 0.3, 0.3), (0.76, 0.0, 0.0), (0.24, 0.24, 0.24)])
+    @pytest.mark.parametrize(
+        "law",
+        [
+            (0.9, 0.9, 0.1),
+            pytest.param((0.99, 0.3, 0.3), marks=pytest.mark.slow),
+            pytest.param((0.76, 0.0, 0.0), marks=pytest.mark.slow),
+            pytest.param((0.24, 0.24, 0.24), marks=pytest.mark.slow),
+        ],
+    )
     def test_no_analyst_exceeds_beta(self, law: tuple[float, ...], binary: bool, beta: float) -> None:
         program = claims(1 - beta, len(law), 2)
         questions: list[Posed] = [

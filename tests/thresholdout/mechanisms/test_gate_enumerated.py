@@ -134,11 +134,13 @@ def most_false_keeps(rules: list[Rule], beta: float, depth: int, atoms: int = 64
     return value(atoms, math.log(beta), depth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", corners([0.13, 0.51], 0))
 def test_no_analyst_has_more_false_keeps_than_beta_with_the_sign_test(beta: float) -> None:
     assert worst(Small(3, 4), "sign", [at_share(0.25), at_share(0.5), at_share(0.97)], beta, 3) <= beta
 
 
+@pytest.mark.slow
 def test_no_analyst_has_more_false_keeps_than_beta_with_bets() -> None:
     assert worst(Small(3, 4), "bets", [at_share(0.5), at_share(0.97)], 0.26, 2) <= 0.26
 

@@ -112,7 +112,7 @@ def _worst_laws(claims: Claims, n: int) -> list[float]:
 
 class TestTheProgram:
     @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 1))
-    @pytest.mark.parametrize("queries", [None, 2])
+    @pytest.mark.parametrize("queries", corners([None, 2], 1))
     def test_no_analyst_exceeds_beta(self, confidence: float, queries: int | None) -> None:
         claims = _claims(confidence, 3, queries)
         laws = [(p,) * 3 for p in _worst_laws(claims, 3)] + [(0.5, 0.25, 0.75), (0.9, 0.9, 0.1), (0.99, 0.3, 0.3)]

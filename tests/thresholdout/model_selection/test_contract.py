@@ -67,6 +67,7 @@ def grid(scoring: Any, cv: Any, **settings: Any) -> GridSearchCV:
     return GridSearchCV(tree(), DEPTHS, scoring=scoring, cv=cv, **settings)
 
 
+@pytest.mark.slow
 def test_calls_in_worker_processes_are_counted() -> None:
     naive, guard = Naive(), make()
     with joblib.parallel_config("loky"):

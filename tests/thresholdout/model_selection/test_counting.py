@@ -119,7 +119,7 @@ SEARCHES: dict[str, Any] = {
 MEETS_A_MODEL_TWICE = {"random", "mapping", "both", "scored-by-the-inner-search", "grids-differ", "samples-differ"}
 
 
-@pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 5)))
+@pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 10)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 @pytest.mark.filterwarnings("ignore:a question cannot be known by its content. it holds a guard")

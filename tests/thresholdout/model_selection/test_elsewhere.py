@@ -52,6 +52,7 @@ def smoothed(trial: Any) -> GaussianNB:
     return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-3, log=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", corners([lightgbm_fit, xgboost_fit, optuna_run], 2))
 def test_workers_are_charged_by_the_one_guard(fit: Any) -> None:
     guard = make()

@@ -35,6 +35,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
 from tests.estimator_checks import each_check
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.kfold import KFoldGuard
@@ -103,7 +104,7 @@ def test_a_misleading_cross_validation_is_overruled() -> None:
     assert list(guarded.cv_results_["guarded_source"])[1] == "holdout"
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", corners(["loky", "threading"], 1))
 def test_answers_and_charges_do_not_depend_on_the_number_of_jobs(backend: str) -> None:
     import joblib
 

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError
 from thresholdout.model_selection import GuardedStopping
@@ -144,7 +145,7 @@ def test_without_answers_the_signal_chooses() -> None:
     assert stopping.summary().endswith(f"best round {stopping.best_round} by the signal alone")
 
 
-@pytest.mark.parametrize("form", ["frame", "sparse", "list"])
+@pytest.mark.parametrize("form", corners(["frame", "sparse", "list"], 1))
 def test_other_containers(form: str) -> None:
     shape: dict[str, Callable[[Any], Any]] = {"frame": pd.DataFrame, "sparse": csr_matrix, "list": np.ndarray.tolist}
     of = shape[form]

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from joblib import Parallel, delayed
 
 from graphs import Groups
+from tests.sizes import corners
 from tests.thresholdout.report.lives import SECRET, long_life
 from thresholdout import Thresholdout
 from thresholdout.cli import main
@@ -189,7 +190,7 @@ def test_looks_failures_seeds_and_retirement_are_told() -> None:
     assert "the season is over" in text
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
+@pytest.mark.parametrize("mechanism", corners(["gaussian", "splitting", "ladder"], 2))
 def test_every_mechanism_has_a_page(mechanism: str) -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
@@ -215,6 +216,7 @@ def test_a_schedule_is_shown_by_its_ends() -> None:
     assert "noise of standard deviation 0.03 on answer 1, 0.01 on answer 3" in text
 
 
+@pytest.mark.slow
 def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.sizes import sizes
 from tests.thresholdout.ledger.postgres_server import Server
 
@@ -23,11 +25,12 @@ def killed(database: str, kills: int) -> None:
     assert repeats >= kills
 
 
-@sizes("kills", 5, 100)
+@sizes("kills", 2, 100)
 def test_no_kill_loses_changes_or_doubles_an_answer(tmp_path: Path, kills: int) -> None:
     killed(str(tmp_path / "board.db"), kills)
 
 
+@pytest.mark.slow
 @sizes("kills", 5, 100)
 def test_nor_does_it_on_a_server(server: Server, kills: int) -> None:
     killed(server.new_database(), kills)

@@ -2,7 +2,7 @@
 
 A mechanism has seen the records X and released Z. With fresh records X', independent of Z, some set of bad (x, z) has
 probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b`` with which it has probability at most
-``p`` for the records that were seen (LOOKS.md, M1 to M3).
+``p`` for the records that were seen (LOOKS.md, M1 to M5).
 """
 
 from __future__ import annotations
@@ -12,24 +12,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import formula_up
+from graphs.structure.revealed_blocks import RevealedBlocks
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.privacy.accounting.accountants.accountant import Accountant
-    from thresholdout.privacy.accounting.events.event_types import Event
+    from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 
-__all__ = ["approximate_nats", "information_per_record", "mutual_information_nats", "pure_nats", "smallest_nats"]
+__all__ = [
+    "approximate_nats",
+    "information",
+    "information_per_record",
+    "mutual_information_nats",
+    "pure_nats",
+    "smallest_nats",
+]
+
+Floats = NDArray[np.float64]
 
 _LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)
 _SHARES = (0.5, 0.2, 0.05)
 _RATES = np.geomspace(1e-4, 1e4, 161)
 _SMALL = (1e-1, 1e-2, 1e-4, 1e-6, 1e-9)
+_FORGOTTEN = (1e-3, 1e-5)  # of p, for what a series does not forget
 _LEAST_EPSILON = 1e-9  # a release that is private at 0 is so at this, too
+_MOST_EPSILON = 300.0
+_MOST_ORDERS = 64  # Renyi divergences of orders up to this are summed up for groups
 
 
 def mutual_information_nats(x: float, p: float) -> float:
@@ -65,59 +79,77 @@ def mutual_information_nats(x: float, p: float) -> float:
     return formula_up(bisect(lambda t: divergence(t) >= target, 0.0, enough))
 
 
-def approximate_nats(accountants: Sequence[Accountant], n: int, p: float) -> float:
-    """Return the nats that (epsilon, delta)-privacy about replaced records costs, for independent records.
+def approximate_nats(accountants: Sequence[Accountant], blocks: RevealedBlocks, p: float) -> float:
+    """Return the nats that (epsilon, delta)-privacy about replaced records costs.
 
     Parameters
     ----------
     accountants : sequence of Accountant
         About replaced records, with the release in them.
-    n : int
-        Records.
+    blocks : RevealedBlocks
+        How many records change with each block of them.
     p : float
         In (0, 1).
 
     Returns
     -------
     float
-        ``inf`` when no delta is small enough [M3].
+        ``inf`` when no delta is small enough [M3, M4].
 
     Examples
     --------
+    >>> from graphs import Groups, Independent
     >>> from thresholdout.privacy.accounting import BlackBox, OptimalAccountant
     >>> look = OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-12))
-    >>> round(approximate_nats([look], 10_000, 0.05), 2)
+    >>> round(approximate_nats([look], Independent(10_000).revealed_blocks(), 0.05), 2)
     3.85
+    >>> pairs = Groups([record // 2 for record in range(10_000)])
+    >>> round(approximate_nats([look], pairs.revealed_blocks(), 0.05), 2)
+    5.65
     """
     best = math.inf
-    for delta in (p / n * share for share in _SMALL):
+    records = sum(change * count for change, count in zip(blocks.changes, blocks.counts, strict=True))
+    for delta in (p / records * share for share in _SMALL):
         for accountant in accountants:
             epsilon = max(accountant.epsilon(delta), _LEAST_EPSILON)
             if math.isfinite(epsilon):
                 exact = min(delta, accountant.delta(epsilon))
-                best = min(best, min(_approximate(epsilon, exact, n, p, share) for share in _SHARES))
+                best = min(best, _in_blocks(epsilon, exact, blocks, p))
     return best
 
 
-def _approximate(epsilon: float, delta: float, n: int, p: float, share: float) -> float:
+def _in_blocks(epsilon: float, delta: float, blocks: RevealedBlocks, p: float) -> float:
+    """Return the nats that privacy about single records costs, which is group privacy about blocks."""
+    changes = np.array(blocks.changes, dtype=np.float64)
+    epsilons = np.where(changes == 1, epsilon, changes * epsilon * (1.0 + 1e-15))
+    if epsilons[-1] >= _MOST_EPSILON:
+        return math.inf
+    deltas = np.where(changes == 1, delta, delta * np.expm1(epsilons) / math.expm1(epsilon) * (1.0 + 1e-12))
+    counts = np.array(blocks.counts, dtype=np.float64)
+    return min(_approximate(epsilons, deltas + blocks.missed, counts, p, share) for share in _SHARES)
+
+
+def _approximate(epsilons: Floats, deltas: Floats, counts: Floats, p: float, share: float) -> float:
     """Spend a share of p on what is cut off, and the rest on the event."""
-    lost = n * delta
+    lost = float(np.sum(counts * deltas))
     if lost > p * share / 4.0:
         return math.inf
-    drift = 4.0 * lost * math.exp(-epsilon) / (p * share)
+    drift = 4.0 * float(np.sum(counts * deltas * np.exp(-epsilons))) / (p * share)
     rest = p * share * 0.75 - lost
-    rates = _RATES[epsilon * (1.0 + _RATES) < 300.0]
+    largest = float(epsilons[-1])
+    rates = _RATES[largest * (1.0 + _RATES) < _MOST_EPSILON]
     if not len(rates):
         return math.inf
-    moved = epsilon * rates  # cosh(moved + epsilon/2)/cosh(epsilon/2) without cancellation
-    growth = np.log1p(2.0 * np.sinh(moved / 2.0) ** 2 + math.tanh(epsilon / 2.0) * np.sinh(moved))
-    slope = np.sinh(epsilon * (1.0 + rates)) / math.sinh(epsilon)
-    nats = float(np.min((n * growth + slope * drift - math.log(rest)) / rates))
+    each = epsilons[:, None]
+    moved = each * rates  # cosh(moved + epsilon/2)/cosh(epsilon/2) without cancellation
+    growth = np.log1p(2.0 * np.sinh(moved / 2.0) ** 2 + np.tanh(each / 2.0) * np.sinh(moved))
+    slope = np.sinh(largest * (1.0 + rates)) / math.sinh(largest)
+    nats = float(np.min((counts @ growth + slope * drift - math.log(rest)) / rates))
     return formula_up(nats - math.log1p(-share))
 
 
 def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
-    """Return the nats that pure privacy about replaced records costs, for any dependence [M2].
+    """Return the nats that pure privacy about replaced records costs, for any dependence [M2, M4].
 
     Examples
     --------
@@ -127,11 +159,16 @@ def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
     """
     if epsilon == 0.0:
         return 0.0
-    if not math.isfinite(epsilon):
+    if epsilon >= _MOST_EPSILON:  # which no risk pays for; the squares of larger ones may be no floats
         return math.inf
-    return formula_up(
-        min(max_information(model, epsilon, p * share) * math.log(2.0) - math.log1p(-share) for share in _SHARES)
-    )
+    squares = model.revealed_blocks().squares * epsilon**2
+
+    def nats(share: float) -> float:
+        by_leakage = max_information(model, epsilon, p * share) * math.log(2.0)
+        by_blocks = squares / 8.0 + math.sqrt(squares * math.log(1.0 / (p * share)) / 2.0)
+        return min(by_leakage, by_blocks) - math.log1p(-share)
+
+    return formula_up(min(map(nats, _SHARES)))
 
 
 def information_per_record(event: Event, epsilon: float) -> float:
@@ -157,15 +194,67 @@ def information_per_record(event: Event, epsilon: float) -> float:
     >>> round(information_per_record(GaussianAnswer(10.0), math.inf), 6)
     0.005005
     """
+    return information(event, epsilon, RevealedBlocks((1,), (1,)))
+
+
+def information(event: Event, epsilon: float, blocks: RevealedBlocks) -> float:
+    """Bound the mutual information between a release and all records, in nats.
+
+    Parameters
+    ----------
+    event : Event
+        What was released.
+    epsilon : float
+        Its pure privacy about replaced records, ``inf`` without one.
+    blocks : RevealedBlocks
+        How many records change with each block, with certainty.
+
+    Returns
+    -------
+    float
+        The sum over blocks of ``(s epsilon)^2/8``, or of ``s`` times the sum of ``D_i/i`` for i from 1 to s, D_i the
+        Renyi divergence of order i about one record, where s records change [M1, M5]; ``inf`` where more records
+        change than orders are looked at.
+
+    Examples
+    --------
+    A Gaussian answer has ``D_i = i D_1``, and a group of s records tells ``s^2`` as much as one record:
+
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> look = GaussianAnswer(10.0)
+    >>> round(information(look, float("inf"), RevealedBlocks((3,), (1,))) / information_per_record(look, 1.0), 1)
+    9.0
+    """
     from thresholdout.privacy.accounting.accountants.calibration import composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 
-    best = epsilon * epsilon / 8.0
-    for adjacency in ("replace_one", "add_remove"):
+    best = blocks.squares * epsilon * epsilon / 8.0
+    if blocks.missed or blocks.changes[-1] > _MOST_ORDERS:
+        return math.inf if blocks.missed else formula_up(best)
+    higher = np.arange(2, blocks.changes[-1] + 1)
+    adjacencies: tuple[Adjacency, ...] = ("replace_one", "add_remove")
+    for adjacency in adjacencies if len(higher) == 0 or _of_any_number(event) else adjacencies[:1]:
         for accountant in composed_accountants(event, adjacency, (RenyiAccountant,))[0]:
             assert isinstance(accountant, RenyiAccountant)
-            best = min(best, float(np.min(accountant.rdp(_LEAST_ORDERS))))
+            near = float(np.min(accountant.rdp(_LEAST_ORDERS)))
+            rest = accountant.rdp(higher) if len(higher) else np.zeros(0)
+            sums = np.cumsum(np.concatenate([[near], rest / higher]))
+            total = sum(
+                count * change * float(sums[change - 1])
+                for change, count in zip(blocks.changes, blocks.counts, strict=True)
+            )
+            best = min(best, total)
     return formula_up(best)
+
+
+def _of_any_number(event: Event) -> bool:
+    """Return whether a release is as private for fewer records; batches of a fixed size are a larger part of fewer."""
+    from thresholdout.privacy.accounting.events.composed_events import leaves
+    from thresholdout.privacy.accounting.events.event_types import BlackBox, GaussianAnswer, LaplaceAnswer
+    from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
+
+    served = (BlackBox, GaussianAnswer, LaplaceAnswer, PoissonGaussianStep)
+    return all(isinstance(leaf, served) for leaf, _ in leaves(event))
 
 
 def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float) -> float:
@@ -185,24 +274,33 @@ def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float
     Examples
     --------
     >>> import math
-    >>> from graphs import Groups, Independent
+    >>> from graphs import Groups, Independent, MovingWindow
     >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> look = GaussianAnswer(1000.0)
     >>> round(smallest_nats(Independent(10_000), look, math.inf, 0.05), 3)
     0.474
-    >>> smallest_nats(Groups([0, 0, 1]), look, math.inf, 0.05)
+    >>> round(smallest_nats(MovingWindow(10_000, 2), look, math.inf, 0.05), 2)
+    1.58
+    >>> smallest_nats(Groups([0] * 10_000), look, math.inf, 0.05)
     inf
     """
-    from graphs import Independent
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 
     best = pure_nats(model, epsilon, p)
-    if not isinstance(model, Independent):
+    if best == 0.0:
         return best
+    exact = model.revealed_blocks()
     with silence(EdgeOrderWarning, NoFiniteOrderWarning):
-        best = min(best, mutual_information_nats(model.n * information_per_record(event, epsilon), p))
+        best = min(best, mutual_information_nats(information(event, epsilon, exact), p))
+        accountants: list[Accountant] = []
         if math.isinf(epsilon):
             accountants, _ = composed_accountants(event, "replace_one", all_accountants())
-            best = min(best, approximate_nats(accountants, model.n, p))
+            best = min(best, approximate_nats(accountants, exact, p))
+        for share in _FORGOTTEN:
+            blocks = model.revealed_blocks(p * share)
+            if blocks.missed and math.isfinite(epsilon):
+                best = min(best, _in_blocks(max(epsilon, _LEAST_EPSILON), 0.0, blocks, p))
+            elif blocks.missed:
+                best = min(best, approximate_nats(accountants, blocks, p))
     return best

@@ -14,7 +14,7 @@ from graphs.numerics.arguments import as_integer, as_real
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["Steps", "chosen", "count", "number", "open_unit", "positive", "probability", "steps", "unit"]
+__all__ = ["Steps", "chosen", "count", "floats", "number", "open_unit", "positive", "probability", "steps", "unit"]
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +40,29 @@ def number(value: object, name: str, expected: str = "a finite number") -> float
     if not math.isfinite(found):
         raise InputError(name, repr(found), expected)
     return found
+
+
+def floats(value: object, name: str, expected: str) -> Floats:
+    """Return an array of real numbers, whatever its shape; they may be NaN or infinite.
+
+    Raises
+    ------
+    InputTypeError
+        When it is something else: text, also text that could be read as numbers, or rows of different lengths.
+
+    Examples
+    --------
+    >>> floats([1, 2.5], "x_scale", "numbers")
+    array([1. , 2.5])
+    """
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        raise InputTypeError(name, "rows of different lengths", expected) from error
+    if found.dtype.kind not in "iuf":
+        seen = f"an array of {found.dtype}" if found.ndim else f"a {type(value).__name__}"
+        raise InputTypeError(name, seen, expected)
+    return found.astype(np.float64)
 
 
 def _between(value: object, name: str, low: float, high: float, expected: str, *, closed: tuple[bool, bool]) -> float:

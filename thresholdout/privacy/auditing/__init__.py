@@ -15,4 +15,5 @@ __all__ = [
     "audit_outputs",
     "audit_sampler",
     "make_neighbour",
+    "models_needed",
 ]

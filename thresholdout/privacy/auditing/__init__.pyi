@@ -2,6 +2,7 @@ from .audit_result import AuditResult as AuditResult
 from .error_counts import (
     audit_delta as audit_delta,
     audit_epsilon as audit_epsilon,
+    models_needed as models_needed,
 )
 from .learner_audits import audit_learner as audit_learner
 from .neighbours import make_neighbour as make_neighbour

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
-from thresholdout.privacy.auditing.error_counts import Method, audit_delta, audit_epsilon, max_auditable_epsilon
+from thresholdout.privacy.auditing.error_counts import Method, audit_delta, audit_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ class AuditResult:
     >>> result = audit_sampler(lambda size, rng: rng.normal(size=size), lambda size, rng: rng.normal(1, size=size),
     ...                        delta=1e-3, random_state=0)
     >>> result
-    <epsilon >= 2.09 at delta 0.001, confidence 0.9>
+    <epsilon >= 2.09 at delta 0.001, confidence 0.9; 10000 and 10000 outputs show 9.07 at most>
     >>> result.contradicts(1.0, 1e-3), result.contradicts(4.0, 1e-3)
     (True, False)
     """
@@ -73,7 +73,8 @@ class AuditResult:
 
     def __repr__(self) -> str:
         given = ("delta", self.delta) if self.measured == "epsilon" else ("epsilon", self.epsilon)
-        return f"<{self.measured} >= {float(self):.3g} at {given[0]} {given[1]:g}, confidence {self.confidence:g}>"
+        found = f"{self.measured} >= {float(self):.3g} at {given[0]} {given[1]:g}, confidence {self.confidence:g}"
+        return f"<{found}; {self.n_fp} and {self.n_fn} outputs show {self.largest:.3g} at most>"
 
     @property
     def table(self) -> pd.DataFrame:
@@ -94,8 +95,14 @@ class AuditResult:
 
     @property
     def largest(self) -> float:
-        """The largest epsilon that so many outputs can show at this delta."""
-        return max_auditable_epsilon(self.n_fp, self.n_fn, self.delta, self.confidence, method=self.method)
+        """The largest one that so many outputs can show: that of an attack without errors.
+
+        What is claimed beyond it cannot be refuted by so few; `models_needed` says how many it takes.
+        """
+        errors = 0, self.n_fp, 0, self.n_fn
+        if self.measured == "delta":
+            return audit_delta(*errors, self.epsilon, self.confidence, method=self.method)
+        return audit_epsilon(*errors, self.delta, self.confidence, method=self.method)
 
     def contradicts(self, epsilon: float, delta: float) -> bool:
         """Return whether a claim about the last stage is refuted.
@@ -112,7 +119,7 @@ class AuditResult:
         bool
             True when no mechanism with this privacy makes so few errors likely: a true claim that was fixed before the
             audit is refuted with probability at most ``1 - confidence``. False proves nothing: another attack or
-            another pair of data sets may show more.
+            another pair of data sets may show more, and what is claimed may be beyond the `largest` bound.
         """
         claimed = positive(epsilon, "epsilon", zero=True), probability(delta, "delta")
         last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, cast
 
 import numpy as np
 
-from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit
+from graphs.numerics.bisection import bisect_integers
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability
 from thresholdout.privacy.auditing.audit_goals import Goal, check_goal
 from thresholdout.privacy.auditing.joint import joint_value
 from thresholdout.privacy.auditing.probability_limits import check_successes, clopper_pearson_upper
 
-__all__ = ["METHODS", "Method", "audit_delta", "audit_epsilon", "bound", "check_method", "max_auditable_epsilon"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "audit_delta",
+    "audit_epsilon",
+    "bound",
+    "check_method",
+    "fitted_on",
+    "max_auditable_epsilon",
+    "method_for",
+    "models_needed",
+]
 
 Method = Literal["clopper-pearson", "joint"]
 METHODS = ("clopper-pearson", "joint")
+_JOINT_UP_TO = 20_000  # outputs on one data set: the joint set gains little beyond, and takes longer
+_SEARCH = 6e-4  # more than the search of the joint set loses, in nats
+_LARGEST = 30.0  # 1e13 models
 
 
 def check_method(method: object) -> Method:
     """Return the name of a way to bound both error rates."""
     return cast(Method, chosen(method, "method", METHODS))
+
+
+def method_for(n_fp: int, n_fn: int) -> Method:
+    """Return the way to bound both error rates where none was asked for."""
+    return "joint" if max(n_fp, n_fn) <= _JOINT_UP_TO else "clopper-pearson"
+
+
+def fitted_on(outputs: int, share: float) -> int:
+    """Return how many outputs on one data set an attack is chosen on."""
+    return round(outputs * share)
 
 
 def bound(goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float, method: Method) -> float:
@@ -154,3 +181,73 @@ def max_auditable_epsilon(
     [4.4183, 4.8905, 5.1144]
     """
     return audit_epsilon(0, n_fp, 0, n_fn, delta, confidence, method=method)
+
+
+def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_share: float = 0.5) -> int:
+    """Return how many models on each data set an audit needs at least, for a limit that reaches some epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        That an audit shall be able to show, such as the one that is claimed; above 0, at most 30.
+    delta : float
+        In [0, 1).
+    confidence : float
+        Of the audit, in (0, 1).
+    fit_share : float
+        Which share of the models the attack is chosen on, in (0, 1); the others count.
+
+    Returns
+    -------
+    int
+        With fewer of them no result can refute a claim of this epsilon, however bad the learner is. (May be too many
+        by 0.1 %, for what the search of the joint set loses.)
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When an argument is out of range.
+
+    Notes
+    -----
+    Without any error the limit is epsilon when both rates are bounded by ``x = (1 - delta)/(1 + e^epsilon)``. That
+    takes ``n = ln(alpha)/(2 ln(1 - x))`` outputs that count, where alpha is one minus the confidence: about
+    ``1.15 e^epsilon`` at 0.9; where that is above 20,000, and each rate has a limit of its own,
+    ``ln(alpha/2)/ln(1 - x)`` (PROOFS.md, L2 and L3).
+
+    No attack is without errors where the claim is true. A learner that one Gaussian answer protects, and nothing else,
+    shows a part of its epsilon on its worst pair with about so many models, at a share of 0.5 and with the best cut:
+
+    ===========  =======  =======  =======  ==========
+    delta        epsilon  a third  a half   two thirds
+    ===========  =======  =======  =======  ==========
+    1e-5         1        8,800    47,000   340,000
+    1e-5         2        3,300    22,000   200,000
+    1e-5         4        1,600    14,000   200,000
+    1e-5         8        1,400    24,000   760,000
+    0.01         1        670      1,600    4,900
+    0.01         2        310      890      3,100
+    0.01         4        200      740      3,600
+    0.01         8        260      1,900    17,000
+    ===========  =======  =======  =======  ==========
+
+    So a claim is tested best at a large delta, at which its epsilon is smaller: `best_epsilon` of the report's event.
+
+    Examples
+    --------
+    >>> [models_needed(epsilon, 1e-5) for epsilon in (1, 3, 8)]
+    [8, 48, 6869]
+    >>> round(max_auditable_epsilon(24, 24, 1e-5, method="joint"), 2)
+    3.01
+    """
+    most, alpha = positive(epsilon, "epsilon"), 1.0 - open_unit(confidence, "confidence")
+    if most > _LARGEST:
+        raise InputError("epsilon", repr(most), f"at most {_LARGEST:g}")
+    share, delta = open_unit(fit_share, "fit_share"), probability(delta, "delta")
+    rate = (1.0 - delta) / (1.0 + math.exp(most + _SEARCH))
+    counted = math.ceil(math.log(alpha) / (2.0 * math.log1p(-rate)))
+    if counted > _JOINT_UP_TO:
+        counted = math.ceil(math.log(alpha / 2.0) / math.log1p(-rate))
+    enough = math.ceil(max((counted + 0.5) / (1.0 - share), 2.5 / share)) + 1
+    fails = max(3, counted)  # `audit_learner` takes 4 or more
+    return bisect_integers(lambda models: 2 <= fitted_on(models, share) <= models - counted, fails, enough)

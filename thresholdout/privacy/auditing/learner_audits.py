@@ -52,7 +52,8 @@ def audit_learner(
         (stages, features) for a path that is audited stage by stage, such as log-probabilities of the changed record
         after each epoch.
     models : int
-        How many on each data set; the attack is fitted on the first half of them.
+        How many on each data set; the attack is fitted on the first half of them. `models_needed` says which number
+        can show a claimed epsilon at all, and how far usual numbers get.
     random_state : int, numpy.random.Generator or None
         Decides the seeds of all runs. The same integer gives the same result, whatever `n_jobs` and interruptions.
     n_jobs : int or None
@@ -79,6 +80,9 @@ def audit_learner(
 
     Notes
     -----
+    200 models show 4.46 nats at most (delta 1e-5, confidence 0.9), and that where the attack makes no error; whatever
+    is claimed beyond it, such an audit does not test. A usual learner shows a third of what is claimed with thousands.
+
     [HF, Section V], with as many models on each data set instead of a coin for each. Bounds of several stages are
     pointwise. Deciding after a look at the result whether to train more makes another experiment of it.
 
@@ -91,7 +95,7 @@ def audit_learner(
     >>> zeros = np.zeros(10)
     >>> one = np.append(np.zeros(9), 1.0)
     >>> audit_learner(noisy_mean, zeros, one, features=float, models=1000, delta=1e-5, random_state=0, progress=False)
-    <epsilon >= 2.74 at delta 1e-05, confidence 0.9>
+    <epsilon >= 2.74 at delta 1e-05, confidence 0.9; 500 and 500 outputs show 6.07 at most>
     """
     setting = check_options(options)
     size = count(models, "models", least=4)

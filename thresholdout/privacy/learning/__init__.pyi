@@ -1,3 +1,4 @@
+from .dpem.mixture import DPEMGaussianMixture as DPEMGaussianMixture
 from .dpsgd.classifier import DPSGDClassifier as DPSGDClassifier
 from .dpsgd.descent import DivergedWarning as DivergedWarning
 from .dpsgd.regressor import DPSGDRegressor as DPSGDRegressor

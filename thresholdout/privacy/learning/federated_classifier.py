@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,25 +22,35 @@ from thresholdout.privacy.accounting.generalization.iterative_learners import fe
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.client_models import ClientModels, client_numbers
 from thresholdout.privacy.learning.federated import federated_assumptions
-from thresholdout.privacy.learning.iterates import LEAST_NOISE, check_noise, draw, run_steps
+from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, run_steps
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
     CLASSES_LEAK,
     PrivacyReport,
     account_for,
-    choose_noise,
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_for_rest
+from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
 
 __all__ = ["FederatedClassifier"]
 
 Floats = NDArray[np.float64]
 MOST_NOISE = 0.3
-INSTEAD = "noise_multiplier= in its place, or a new fit"
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """What rounds are charged as, as a function of their noise multiplier."""
+
+    clients: int
+    drawn: int
+    rounds: int
+
+    def __call__(self, noise: float) -> SelfComposed:
+        return SelfComposed(FederatedRound(noise / self.drawn, self.drawn, self.clients), self.rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +71,9 @@ class _Call:
     first: int
     random_state: Any
 
-    def event(self, noise: float, rounds: int) -> SelfComposed:
-        """Return what so many rounds with this noise are charged as."""
-        return SelfComposed(FederatedRound(noise / self.drawn, self.drawn, self.clients), rounds)
+    def of(self, rounds: int) -> _Rounds:
+        """Return so many rounds of it, whatever their noise."""
+        return _Rounds(self.clients, self.drawn, rounds)
 
 
 class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -281,7 +292,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             When no call was interrupted, or there are other clients than then.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         call = self._stopped
         if call is None:
             raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more rounds")
@@ -289,7 +300,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = _codes(y, self.classes_)
         clients = client_numbers(groups, len(X))
         check_alike("the number of clients", call.clients, int(clients.max()) + 1)
-        self._follow(call, self._models(call, X, labels, clients, self.classes_.size))
+        self._follow(call, self._models(call, X, labels, clients, self.classes_.size), self._trajectory, {})
         return self
 
     def _train(
@@ -322,9 +333,12 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(message, SpentTargetWarning, stacklevel=3)
             return self
         taken = rounds if not partial else 1 if wanted is None else wanted
-        noise, target = self._noise(call, spent, target, rounds, taken if partial else None)
+        noise, target = noise_of_call(
+            call.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
+            public=(N, tau), total=rounds, asked=taken if partial else None, steps="rounds",
+        )  # fmt: skip
         call = replace(call, rounds=taken, noise=noise)
-        event = call.event(noise, taken) if noise >= LEAST_NOISE else None
+        event = call.of(taken)(noise) if noise >= LEAST_NOISE else None
         models = self._models(call, X, labels, clients, classes.size)
         size = math.prod(models.shape)
         if not fresh and self._trajectory.shape[1] != size:
@@ -335,38 +349,10 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         leaks = self._leaks if not fresh else () if given is not None else (CLASSES_LEAK,)
         spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
         report = self._report(call, spent, leaks)
-        self._stopped = None  # first: what was charged for another start must not be resumed from this one
-        if fresh:
-            self._trajectory = np.zeros((1, size))
-        self.classes_, self.n_clients_, self._target, self._leaks = classes, N, target, leaks
-        self._spent, self.privacy_report_ = spent, report
-        self._follow(call, models)
+        charged = {"classes_": classes, "n_clients_": N, "_target": target, "_leaks": leaks}
+        charged |= {"_spent": spent, "privacy_report_": report}
+        self._follow(call, models, np.zeros((1, size)) if fresh else self._trajectory, charged)
         return self
-
-    def _noise(
-        self, call: _Call, spent: Spent, target: TargetNoise | None, total: int, asked: int | None
-    ) -> tuple[float, TargetNoise | None]:
-        """Return the noise of a call, and what it was found for; `asked` is None for a fit."""
-        if self.noise_multiplier is not None:
-            noise = choose_noise(
-                lambda noise: call.event(noise, total),
-                epsilon=None,
-                noise_multiplier=self.noise_multiplier,
-                delta=call.delta,
-            )
-            return check_noise(noise, noise, "noise_multiplier"), None
-        epsilon, left = positive(self.epsilon, "epsilon"), total - spent.steps
-        if asked is not None and asked > left:
-            expected = f"at most the {max(left, 0)} that are left of the {total} that the target epsilon is for"
-            raise InputError("rounds", str(asked), expected)
-        given = (call.clients, call.drawn, total, epsilon, call.delta)
-        if target is None or target.given != given:
-            found = noise_for_rest(
-                lambda noise: call.event(noise, left), spent, epsilon, call.delta, INSTEAD, stacklevel=5
-            )
-            target = TargetNoise(given, found)
-        noise = target.noise_multiplier
-        return check_noise(noise, noise, "noise_multiplier"), target
 
     @staticmethod
     def _models(
@@ -379,11 +365,18 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             decay[-1] = 0.0
         return ClientModels(X, labels, classes, clients, call.local_steps, call.rate, decay)
 
-    def _follow(self, call: _Call, models: ClientModels) -> None:
-        """Take the rounds of a call, or what an interrupt has left of them; keep what there is in any case."""
+    def _follow(self, call: _Call, models: ClientModels, trajectory: Floats, charged: Mapping[str, Any]) -> None:
+        """Take the rounds of a call, or what an interrupt has left of them; keep what there is in any case.
+
+        All that belongs together is set at once: whenever somebody interrupts, the report is that of the model.
+        """
         random = streams(call.random_state, call.number)
         std = call.clip * (call.noise / call.drawn)
-        before, done = self._trajectory[: call.first], self._trajectory[call.first :]
+        before, done = trajectory[: call.first], trajectory[call.first :]
+
+        def keep(found: Floats, stopped: _Call | None) -> None:
+            whole = np.concatenate([before, found])
+            self.__dict__.update({**charged, **self._described(whole, models.shape), "_stopped": stopped})
 
         def step(_: int, theta: Floats) -> Floats:
             increments = models.increments(draw(random.sampling, call.clients, call.drawn), theta)
@@ -393,29 +386,26 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             draw(random.sampling, call.clients, call.drawn)
             random.noise.standard_normal(math.prod(models.shape))
 
-        self._stopped, found = call, done
+        keep(done, call)
         try:
             found = run_steps(
                 done[0], call.rounds, step, progress=self.progress, unit="rounds", done=done, replay=replay
             )
-            self._stopped = None
         except RunInterrupted as stopped:
-            found = stopped.run
+            keep(stopped.run, call)
             raise
-        finally:
-            self._trajectory = np.concatenate([before, found])
-            self._keep(models.shape)
+        keep(found, None)
 
-    def _keep(self, shape: tuple[int, ...]) -> None:
-        """Set coefficients and intercepts, one row for each class, from all rounds so far."""
-        self.n_rounds_ = len(self._trajectory) - 1
-        late = self._trajectory[self.n_rounds_ // 2 + 1 :] if self.average else self._trajectory[-1:]
-        parameters = (late if len(late) else self._trajectory).mean(axis=0).reshape(shape).T
+    def _described(self, trajectory: Floats, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return all rounds so far, with their coefficients and intercepts, one row for each class."""
+        rounds, width = len(trajectory) - 1, self.n_features_in_
+        late = trajectory[rounds // 2 + 1 :] if self.average else trajectory[-1:]
+        parameters = (late if len(late) else trajectory).mean(axis=0).reshape(shape).T
         if len(parameters) == 2:
             parameters = parameters[1:] - parameters[:1]
-        self.coef_ = np.array(parameters[:, : self.n_features_in_])
-        width = self.n_features_in_
-        self.intercept_ = np.array(parameters[:, -1]) if shape[0] > width else np.zeros(len(parameters))
+        intercept = np.array(parameters[:, -1]) if shape[0] > width else np.zeros(len(parameters))
+        found = {"_trajectory": trajectory, "n_rounds_": rounds}
+        return {**found, "coef_": np.array(parameters[:, :width]), "intercept_": intercept}
 
     @staticmethod
     def _report(call: _Call, spent: Spent, leaks: tuple[str, ...]) -> PrivacyReport:
@@ -448,7 +438,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (n, n_classes), or (n,) for two classes
             Log-odds of the second one then.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = X @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.coef_) == 1 else scores)

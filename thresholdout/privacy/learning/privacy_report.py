@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
@@ -14,7 +15,9 @@ from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, Adja
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "choose_noise", "standing_assumptions"]
+    from thresholdout.privacy.accounting.accountants.accountant import Accountant
+
+__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "choose_noise", "proved_epsilon", "standing_assumptions"]
 
 FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
 SECRET = "random_state stays secret and served for no other release: it gives the noise away"
@@ -129,6 +132,36 @@ def standing_assumptions(
     return tuple(found)
 
 
+class ProvedEpsilon(NamedTuple):
+    """The smallest epsilon of some accountants, which one found it, and how."""
+
+    epsilon: float
+    accountant: str
+    how: str
+
+
+@lru_cache(maxsize=256)
+def proved_epsilon(
+    event: Event,
+    delta: float,
+    adjacency: Adjacency = "replace_one",
+    makers: tuple[type[Accountant], ...] | None = None,
+) -> ProvedEpsilon:
+    """Return the smallest epsilon of all accountants, or of some; kept, as audits fit the same thousands of times.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> proved_epsilon(GaussianAnswer(4.0), 1e-6)
+    ProvedEpsilon(epsilon=1.0607..., accountant='distribution', how='privacy-loss distributions of dominating pairs')
+    """
+    from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
+
+    best = best_epsilon(event, delta, adjacency=adjacency, accountants=makers)
+    how = best.table.loc[best.table["epsilon"] == best.epsilon, "how"]
+    return ProvedEpsilon(best.epsilon, best.accountant, str(how.iloc[0]) if len(how) else "nothing is known")
+
+
 def account_for(
     event: Event | None,
     *,
@@ -152,13 +185,10 @@ def account_for(
     released, noise_multiplier, adjacency, assumptions, leaks, details, unit
         See `PrivacyReport`.
     """
-    from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
-
     delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
     epsilon, accountant = math.inf, "none"
     if event is not None:
-        best = best_epsilon(event, delta, adjacency=adjacency)
-        epsilon, accountant = best.epsilon, best.accountant
+        epsilon, accountant, _ = proved_epsilon(event, delta, adjacency)
     more = details or {}
     return PrivacyReport(
         epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, more, unit

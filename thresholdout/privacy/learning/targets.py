@@ -5,18 +5,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
-from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.accounting.bound_arguments import positive
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
+from thresholdout.privacy.learning.iterates import check_noise
 from thresholdout.privacy.learning.privacy_report import choose_noise
 from thresholdout.privacy.learning.spent import Spent
 
-__all__ = ["CostlyTargetWarning", "SpentTargetWarning", "TargetNoise", "check_left", "noise_for_rest", "warn_if_costly"]
+__all__ = [
+    "CostlyTargetWarning",
+    "SpentTargetWarning",
+    "TargetNoise",
+    "check_left",
+    "noise_for_rest",
+    "noise_of_call",
+    "warn_if_costly",
+]
 
 LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, and a calibrated target leaves about 0.001
 MUCH = 2.0
+INSTEAD = "noise_multiplier= in its place, or a new fit"
 
 
 class SpentTargetWarning(UserWarning):
@@ -87,6 +99,7 @@ def noise_for_rest(
     delta: float,
     instead: str,
     *,
+    adjacency: Adjacency = "replace_one",
     stacklevel: int = 4,
     find: Callable[[Callable[[float], Event]], float] | None = None,
 ) -> float:
@@ -95,13 +108,16 @@ def noise_for_rest(
     Parameters
     ----------
     make_event : callable
-        From a noise multiplier to all steps to come.
+        From a noise multiplier to all steps to come. A frozen value of public numbers, equal to another one of the same
+        numbers: for the first call it is kept with what was found, as audits fit the same thousands of times.
     spent : Spent
         Earlier calls.
     epsilon, delta : float
         The target of all of them together.
     instead : str
         What works where the target is spent, for the error.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
     stacklevel : int
         Of the warning, counted from here.
     find : callable, optional
@@ -124,19 +140,90 @@ def noise_for_rest(
     >>> 4.2 < noise_for_rest(GaussianAnswer, Spent(), 1.0, 1e-6, "or a new fit") < 4.3
     True
     """
-
-    def least(event: Callable[[float], Event]) -> float:
-        return choose_noise(event, epsilon=epsilon, noise_multiplier=None, delta=delta)
-
-    search = least if find is None else find
     if not spent.calls:
-        return search(make_event)
+        return _least_noise(make_event, epsilon, delta, adjacency) if find is None else find(make_event)
     before = spent.event
     if before is None:
         seen = f"{epsilon!r} after steps about which nothing is guaranteed"
         raise InputError("epsilon", seen, f"a new fit, {instead}")
-    cost = best_epsilon(before, delta).epsilon
+    cost = best_epsilon(before, delta, adjacency=adjacency).epsilon
     check_left(epsilon, cost, instead)
-    noise = search(lambda multiplier: spent.after(make_event(multiplier)))
+
+    def after(multiplier: float) -> Event:
+        return spent.after(make_event(multiplier))
+
+    if find is None:
+        noise = choose_noise(after, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency)
+    else:
+        noise = find(after)
     warn_if_costly(epsilon, cost, noise, spent.least_noise, stacklevel=stacklevel)
     return noise
+
+
+@lru_cache(maxsize=64)
+def _least_noise(make_event: Callable[[float], Event], epsilon: float, delta: float, adjacency: Adjacency) -> float:
+    return choose_noise(make_event, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency)
+
+
+def noise_of_call(
+    plan: Callable[[int], Callable[[float], Event]],
+    spent: Spent,
+    target: TargetNoise | None,
+    *,
+    noise_multiplier: object,
+    epsilon: object,
+    delta: float,
+    public: object,
+    total: int,
+    asked: int | None,
+    steps: str,
+    adjacency: Adjacency = "replace_one",
+) -> tuple[float, TargetNoise | None]:
+    """Return the noise of one call of a learner whose target is for all the steps of a fit, and the target it is for.
+
+    Parameters
+    ----------
+    plan : callable
+        From a number of steps to what `noise_for_rest` takes.
+    spent : Spent
+        Earlier calls.
+    target : TargetNoise or None
+        What they have found; kept while everything is as it was then.
+    noise_multiplier, epsilon : float or None
+        The learner's parameters; the target counts where no noise is given.
+    delta : float
+        Of the target.
+    public : object
+        All other numbers that the noise depends on; compared.
+    total : int
+        The steps of a fit.
+    asked : int or None
+        The steps of this call; None for a fit.
+    steps : str
+        Name of the argument that says how many.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+
+    Raises
+    ------
+    InputError
+        As `noise_for_rest`, and for more steps than a target has left.
+
+    Warns
+    -----
+    CostlyTargetWarning
+        As `noise_for_rest`, for the caller of the learner's method, two calls away.
+    """
+    if noise_multiplier is not None:
+        noise = positive(noise_multiplier, "noise_multiplier", zero=True)
+        return check_noise(noise, noise, "noise_multiplier"), None
+    wanted, left = positive(epsilon, "epsilon"), total - spent.steps
+    if asked is not None and asked > left:
+        expected = f"at most the {max(left, 0)} that are left of the {total} that the target epsilon is for"
+        raise InputError(steps, str(asked), expected)
+    given = (public, total, wanted, delta)
+    if target is None or target.given != given:
+        found = noise_for_rest(plan(left), spent, wanted, delta, INSTEAD, adjacency=adjacency, stacklevel=5)
+        target = TargetNoise(given, found)
+    noise = target.noise_multiplier
+    return check_noise(noise, noise, "noise_multiplier"), target

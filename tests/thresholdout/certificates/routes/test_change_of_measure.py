@@ -33,6 +33,8 @@ from thresholdout.privacy.accounting import (
     WithoutReplacementGaussianStep,
 )
 
+TEN_THOUSAND = Independent(10_000).revealed_blocks()
+
 
 def worst(losses: Sequence[tuple[float, float]], b: float) -> float:
     """Return the largest probability of an event whose probability with fresh records is b.
@@ -86,7 +88,7 @@ def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: flo
     ) + delta * math.log(2)
     costs = [mutual_information_nats(n * per_record, p)]
     look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
-    costs.append(approximate_nats([look], n, p))
+    costs.append(approximate_nats([look], Independent(n).revealed_blocks(), p))
     if delta == 0.0:
         costs.append(pure_nats(Independent(n), epsilon, p))
     for nats in costs:
@@ -174,7 +176,7 @@ def test_what_a_training_says_about_new_data() -> None:
     assert bounds["mutual information"] < bounds["approximate max-information"]
     stated = generalization_certificate(BlackBox(0.01, 1e-10), 10_000)
     assert stated.route == "approximate max-information"
-    nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], 10_000, 0.05)
+    nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], TEN_THOUSAND, 0.05)
     assert stated.bound == pytest.approx(math.sqrt((math.log(40) + nats) / 20_000), rel=1e-6)
 
 
@@ -202,9 +204,9 @@ def test_rounding_is_upwards(epsilon: float, n: int, p: float, delta: float) -> 
                     costs.append((growth + drift - mp.log(rest)) / rate - mp.log(1 - share))
         exact = min(costs)
         look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
-        assert exact <= approximate_nats([look], n, p) <= exact * (1 + mp.mpf(1e-3))
+        assert exact <= approximate_nats([look], Independent(n).revealed_blocks(), p) <= exact * (1 + mp.mpf(1e-3))
 
 
 def test_a_release_that_is_private_at_epsilon_0() -> None:
     look = OptimalAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
-    assert approximate_nats([look], 10_000, 0.05) < 0.1
+    assert approximate_nats([look], TEN_THOUSAND, 0.05) < 0.1

@@ -24,6 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import (
     GuardExhaustedWarning,
@@ -98,7 +99,7 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
     return os.getpid(), answers, public, guard.remaining is not None, len(guard.history) >= 4, repr(guard)
 
 
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+@pytest.mark.parametrize("backend", corners(["loky", "multiprocessing"], 0))
 def test_a_guard_is_used_from_other_processes(backend: str) -> None:
     guard = make()
     results = in_workers([joblib.delayed(used)(guard, depth) for depth in (1, 2, 3)], backend)
@@ -313,7 +314,7 @@ def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
             turn.value += 1
 
 
-@pytest.mark.parametrize("ledger", [None, "guard.db"])
+@pytest.mark.parametrize("ledger", corners([None, "guard.db"], 1))
 def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
     """Bit for bit, whether one process asks or two others in turn: the noise is drawn where the guard is."""
     depths = [1, 9, 2, 12, 3, 5, 10, 4]

@@ -12,10 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, norm
 
+from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.auditing import audit_delta, audit_epsilon, max_auditable_epsilon
+from thresholdout.privacy.auditing import (
+    audit_delta,
+    audit_epsilon,
+    audit_outputs,
+    max_auditable_epsilon,
+    models_needed,
+)
 from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
 from thresholdout.privacy.auditing.error_counts import Method
 from thresholdout.privacy.auditing.joint import _Extreme
@@ -152,7 +160,7 @@ def _all_bounds(method: Method, what: str, n: int, m: int, given_value: float, c
 
 
 @pytest.mark.parametrize("method", ["clopper-pearson", "joint"])
-@pytest.mark.parametrize(("what", "given_value"), [("epsilon", 0.03), ("delta", 0.4)])
+@pytest.mark.parametrize(("what", "given_value"), corners([("epsilon", 0.03), ("delta", 0.4)], 0))
 def test_exact_coverage(method: Method, what: str, given_value: float) -> None:
     """The probability of a bound above the truth, summed over all outcomes, is at most 0.2 for any two rates."""
     n, m, confidence = 11, 8, 0.8
@@ -212,3 +220,64 @@ def test_refusals(change: dict[str, Any], error: type[InputError]) -> None:
 def test_refused_epsilons(epsilon: float) -> None:
     with pytest.raises(InputError, match="epsilon"):
         audit_delta(1, 10, 1, 10, epsilon)
+
+
+class TestModelsNeeded:
+    """How many models can show an epsilon: against the limits themselves, and where these are too slow in mpmath."""
+
+    @pytest.mark.parametrize(("delta", "confidence", "share"), [(1e-5, 0.9, 0.5), (0.2, 0.99, 0.2), (0.0, 0.6, 0.7)])
+    def test_fewer_of_them_show_less(self, delta: float, confidence: float, share: float) -> None:
+        @cache
+        def shown(models: int) -> float:
+            counted = models - round(models * share)
+            return max_auditable_epsilon(counted, counted, delta, confidence, method="joint")
+
+        for epsilon in (0.2, 1.0, 2.5, 4.0):
+            found = models_needed(epsilon, delta, confidence, fit_share=share)
+            assert shown(found) >= epsilon
+            smallest = next((models for models in range(found, 4, -1) if shown(models - 1) < epsilon), 4)
+            assert found - smallest <= 1 + 0.001 * found / (1 - share)
+
+    def test_many(self) -> None:
+        """Beyond 20,000 outputs, each rate has half of the error rate."""
+        for epsilon in (12, 20, 29.5):
+            with mpmath.workdps(50):
+                rate = (1 - mpmath.mpf("1e-5")) / (1 + mpmath.exp(epsilon))
+                counted = mpmath.log(mpmath.mpf("0.05")) / mpmath.log1p(-rate)
+            assert 1.0 <= models_needed(epsilon, 1e-5) / (2 * counted) < 1.001
+        few, many = 9.7, 9.8  # at even shares, just below and above 20,000 outputs for the joint set
+        assert models_needed(few, 0.0) < 40_000 < 80_000 < models_needed(many, 0.0)
+
+    def test_the_table_of_gaussian_learners(self) -> None:
+        """What so many models show with counts as expected at the best cut, when half of them count."""
+        rows = [
+            line.split() for line in (models_needed.__doc__ or "").splitlines() if line.strip()[:4] in ("1e-5", "0.01")
+        ]
+        assert len(rows) == 8
+        for delta, epsilon, *models in ([float(number.replace(",", "")) for number in row] for row in rows):
+            shift = brentq(
+                lambda a, e=epsilon, d=delta: norm.cdf(a / 2 - e / a) - math.exp(e) * norm.cdf(-a / 2 - e / a) - d,
+                0.01,
+                9,
+            )
+            cuts = np.linspace(-6.0, 8.0, 3000)
+            for size, share in zip(models, (1 / 3, 1 / 2, 2 / 3), strict=True):
+                n = size / 2
+                errors = [np.rint(n * rate) for rate in (norm.sf(cuts), norm.cdf(cuts - shift))]
+                fp, fn = (np.where(k < n, beta.ppf(0.95, k + 1, np.maximum(n - k, 1e-9)), 1.0) for k in errors)
+                found = math.log(max(((1 - delta - fp) / fn).max(), ((1 - delta - fn) / fp).max()))
+                assert found / epsilon == pytest.approx(share, rel=0.02)
+
+    @pytest.mark.parametrize("share", [0.02, 1 / 3, 0.5, 0.999])
+    def test_an_audit_of_so_many_is_possible(self, share: float) -> None:
+        models = models_needed(0.01, 0.0, fit_share=share)
+        assert models >= 4
+        assert 2 <= round(models * share) < models
+        assert audit_outputs(np.arange(models), np.arange(models) + models, delta=0.0, fit_share=share).largest >= 0.01
+
+    @pytest.mark.parametrize(
+        "change", [{"epsilon": 0.0}, {"epsilon": 30.1}, {"delta": 1.0}, {"confidence": 1.0}, {"fit_share": 0.0}]
+    )
+    def test_out_of_range(self, change: dict[str, float]) -> None:
+        with pytest.raises(InputError):
+            models_needed(**{"epsilon": 1.0, "delta": 0.0, **change})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import approx_max_divergence, hockey_stick
 from thresholdout.privacy.auditing import AuditResult, audit_outputs, audit_sampler
@@ -35,7 +36,7 @@ class TestExactLaws:
         assert not result.contradicts(exact, 0.01)
         assert result.contradicts(exact - 0.2, 0.01)
 
-    @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
+    @pytest.mark.parametrize("epsilon", corners([0.0, 0.5, 1.5], 1))
     def test_delta(self, epsilon: float) -> None:
         exact = max(hockey_stick(P, Q, epsilon), hockey_stick(Q, P, epsilon))
         result = audit_sampler(draw(P), draw(Q), epsilon=epsilon, draws=40_000, attack="histogram", random_state=2)
@@ -196,10 +197,14 @@ class TestResult:
         rng = np.random.default_rng(14)
         first, second = rng.normal(size=2000), rng.normal(2.0, 1.0, 2000)
         result = audit_outputs(first, second, delta=1e-5, confidence=0.99)
-        assert repr(result) == f"<epsilon >= {result.epsilon:.3g} at delta 1e-05, confidence 0.99>"
+        most = math.log((1 - 1e-5) / (1 - 0.01 ** (1 / 2000)) - 1)  # without errors, by the joint set
+        found = f"epsilon >= {result.epsilon:.3g} at delta 1e-05, confidence 0.99"
+        assert repr(result) == f"<{found}; 1000 and 1000 outputs show {most:.3g} at most>"
         assert result.method == "joint"
         other = audit_outputs(first, second, epsilon=1.0, method="clopper-pearson")
-        assert repr(other) == f"<delta >= {other.delta:.3g} at epsilon 1, confidence 0.9>"
+        most = 1 - (1 + math.e) * (1 - 0.05 ** (1 / 1000))
+        found = f"delta >= {other.delta:.3g} at epsilon 1, confidence 0.9"
+        assert repr(other) == f"<{found}; 1000 and 1000 outputs show {most:.3g} at most>"
         many = audit_outputs(np.tile(first, 21), np.tile(second, 21), delta=1e-5)
         assert many.method == "clopper-pearson"
 

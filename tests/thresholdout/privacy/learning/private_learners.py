@@ -14,6 +14,7 @@ import numpy as np
 
 import thresholdout.privacy.learning as learning
 from thresholdout.privacy.learning import (
+    DPEMGaussianMixture,
     DPSGDClassifier,
     DPSGDRegressor,
     DPVIRegressor,
@@ -35,6 +36,7 @@ LABELS = (Y > 0).astype(int)
 EP: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "sigma": 2.0, "n_epochs": 1}
 
 ESTIMATORS: dict[str, Any] = {
+    "DPEMGaussianMixture": DPEMGaussianMixture(2, noise_multiplier=3.0, n_steps=2),
     "DPSGDClassifier": DPSGDClassifier(noise_multiplier=3.0, n_steps=2, batch_size=60, classes=[0, 1]),
     "DPSGDRegressor": DPSGDRegressor(noise_multiplier=3.0, n_steps=2, batch_size=60),
     "DPVIRegressor": DPVIRegressor(2, noise_multiplier=3.0, n_epochs=1, batch_size=30),

@@ -183,6 +183,7 @@ def test_a_client_whose_steps_diverge_counts_as_nothing() -> None:
     assert np.isfinite(calm.fit(wild, y, groups).coef_).all()
 
 
+@pytest.mark.statistical
 def test_averaging_costs_nothing_and_has_less_noise() -> None:
     X, y, groups = data(classes=2)
     spread = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from itertools import product
@@ -11,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
-from tests.sizes import corners
-from tests.thresholdout.privacy.learning.private_learners import LABELS, X, Y
+from tests.sizes import corners, sizes
+from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine
+from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
 from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPSGDRegressor,
     EPClassifier,
-    EPLinearRegression,
     FederatedClassifier,
     SGLDRegressor,
     federated_classifier,
@@ -33,28 +34,10 @@ from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.iterates import PrivateIterates
 from thresholdout.privacy.learning.privacy_report import account_for
-from thresholdout.privacy.learning.propagation import ep_runs
-from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld import sampler
 
 GROUPS = np.arange(60) // 2
-
-
-class Stops:
-    """A function that somebody stops with Ctrl-C at some call, before or after it has done its work."""
-
-    def __init__(self, function: Callable[..., Any], at: int, *, after: bool = False) -> None:
-        self.function, self.left, self.after = function, at, after
-
-    def __call__(self, *args: Any) -> Any:
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            raise KeyboardInterrupt
-        found = self.function(*args)
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return found
 
 
 def gradients(theta: Any, rows: Any, y: Any) -> Any:
@@ -66,6 +49,8 @@ def towards(client: Any, theta: Any) -> Any:
 
 
 SGLD: dict[str, Any] = {"theta0": [0.0, 0.0], "step_sizes": 0.1, "T": 9, "batch_size": 7, "sigma": 0.1, "L": 1.0}
+
+
 ROUNDS: dict[str, Any] = {"theta0": [0.0, 0.0], "T": 9, "batch_size": 1, "sigma": 0.3, "L": 1.0}
 
 
@@ -257,6 +242,80 @@ def test_langevin_dynamics(monkeypatch: pytest.MonkeyPatch, order: str, after: b
         model.resume(X, Y)
 
 
+@pytest.mark.parametrize("order", ["uniform", "cyclic"])
+def test_an_interrupt_before_the_rest_of_a_group_of_chains_leaves_it_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """Its steps were released: taken again, with other noise, they would be in what was charged once."""
+    monkeypatch.setattr(sampler, "MOST_CHAINS", 3)
+    model = clone(LANGEVIN).set_params(order=order, random_state=None, n_steps=9)
+    many = sampler._many_dimensional
+    left = [9 + 4 + 1]  # in the second group
+
+    def stopping(problem: Any) -> Any:
+        step = many(problem)
+
+        def one(*args: Any) -> None:
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+            step(*args)
+
+        return one
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sampler, "_many_dimensional", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+    before, samples = model._stopped.chains, model.samples_
+
+    with monkeypatch.context() as patched:
+        # The first group, which is over, comes to no step.
+        patched.setattr(sampler, "batches", lambda *_, **__: map(Stops(int, 1), [0]))
+        with pytest.raises(KeyboardInterrupt):
+            model.resume(X, Y)
+    after = model._stopped.chains
+    assert (after.first, after.steps, after.moved) == (before.first, before.steps, before.moved) == (3, 4, 5)
+    np.testing.assert_array_equal(model.samples_, samples)
+
+
+@pytest.mark.parametrize("order", ["cyclic", "reshuffle"])
+@pytest.mark.parametrize("steps", [4, 6])
+def test_a_sweep_that_was_interrupted_looks_at_each_record_once(
+    monkeypatch: pytest.MonkeyPatch, order: str, steps: int
+) -> None:
+    """Also with fresh entropy: it is charged as one answer, which another order for its rest would not be."""
+    model = clone(LANGEVIN).set_params(order=order, random_state=None, n_chains=2, n_steps=9)
+    seen: list[Any] = []
+    many = sampler._many_dimensional
+    stops = [steps + 1, 2]  # the second one in the middle of the rest
+
+    def looking(problem: Any) -> Any:
+        step, left = many(problem), stops.pop(0) if stops else 0
+
+        def one(theta: Any, batch: Any, *more: Any) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+            seen.append(np.array(batch))
+            step(theta, batch, *more)
+
+        return one
+
+    monkeypatch.setattr(sampler, "_many_dimensional", looking)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    with pytest.raises(KeyboardInterrupt):
+        model.resume(X, Y)
+    model.resume(X, Y)
+    assert len(seen) == 9
+    sweeps = np.array(seen).reshape(3, 60, 2)  # of three steps on 20 records each, for two chains
+    np.testing.assert_array_equal(np.sort(sweeps, axis=1), np.broadcast_to(np.arange(60)[:, None], (3, 60, 2)))
+    if order == "cyclic":
+        np.testing.assert_array_equal(sweeps[0], sweeps[2])
+
+
 def test_langevin_dynamics_resumes_with_as_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
     model = clone(LANGEVIN)
     with monkeypatch.context() as patched:
@@ -278,7 +337,7 @@ TARGETS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", corners(TARGETS, 0, 2))
 def test_a_target_is_used_up_in_parts(name: str) -> None:
     """Parts of the steps of a fit cost what the fit costs, at its noise; then there are none left."""
     from thresholdout.privacy.learning import SpentTargetWarning
@@ -323,140 +382,15 @@ def test_parts_compose() -> None:
         named.partial_fit(X, LABELS + 1, GROUPS)
 
 
-PROPAGATION: dict[str, Any] = {
-    "algorithm": "dp-sep",
-    "clip_norm": 1.0,
-    "sigma": 2.0,
-    "n_epochs": 2,
-    "random_state": 3,
-    "accountant": "rdp",
-}
-LINEAR = {
-    "EPLinearRegression": (EPLinearRegression(**PROPAGATION), Y),
-    "EPClassifier": (EPClassifier(classes=[0, 1], **PROPAGATION), LABELS),
-}
-
-
-@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
-@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
-@pytest.mark.parametrize(("name", "updates"), corners(product(LINEAR, [1, 59, 60, 97]), 0, 2, 7))
-def test_expectation_propagation(monkeypatch: pytest.MonkeyPatch, name: str, updates: int) -> None:
-    estimator, targets = LINEAR[name]
-    whole = clone(estimator).fit(X, targets)
-    model = clone(estimator)
-    with monkeypatch.context() as patched:
-        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, updates + 1))
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, targets)
-    assert np.isfinite(model.predict(X)).all()
-    assert model.n_iter_ == updates // 60
-    assert model.privacy_report_ == whole.privacy_report_
-    model.set_params(sigma=0.1, clip_norm=9.0)
-    model.resume(X, targets)
-    np.testing.assert_array_equal(model.posterior_.values, whole.posterior_.values)
-    np.testing.assert_array_equal(model.coef_, whole.coef_)
-    assert model.n_projections_ == whole.n_projections_
-    with pytest.raises(InputError, match="no call that was interrupted"):
-        model.resume(X, targets)
-
-
-def test_what_an_interrupt_leaves_counts_no_failed_sites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their number depends on the records alone, and estimators are saved and handed on."""
-    estimator, targets = LINEAR["EPClassifier"]
-    left = [9]
-
-    def failing(*args: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            raise KeyboardInterrupt
-        after, trace = dp_sep_step(*args, **named)
-        return after, trace._replace(failed=True)
-
-    model = clone(estimator)
-    with monkeypatch.context() as patched:
-        patched.setattr(ep_runs, "dp_sep_step", failing)
-        with pytest.raises(RunInterrupted) as stopped:
-            model.fit(X, targets)
-    assert (model._stopped.done.updates, model._stopped.done.failed, stopped.value.run.failed) == (8, 0, 0)
-
-
-class KeepsNames(Stops):
-    """The same for a function with named arguments."""
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        function, self.function = self.function, partial(self.function, **named)
-        try:
-            return super().__call__(*args)
-        finally:
-            self.function = function
-
-
-def test_an_interrupt_before_the_first_update_leaves_nothing_and_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimator, targets = LINEAR["EPLinearRegression"]
-    model = clone(estimator)
-    with monkeypatch.context() as patched:
-        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, 1))
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, targets)
-    assert not hasattr(model, "posterior_")
-    assert not hasattr(model, "privacy_report_")
-
-
-def test_expectation_propagation_resumes_with_as_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimator, targets = LINEAR["EPLinearRegression"]
-    model = clone(estimator)
-    with monkeypatch.context() as patched:
-        patched.setattr(ep_runs, "dp_sep_step", KeepsNames(dp_sep_step, 9))
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, targets)
-    with pytest.raises(InputError, match="the number of records"):
-        model.resume(X[:50], targets[:50])
-
-
-@pytest.mark.parametrize("algorithm", ["ep", "adf"])
-def test_exact_posteriors_of_parts_are_that_of_all_records(algorithm: str) -> None:
-    """A posterior of one part is the prior of the next; for linear regression there is a closed form."""
-    whole = EPLinearRegression(noise_var=0.3, algorithm=algorithm, n_epochs=1, x_scale=2.0, y_offset=0.1)
-    parts = clone(whole)
-    parts.partial_fit(X[:25], Y[:25]).partial_fit(X[25:], Y[25:])
-    rows = np.column_stack([X / 2.0, np.ones(60)])
-    precision = np.eye(3) + rows.T @ rows / 0.3
-    mean = np.linalg.solve(precision, rows.T @ (Y - 0.1) / 0.3)
-    np.testing.assert_allclose(parts.coef_, mean[:2] / 2.0, rtol=1e-9)
-    np.testing.assert_allclose(parts.posterior()["Lam"], precision, rtol=1e-9)
-    np.testing.assert_allclose(whole.fit(X, Y).coef_, parts.coef_, rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
-@pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
-def test_parts_of_expectation_propagation_compose() -> None:
-    model = clone(LINEAR["EPLinearRegression"][0])
-    first = model.partial_fit(X, Y).privacy_report_
-    second = model.partial_fit(X, Y).privacy_report_
-    assert second.event == SelfComposed(first.event.event, 2 * first.event.count)
-    assert second.epsilon > first.epsilon
-    model.set_params(epsilon=second.epsilon / 2, sigma=None)
-    with pytest.raises(InputError, match="earlier calls have spent"):
-        model.partial_fit(X, Y)
-    model.set_params(epsilon=2 * second.epsilon)
-    assert model.partial_fit(X, Y).privacy_report_.epsilon <= 2 * second.epsilon
-    model.set_params(algorithm="adf", n_epochs=1, clip_norm=None, epsilon=None).partial_fit(X, Y)
-    model.set_params(**{key: value for key, value in PROPAGATION.items() if key != "random_state"})
-    assert not model.partial_fit(X, Y).privacy_report_.private  # what was leaked stays leaked
-
-
-def test_labels_of_later_parts_are_those_of_the_first() -> None:
-    model = EPClassifier(algorithm="adf", n_epochs=1).partial_fit(X, LABELS)
-    with pytest.raises(InputError, match="not in classes"):
-        model.partial_fit(X, LABELS + 1)
-    assert model.partial_fit(X[:5], np.zeros(5, dtype=int)).classes_.tolist() == [0, 1]
-
-
 DESCENT: dict[str, Any] = {"noise_multiplier": 3.0, "batch_size": 20, "n_steps": 8, "random_state": 3}
+
+
 GRADIENT = {
     "DPSGDClassifier": (DPSGDClassifier(classes=[0, 1], learning_rate=0.1, **DESCENT), LABELS),
     "DPSGDRegressor": (DPSGDRegressor(target_bounds=(-2, 2), **DESCENT), Y),
 }
+
+
 SAMPLINGS: list[dict[str, Any]] = [
     {},
     {"sampling": "wr", "average": False},
@@ -567,7 +501,7 @@ def test_gradient_descent_resumes_with_as_many_records(monkeypatch: pytest.Monke
     "model",
     [
         FederatedClassifier(noise_multiplier=2.0, rounds=2, random_state=0),
-        EPClassifier(**PROPAGATION),
+        EPClassifier(algorithm="dp-sep", clip_norm=1.0, sigma=2.0, n_epochs=2, random_state=3),
     ],
     ids=["federated", "propagation"],
 )
@@ -585,3 +519,64 @@ def test_classes_may_be_given_in_the_first_part(model: Any) -> None:
     for others in ([0, 2], [0, 1, 2]):
         with pytest.raises(InputError, match=r"classes|y:"):
             model.partial_fit(both, LABELS[:20], classes=others)
+
+
+EVERYWHERE: dict[str, tuple[Any, Any, tuple[str, ...], str]] = {
+    "mixture": (clone(ESTIMATORS["DPEMGaussianMixture"]).set_params(random_state=3), Y, ("dpem/mixture.py",), "means_"),
+    "federated": (clone(FEDERATED).set_params(clients_per_round=None), LABELS, ("federated_classifier.py",), "coef_"),
+    "langevin": (clone(LANGEVIN).set_params(n_steps=6), Y, ("sgld_regressor.py",), "samples_"),
+    "descent": (clone(GRADIENT["DPSGDRegressor"][0]), Y, ("descent.py",), "coefs_"),
+}
+LITTLE = {
+    "mixture": {"noise_multiplier": 0.5},
+    "federated": {"noise_multiplier": 0.5},
+    "langevin": {"step_size": 1e-2},
+    "descent": {"noise_multiplier": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+@sizes("stride", 29, 1)
+def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name: str, stride: int) -> None:
+    """A fit with little noise, then one with much that is stopped: the first never has the second's report."""
+    estimator, targets, modules, shown = EVERYWHERE[name]
+    first = clone(estimator).set_params(**LITTLE[name]).fit(X, targets)
+    second = clone(estimator).fit(X, targets)
+    assert second.privacy_report_.epsilon < first.privacy_report_.epsilon
+    at = 1
+    while True:
+        model = deepcopy(first).set_params(**estimator.get_params())
+        try:
+            with StopsAtLine(at, *modules):
+                model.fit(X, targets)
+            break
+        except KeyboardInterrupt:
+            at += stride
+        old = np.array_equal(np.ravel(vars(model)[shown]), np.ravel(vars(first)[shown]))
+        assert model.privacy_report_ == (first if old else second).privacy_report_
+        if model._stopped is not None:
+            assert not old
+            model.resume(X, targets)
+            np.testing.assert_array_equal(np.ravel(vars(model)[shown]), np.ravel(vars(second)[shown]))
+            assert model.privacy_report_ == second.privacy_report_
+    assert at > 1
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_learner_resumes_a_fit_that_was_not_interrupted(name: str) -> None:
+    model = quiet_fit(clone(ESTIMATORS[name]))
+    targets = LABELS if "Classifier" in name else Y
+    with pytest.raises(InputError, match=r"resume: no (call|fit) that was interrupted"):
+        model.resume(X, targets)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> None:
+    model = clone(ESTIMATORS[name])
+    targets = LABELS if "Classifier" in name else Y
+    validate_data(model, X)  # what a call has done when it looks for its noise, which may take seconds
+    unfitted = f"This {name} instance is not fitted yet"
+    with pytest.raises(NotFittedError, match=unfitted):
+        model.resume(X, targets)
+    with pytest.raises(NotFittedError, match=unfitted):
+        model.predict(X)

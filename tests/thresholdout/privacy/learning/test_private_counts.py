@@ -44,7 +44,8 @@ def held(value: Any) -> Any:
 
 
 def test_every_learner_that_knows_these_neighbours_is_here() -> None:
-    assert set(estimators_with("adjacency")) == set(SETTINGS)
+    """Private mixtures count with noise, and take no public number: `dpem/test_mixture.py` looks at what they keep."""
+    assert set(estimators_with("adjacency")) == {*SETTINGS, "DPEMGaussianMixture"}
     assert set(estimators_with("adjacency", "public_size")) == set(SETTINGS)
 
 
@@ -63,7 +64,7 @@ def test_nothing_that_a_fit_holds_tells_a_thousand_records_from_999(name: str, n
         assert other == first
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", corners(SETTINGS, 1, 2))
 def test_it_is_the_public_number_that_counts(name: str) -> None:
     """The other side: with another public number the steps, the rate and what was learned are others."""
     y = LABELS if name == "DPSGDClassifier" else TARGETS
@@ -74,7 +75,7 @@ def test_it_is_the_public_number_that_counts(name: str) -> None:
     assert held(vars(one)) != held(vars(other))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", corners(SETTINGS, 1, 2))
 def test_the_public_number_is_asked_for_by_name(name: str) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.normal(size=200)

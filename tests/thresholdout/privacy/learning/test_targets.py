@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.sizes import corners
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, estimators_with, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import Composed, best_epsilon
-from thresholdout.privacy.learning import CostlyTargetWarning, DPSGDClassifier, SGLDRegressor, SpentTargetWarning
+from thresholdout.privacy.learning import (
+    CostlyTargetWarning,
+    DPSGDClassifier,
+    SGLDRegressor,
+    SpentTargetWarning,
+    targets,
+)
+from thresholdout.privacy.learning.privacy_report import choose_noise
 
 CONTINUING: dict[str, dict[str, Any]] = {
     "DPSGDClassifier": {"noise_multiplier": None},
@@ -40,7 +48,7 @@ def test_every_learner_with_a_target_that_continues_is_here() -> None:
     assert set(estimators_with("warm_start", "epsilon")) == set(CONTINUING)
 
 
-@pytest.mark.parametrize("name", CONTINUING)
+@pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
     model = fitted(name)
     assert 1.9 < model.privacy_report_.epsilon <= 2.0
@@ -54,7 +62,7 @@ def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
     assert model.privacy_report_ == before
 
 
-@pytest.mark.parametrize("name", CONTINUING)
+@pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_the_calls_that_the_refusal_names_work(name: str) -> None:
     first = fitted(name)
     event = first.privacy_report_.event
@@ -72,7 +80,7 @@ def test_the_calls_that_the_refusal_names_work(name: str) -> None:
     assert more.epsilon > 2.0  # and the report says so
 
 
-@pytest.mark.parametrize("name", CONTINUING)
+@pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_the_rest_of_a_target_comes_with_its_price(name: str) -> None:
     model = fitted(name)
     noise = model.privacy_report_.noise_multiplier
@@ -127,7 +135,8 @@ def test_a_spent_target_takes_no_more_steps_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "limit"), [({"n_steps": 18, "epsilon": 3.0}, 3.0), ({"epsilon": None, "noise_multiplier": 5.0}, 20.0)]
+    ("change", "limit"),
+    corners([({"n_steps": 18, "epsilon": 3.0}, 3.0), ({"epsilon": None, "noise_multiplier": 5.0}, 20.0)], 1),
 )
 def test_the_calls_that_the_warning_names_work(change: dict[str, Any], limit: float) -> None:
     model = spent_classifier().set_params(**change).partial_fit(X, LABELS)
@@ -135,6 +144,7 @@ def test_the_calls_that_the_warning_names_work(change: dict[str, Any], limit: fl
     assert 2.0 < model.privacy_report_.epsilon <= limit
 
 
+@pytest.mark.slow
 def test_more_steps_alone_do_not_stretch_a_spent_target() -> None:
     """Sibling of the warm start: a larger n_steps has the noise found anew, for steps that have nothing left."""
     model = spent_classifier().set_params(n_steps=24)
@@ -154,3 +164,24 @@ def test_one_target_in_parts_needs_no_more_noise() -> None:
             parts.partial_fit(X, LABELS, n_steps=3)
     assert parts.noise_multiplier_ == whole.noise_multiplier_
     assert parts.privacy_report_.epsilon == whole.privacy_report_.epsilon
+
+
+@pytest.mark.parametrize("name", ["SGLDRegressor", "FederatedClassifier", "DPEMGaussianMixture"])
+def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other numbers are another search, and so is the rest of a target that earlier calls have used."""
+    searched = []
+
+    def counted(make_event: Any, **options: Any) -> float:
+        searched.append(options["epsilon"])
+        return choose_noise(make_event, **options)
+
+    monkeypatch.setattr(targets, "choose_noise", counted)
+    targets._least_noise.cache_clear()
+    more: dict[str, Any] = {"step_size": None} if name == "SGLDRegressor" else {"noise_multiplier": None}
+    model = clone(ESTIMATORS[name]).set_params(**more)
+    noises = [
+        quiet_fit(clone(model).set_params(epsilon=epsilon, random_state=seed)).privacy_report_.noise_multiplier
+        for seed, epsilon in enumerate([3.0, 3.0, 2.0, 3.0])
+    ]
+    assert searched == [3.0, 2.0]
+    assert noises[0] == noises[1] == noises[3] < noises[2]

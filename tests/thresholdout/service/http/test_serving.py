@@ -105,6 +105,7 @@ def run(*arguments: str, code: int = 0) -> str:
     return found.output
 
 
+@pytest.mark.slow
 def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) -> None:
     options = tables(tmp_path)
     with serving(tmp_path, *options) as process:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.notebook.test_cards_in_browser import contrast
 from tests.thresholdout.report import browser
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in
@@ -81,7 +82,7 @@ def looking(chrome: Browser, address: str, key: str = "", **options: Any) -> Ite
 
 
 @pytest.mark.parametrize("width", [320, *(pytest.param(width, marks=pytest.mark.slow) for width in (390, 760, 1200))])
-@pytest.mark.parametrize("key", PATHS)
+@pytest.mark.parametrize("key", corners(PATHS, 1))
 def test_no_page_is_wider_than_its_window(chrome: Browser, address: str, key: str, width: int) -> None:
     with looking(chrome, address, key, viewport={"width": width, "height": 800}) as page:
         for path in PATHS[key]:
@@ -97,7 +98,7 @@ def test_no_page_is_wider_than_its_window(chrome: Browser, address: str, key: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("key", PATHS)
+@pytest.mark.parametrize("key", corners(PATHS, 1))
 def test_text_stands_out(chrome: Browser, address: str, key: str, scheme: Any) -> None:
     """By WCAG 2.2: 4.5 for text, 3 for what is drawn; grounds that let others through are mixed with them."""
     with looking(chrome, address, key, color_scheme=scheme) as page:
@@ -212,6 +213,7 @@ def test_a_long_board_prints_its_heading_on_every_page(chrome: Browser) -> None:
     assert all(abs(w - 595) < 2 and abs(h - 842) < 2 for _, _, w, h in boxes)  # A4, in points
 
 
+@pytest.mark.slow
 def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, tmp_path: Path) -> None:
     service = made(tmp_path / "board.db", title="Cells", public=True, quota=5)
     ann, admin = (service.new_key(ADMIN, role, team)[0] for role, team in (("team", "ann"), ("admin", "")))  # type: ignore[arg-type]

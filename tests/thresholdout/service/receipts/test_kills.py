@@ -37,7 +37,7 @@ for number in range(start, start + 100000):
 """
 
 
-@sizes("kills", 2, 40)
+@sizes("kills", 1, 40)
 def test_kills(tmp_path: Path, kills: int) -> None:
     counted = 0
     for number in range(kills):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.accountants.optimal_accountant import OptimalAccountant
@@ -253,18 +253,19 @@ def calibrate(
     >>> round(found.value, 4), found.epsilon <= 1.0
     (2.0, True)
     """
+    _check_function(make_event)
     target, delta = positive(target_epsilon, "target_epsilon"), probability(delta, "delta")
     adjacency, tolerance = check_adjacency(adjacency), open_unit(tolerance, "tolerance")
     if tolerance < 1e-12:
         raise InputError("tolerance", repr(tolerance), "at least 1e-12")
-    least, most = (positive(limit, "limits") for limit in limits)
-    low, high = (min(max(positive(end, "bracket"), least), most) for end in bracket)
+    least, most = _pair(limits, "limits")
+    low, high = (min(max(end, least), most) for end in _pair(bracket, "bracket"))
     if not least < most or not low <= high:
         raise InputError("bracket", f"{bracket} within {limits}", "a smaller and a larger number")
     makers = tuple(all_accountants() if accountants is None else accountants)
 
     def cost(value: float) -> float:
-        return _smallest_epsilon(composed_accountants(make_event(value), adjacency, makers)[0], delta)
+        return _smallest_epsilon(composed_accountants(_made(make_event, value), adjacency, makers)[0], delta)
 
     above = math.inf
     while (epsilon := cost(high)) > target:
@@ -280,8 +281,28 @@ def calibrate(
         else:
             low, high, epsilon = guess, guess, found
     high = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
-    event = check_event(make_event(high))
-    return Calibration(high, event, cost(high), delta)
+    return Calibration(high, _made(make_event, high), cost(high), delta)
+
+
+def _check_function(make_event: object) -> None:
+    if not callable(make_event):
+        expected = "a function of the parameter, such as lambda noise: GaussianAnswer(noise)"
+        raise InputTypeError("make_event", f"a {type(make_event).__name__}", expected)
+
+
+def _pair(ends: object, name: str) -> tuple[float, float]:
+    """Return two numbers above 0."""
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        raise InputTypeError(name, repr(ends), "a pair of numbers above 0")
+    return positive(ends[0], name), positive(ends[1], name)
+
+
+def _made(make_event: Callable[[float], object], value: float) -> Event:
+    """Return the event that a function makes of a parameter."""
+    made = make_event(value)
+    if not isinstance(made, (Event, list, tuple)):
+        raise InputTypeError("make_event", f"a {type(made).__name__} for the parameter {value:g}", "an event")
+    return check_event(made)
 
 
 def _narrowed(

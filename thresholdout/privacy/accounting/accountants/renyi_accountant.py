@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,10 +35,27 @@ __all__ = ["RenyiAccountant"]
 
 Floats = NDArray[np.float64]
 Counted = Sequence[tuple[Event, float]]
+_NUMBER = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?)")
 _TINY = 5e-324  # a delta below the smallest float is not 0
 _FEW = 12  # different events whose curves are computed at every order
 _PROBES = 16  # of more than these, so many are picked to find where the best order is
+_APART = 1.5  # ratio of neighbouring orders, less 1, from which their search starts
+_HALVINGS, _MORE_HALVINGS = 4, 8
 _ROUNDS = 3
+_WORTH = 1e-4  # relative gain for which all events are looked at again
+
+
+def _words_and_numbers(event: Event) -> list[str | float]:
+    """Return what an event is, such that events of a kind are in the order of their parameters."""
+    parts = _NUMBER.split(repr(event))
+    return [float(part) if k % 2 else part for k, part in enumerate(parts)]
+
+
+def _spread(counted: Counted, size: int) -> Counted:
+    """Return some events, from the first to the last, as often as all happen together."""
+    found = [counted[k] for k in sorted(set(np.linspace(0, len(counted) - 1, size).round().astype(int).tolist()))]
+    share = sum(float(times) for _, times in counted) / sum(float(times) for _, times in found)
+    return [(event, times * share) for event, times in found]
 
 
 class RenyiAccountant(Accountant):
@@ -146,10 +164,10 @@ class RenyiAccountant(Accountant):
 
         Any order gives a guarantee, so that nothing depends on how it was found.
         """
-        counted = sorted(self.counts.items(), key=lambda pair: repr(pair[0]))
+        counted = sorted(self.counts.items(), key=lambda pair: _words_and_numbers(pair[0]))
         with silence(EdgeOrderWarning, NoFiniteOrderWarning):
             if len(counted) <= _FEW:
-                value, order = self._searched(convert, counted)
+                value, order = self._searched(convert, counted, self._orders)
             else:
                 value, order = self._sampled(convert, counted)
         if not np.isfinite(value):
@@ -160,45 +178,61 @@ class RenyiAccountant(Accountant):
         self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
     ) -> tuple[float, float]:
         """With many different events, search with some that stand for all, picked by what they cost near the best."""
-        value, order, tried = math.inf, 8.0, set[float]()
+        probes, start = _spread(counted, _PROBES), self._thinned()
+        value, best = math.inf, math.nan
         for _ in range(_ROUNDS):
-            order = self._searched(convert, self._probes(counted, order))[1]
-            if order in tried:
+            expected, order = self._searched(convert, probes, start, _MORE_HALVINGS)
+            if expected > value * (1 - _WORTH):
                 break
-            tried.add(order)
-            value = min(value, convert(np.array([order]), self._sum(np.array([order]), counted))[0])
+            found = convert(np.array([order]), self._sum(np.array([order]), counted))[0]
+            if found < value:
+                value, best = found, order
+            probes = self._probes(counted, order)
         if not math.isfinite(value):
-            return self._searched(convert, counted)
-        best = min(tried, key=lambda each: convert(np.array([each]), self._sum(np.array([each]), counted))[0])
+            return self._searched(convert, counted, self._orders)
         return value, best
 
     def _probes(self, counted: Counted, order: float) -> Counted:
-        """Pick some events that stand for all: each for neighbours that cost as much together, at one order."""
+        """Pick some events that stand for all: each for neighbours that cost as much together, at one order.
+
+        The costliest stands for itself: often the best order is the largest at which it does not count for most yet.
+        """
         at_order = np.array([order])
         costs = np.array([float(self._curve(event, at_order)[0]) * float(times) for event, times in counted])
-        ranked = np.argsort(costs, kind="stable")
-        share = float(costs.sum()) / _PROBES
+        *others, last = np.argsort(costs, kind="stable").tolist()
+        before = np.cumsum(costs[others])
+        share = float(before[-1]) / _PROBES
         if not (0 < share < math.inf):
             return counted[:_PROBES]
-        before = np.cumsum(costs[ranked])
-        at = np.minimum(np.searchsorted(before, (np.arange(_PROBES) + 0.5) * share), ranked.size - 1)
-        found = []
-        for k in ranked[at].tolist():
-            event, times = counted[k]
-            found.append((event, times * (share / float(costs[k]))))
+        at = np.minimum(np.searchsorted(before, (np.arange(_PROBES) + 0.5) * share), len(others) - 1)
+        found = [counted[last]]
+        for k in at.tolist():
+            event, times = counted[others[k]]
+            found.append((event, times * (share / float(costs[others[k]]))))
         return found
 
+    def _thinned(self) -> Floats:
+        """Return some of the orders that a search starts from."""
+        found = [float(self._orders[0])]
+        for order in self._orders.tolist():
+            if order - 1 >= _APART * (found[-1] - 1):
+                found.append(order)
+        return np.unique(np.append(found, self._orders[-1]))
+
     def _searched(
-        self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
+        self,
+        convert: Callable[[Floats, Floats], tuple[float, float]],
+        counted: Counted,
+        start: Floats,
+        halvings: int = _HALVINGS,
     ) -> tuple[float, float]:
         """Refine around the best order: first outwards from the ends, then by halving intervals."""
-        start = self._orders
         value, order = convert(start, self._sum(start, counted))
         if not self._given and order in (start[0], start[-1]):
             further = np.array(LEAST_ORDERS if order == start[0] else MOST_ORDERS)
             start = np.unique(np.concatenate([start, further]))
             value, order = convert(start, self._sum(start, counted))
-        for _ in range(4):
+        for _ in range(halvings):
             at = int(np.searchsorted(start, order))
             inside = [(start[k] + start[k + 1]) / 2 for k in (at - 1, at) if 0 <= k < start.size - 1]
             start = np.unique(np.concatenate([start, inside]))[max(0, at - 2) : at + 5]

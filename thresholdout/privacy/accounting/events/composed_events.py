@@ -61,7 +61,7 @@ class Composed(Event):
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         if isinstance(events, Event) or not isinstance(events, Iterable):
-            raise InputTypeError("events", f"a {type(events).__name__}", "a list of events")
+            raise InputTypeError("events", f"a {type(events).__name__}", "events, such as [GaussianAnswer(2.0)]")
         self._set(events=tuple(check_event(event) for event in events))
 
     def __repr__(self) -> str:
@@ -80,7 +80,10 @@ def check_event(event: object) -> Event:
         return event
     if isinstance(event, (list, tuple)):
         return Composed(event)
-    raise InputTypeError("event", f"a {type(event).__name__}", "an event, such as GaussianAnswer(2.0), or a list")
+    expected = "an event, such as GaussianAnswer(2.0), or a list"
+    if isinstance(getattr(event, "event", None), Event):
+        expected = f"the .event of this {type(event).__name__}"
+    raise InputTypeError("event", f"a {type(event).__name__}", expected)
 
 
 def leaves(event: Event, times: int = 1) -> Iterator[tuple[Event, int]]:

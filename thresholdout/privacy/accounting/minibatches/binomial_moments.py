@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -70,11 +71,12 @@ def binomial_moments(alpha: Floats, sigma: float, q: float) -> Floats:
     >>> f"{binomial_moments(np.array([2.0]), 6, 0.0024)[0]:.6e}"  # what is attained
     '6.769096e-07'
     """
+    return interpolate(alpha, {n: _cumulant(n, sigma, q) for n in neighbours(alpha)})
+
+
+@lru_cache(maxsize=1 << 13)  # schedules ask for the same integers again and again
+def _cumulant(n: int, sigma: float, q: float) -> float:
     moments = Moments(sigma)
-    return interpolate(alpha, {n: _cumulant(n, moments, q) for n in neighbours(alpha)})
-
-
-def _cumulant(n: int, moments: Moments, q: float) -> float:
     j = np.arange(2, n + 1)
     squares = moments.shift**2 / 2 * j * (j - 1.0)
     even = j % 2 == 0

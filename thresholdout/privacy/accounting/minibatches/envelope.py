@@ -16,7 +16,7 @@ from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess, log_power_excess
 
-__all__ = ["envelope"]
+__all__ = ["envelope", "envelope_floor"]
 
 _POINTS = 20
 _ELLIPSE = 4.0  # sum of the half-axes over the half-width of a panel
@@ -56,6 +56,39 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
         if math.isfinite(error):
             logs[i] = min(logs[i], math.log(full - loss + gain + error))
     value: Floats = np.logaddexp(0.0, logs + 1e-14 + 4 * ULP * np.abs(logs)) / (alpha - 1) * (1 + 16 * ULP)
+    return value
+
+
+def envelope_floor(alpha: Floats, shift: float, q: float) -> Floats:
+    """Return something below the envelope that is found fast, 0 where nothing is known.
+
+    Parameters
+    ----------
+    alpha, shift, q
+        As in `envelope`.
+
+    Notes
+    -----
+    The moment is ``1 + E[m(w); w > 0]`` with ``m(0) = m'(0) = 0`` and
+    ``m'' = alpha (alpha - 1) ((1 + w)**(alpha - 2) + (1 + w)**(-alpha - 1))``. Where alpha is above 2,
+    the sum is least at ``(1 + w)**(2 alpha - 1) = (alpha + 1) / (alpha - 2)``, and ``E[w**2; w > 0]`` has a closed
+    form. It decides whether the envelope is computed, and is no bound of anything else.
+
+    Examples
+    --------
+    >>> f"{envelope_floor(np.array([3.0]), 1 / 3, 0.0024)[0]:.3e} {envelope(np.array([3.0]), 1 / 3, 0.0024)[0]:.3e}"
+    '1.057e-06 1.280e-06'
+    """
+    a = shift
+    if a * a > 600.0:
+        return np.zeros_like(alpha)
+    half = 0.5 * math.erfc(-a / math.sqrt(8.0))
+    square = max(math.exp(a * a) * 0.5 * math.erfc(-1.5 * a / math.sqrt(2.0)) - 3 * half + 1, 0.5 * math.expm1(a * a))
+    excess = np.maximum(alpha - 2, 1e-9)
+    least = np.log((alpha + 1) / excess) / (2 * alpha - 1)
+    curved = np.exp(excess * least) + np.exp(-(alpha + 1) * least)
+    moment = 0.5 * alpha * (alpha - 1) * curved * q * q * square * (1 - 1e-6)
+    value: Floats = np.where(alpha > 2, np.log1p(moment) / (alpha - 1), 0.0)
     return value
 
 

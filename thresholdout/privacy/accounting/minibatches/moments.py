@@ -19,6 +19,7 @@ Counts = NDArray[np.int64]
 _STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
 _REACH = 14.0
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_ENTRIES = 1 << 19  # of a table of powers at all nodes
 _TAIL = 45.0  # beyond, the moment is that of the ratio itself up to 1e-17
 
 
@@ -88,7 +89,7 @@ class Moments:
         size = 64
         while size < top + 2:
             size *= 2
-        return _log_bounds(self.shift, size)[: top + 1]
+        return (_few_log_bounds if size == 64 else _many_log_bounds)(self.shift, size)[: top + 1]
 
     def log_signed(self, k: int, side: int = 1) -> float:
         """Return the logarithm of the signed moment k, rounded up for side = 1 and down for -1."""
@@ -123,7 +124,6 @@ def _log_abs(exponent: Floats) -> Floats:
     return np.where(exponent > 600.0, exponent, inner)
 
 
-@lru_cache(maxsize=64)
 def _log_bounds(shift: float, size: int) -> Floats:
     """Return log-bounds of the absolute moments below `size` (even), from the even ones up to it."""
     a = shift
@@ -135,12 +135,13 @@ def _log_bounds(shift: float, size: int) -> Floats:
         nodes = np.arange(-math.ceil(_reach(top) / _STEP), math.ceil((a * top + _reach(top)) / _STEP)) * _STEP
         exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
         base = _log_abs(exponent)
-        for k in ks[sharp]:
-            values = k * base - 0.5 * nodes**2
-            values += ULP * (20 + k * (8 + 2 * np.abs(exponent)) + np.abs(values))
-            peak = float(values.max())
-            total = math.log(float(np.exp(values - peak).sum()) * _STEP) - _HALF_LOG_2PI
-            logs[k // 2] = min(logs[k // 2], peak + total + ULP * 8 * abs(peak) + 1e-14)
+        drift = 8 + 2 * np.abs(exponent)
+        for rows in np.array_split(ks[sharp], math.ceil(int(sharp.sum()) * nodes.size / _ENTRIES)):
+            values = rows[:, None] * base - 0.5 * nodes**2
+            values += ULP * (20 + rows[:, None] * drift + np.abs(values))
+            peak = values.max(axis=1)
+            total = np.log(np.exp(values - peak[:, None]).sum(axis=1) * _STEP) - _HALF_LOG_2PI
+            logs[rows // 2] = np.minimum(logs[rows // 2], peak + total + ULP * 8 * np.abs(peak) + 1e-14)
     bounds = np.empty(size)
     bounds[0::2] = logs[:-1]
     bounds[1::2] = 0.5 * (logs[:-1] + logs[1:])
@@ -148,6 +149,10 @@ def _log_bounds(shift: float, size: int) -> Floats:
     bounds *= 1 + np.sign(bounds) * 2 * ULP
     bounds.flags.writeable = False
     return bounds
+
+
+_few_log_bounds = lru_cache(maxsize=4096)(_log_bounds)  # of a schedule of as many steps
+_many_log_bounds = lru_cache(maxsize=64)(_log_bounds)
 
 
 def _reach(k: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.binomial_moments import binomial_moments
-from thresholdout.privacy.accounting.minibatches.envelope import envelope
+from thresholdout.privacy.accounting.minibatches.envelope import envelope, envelope_floor
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, order, rate, sigma_of, terms
 from thresholdout.privacy.accounting.minibatches.moments import Moments
 from thresholdout.privacy.accounting.minibatches.wang import wang_upper
@@ -88,6 +88,7 @@ class TaylorSeries:
         self.moments = Moments(sigma)
         self.shift = self.moments.shift
         self.poisson, self.published = poisson, published
+        self._terms: dict[tuple[float, int], float] = {}
 
     def log_leading(self, alpha: Floats, q: float, leading: str) -> Floats:
         """Return the logarithm of the second-order term."""
@@ -102,7 +103,12 @@ class TaylorSeries:
         return value + 1e-14 + 4 * ULP * np.abs(value)
 
     def log_term(self, alpha: float, k: int) -> float:
-        """Return the logarithm of the bound of the k-th derivative at q = 0."""
+        """Return the logarithm of the bound of the k-th derivative at q = 0; it is kept."""
+        if (alpha, k) not in self._terms:
+            self._terms[alpha, k] = self._log_term(alpha, k)
+        return self._terms[alpha, k]
+
+    def _log_term(self, alpha: float, k: int) -> float:
         total = self._alone(k)
         for j in range(k + 1):
             c = alpha / (alpha - 1)
@@ -156,7 +162,17 @@ class TaylorSeries:
 
     def bound(self, alpha: Floats, q: float, m: int, leading: str = "sharp") -> Floats:
         """Return the bound of the Renyi divergence with m terms."""
-        out = np.logaddexp(self.log_leading(alpha, q, leading), self.log_remainders(alpha, q, m))
+        return self._added(alpha, q, m, leading, self.log_remainders(alpha, q, m))
+
+    def floor(self, alpha: Floats, q: float, m: int) -> Floats:
+        """Return something below `bound` that is found fast: with the simplest parts of the remainder alone."""
+        factors = np.maximum(2 * alpha - m, alpha - 1)  # those of all j from m on, and of j = 0
+        log_bound = float(self.moments.log_bounds(m)[m]) + m * math.log(q) - math.lgamma(m + 1)
+        return self._added(alpha, q, m, "sharp", m * np.log(factors) + log_bound) * (1 - 1e-9)
+
+    def _added(self, alpha: Floats, q: float, m: int, leading: str, remainders: Floats) -> Floats:
+        """Return the divergence from the leading term, the further ones below m and remainders."""
+        out = np.logaddexp(self.log_leading(alpha, q, leading), remainders)
         for k in range(3, m):
             front = k * math.log(q) - math.lgamma(k + 1)
             front += 16 * ULP * (abs(front) + k)
@@ -191,13 +207,15 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 
     sums = binomial_moments(alpha, sigma, q)
     if method == "binomial":
         return sums
-    best = envelope(alpha, 2.0 / sigma, q)
     if method == "envelope":
-        return best
+        return envelope(alpha, 2.0 / sigma, q)
+    best = np.minimum(sums, wang_upper(alpha, sigma, q, variant="min"))
+    # The others take long, and are left out where something below them is above the best.
+    if (envelope_floor(alpha, 2.0 / sigma, q) < best).any():
+        best = np.minimum(best, envelope(alpha, 2.0 / sigma, q))
     series = TaylorSeries(sigma)
-    with np.errstate(over="ignore"):
-        promising = np.logaddexp(0.0, series.log_leading(alpha, q, "sharp")) / (alpha - 1) < best
     for count in _TERMS:
+        promising = series.floor(alpha, q, count) < best
         if promising.any():
             best[promising] = np.minimum(best[promising], series.bound(alpha[promising], q, count))
-    return np.minimum(best, np.minimum(sums, wang_upper(alpha, sigma, q, variant="min")))
+    return best

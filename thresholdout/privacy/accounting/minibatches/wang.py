@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def wang_upper(alpha: Floats, sigma: float, q: float, *, variant: str) -> Floats
     return interpolate(alpha, {n: _cumulant(n, sigma, q, variant) for n in neighbours(alpha)})
 
 
+@lru_cache(maxsize=1 << 13)  # schedules ask for the same integers again and again
 def _cumulant(n: int, sigma: float, q: float, variant: str) -> float:
     s = 1.0 / sigma**2
     j = np.arange(3, n + 1)

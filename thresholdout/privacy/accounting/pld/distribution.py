@@ -16,6 +16,7 @@ from thresholdout.privacy.accounting.pld.loss_estimates import Search, largest, 
 __all__ = [
     "Interval",
     "PrivacyLossDistribution",
+    "closest_interval",
     "guaranteed_delta",
     "guaranteed_epsilon",
     "worst_delta",
@@ -37,7 +38,8 @@ class Interval:
     lower, upper : float
         Bounds.
     estimate : float
-        A value in between that is usually much closer than they are; no bound.
+        A value in between that is usually much closer than they are; no bound, and where there is a `reason` it may
+        be as far from the truth as they are.
     reason : str
         Why the bounds are further apart than was asked for; empty when they are not.
 
@@ -182,6 +184,10 @@ class PrivacyLossDistribution:
 
     def _epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
         """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        return closest_interval(lambda accuracy: self._search_epsilon(target, accuracy, floor, both), wanted)
+
+    def _search_epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
+        """Return what is found with the lattices that an accuracy asks for."""
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
         if search.below(floor, target):
             return Interval(0.0, 0.0, floor)
@@ -217,7 +223,8 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(low, high, _why(low, high, wanted, sums, search.sharp) if both and high > floor else "")
+        gap = gap if both or not search.sharp else 0.0
+        return _interval(low, high, _why(gap, high, wanted, sums, search.sharp) if high > floor else "")
 
     def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
         """Return bounds on the smallest delta at an epsilon.
@@ -261,6 +268,10 @@ class PrivacyLossDistribution:
 
     def _delta(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
         """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        return closest_interval(lambda accuracy: self._search_delta(target, accuracy, floor, both), wanted)
+
+    def _search_delta(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
+        """Return what is found with the lattices that an accuracy asks for."""
         search = Search(self._steps, 1e-30 / self.count, wanted)
         tilt = search.rough.tilt_of_epsilon(target)
         likely = search.rough.log_delta(tilt)
@@ -286,7 +297,27 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(low, high, _why(low, high, wanted, sums, search.sharp) if both and high > floor else "")
+        gap = gap if both or not search.sharp else 0.0
+        return _interval(low, high, _why(gap, high, wanted, sums, search.sharp) if high > floor else "")
+
+
+def closest_interval(search: Callable[[float], Interval], wanted: float) -> Interval:
+    """Return what a search finds, or where its lattice would be too large, the best of coarser ones.
+
+    Examples
+    --------
+    >>> closest_interval(lambda accuracy: Interval(1.0, 1.0, 1.0 + accuracy), 0.5)
+    Interval(lower=1.0, estimate=1.0, upper=1.5, reason='')
+    """
+    found = search(wanted)
+    for coarser in (10.0 * wanted, 100.0 * wanted):
+        if not found.reason or not found.upper - found.lower > coarser * found.upper or found.upper == math.inf:
+            break
+        other = search(coarser)
+        found = _interval(max(found.lower, other.lower), min(found.upper, other.upper), found.reason)
+        if not other.reason:
+            break
+    return found
 
 
 def _finer(ratio: float) -> float:
@@ -294,11 +325,14 @@ def _finer(ratio: float) -> float:
     return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)
 
 
-def _why(low: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:
-    """Return why bounds are further apart than wanted; a sharp lattice is exact but for rounding."""
+def _why(gap: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:
+    """Return why bounds are further apart than wanted, or are predicted to be.
+
+    A sharp lattice is exact but for rounding.
+    """
     if high == math.inf:
         return "losses that count as infinite are more likely than delta"
-    if high - low <= wanted * high or high < 1e-290:
+    if gap <= wanted * high or high < 1e-290:
         return ""
     if any(each.wide for each in sums if not each.empty):
         return "the sum of all losses reaches too far for the largest lattice"

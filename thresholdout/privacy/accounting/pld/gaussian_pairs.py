@@ -281,5 +281,14 @@ class OppositeShifts:
 
         # Where the two logarithms nearly cancel, each may be as large as log(1 - q):
         scale = _scale((a,), (1.0,), a + far) * (q + (-math.log1p(-q) if q < 1.0 else a))
-        piece = Piece(-far, a + far, ratio, mixture, a, scale)
+        piece = Piece(-far, a + far, ratio, mixture, a, scale, self._outcome)
         return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail)
+
+    def _outcome(self, value: Floats) -> Floats:
+        """Return where the loss is v: ``(v/2 + asinh(k sinh(v/2))) / shift``, ``k = (1/q - 1) exp(shift^2 / 2)``."""
+        half, a, q = 0.5 * np.abs(value), self.shift, self.rate
+        start = math.log1p(-q) - math.log(2.0 * q) + 0.5 * a * a if q < 1.0 else -math.inf
+        with np.errstate(divide="ignore", under="ignore"):
+            log = start + half + np.log(-np.expm1(-2.0 * half))
+            arc = np.where(log > 20.0, log + math.log(2.0), np.arcsinh(np.exp(np.minimum(log, 20.0))))
+        return np.copysign(half + arc, value) / a

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, Symmetrised
+from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats
 
 __all__ = ["Mixtures", "dominated", "dominating", "listed"]
 
 _RULE = np.polynomial.legendre.leggauss(12)
+_FARTHEST = 50.0  # distances of means beyond which a weight could be rounded down: the larger level is taken
 _MOST = 1000  # different pairs of a kind that are told apart for a lower bound
 
 
@@ -69,17 +70,28 @@ def _kind(pair: DominatingPair) -> Hashable:
         return pair.weights, pair.added, pair.omitted
     if isinstance(pair, Symmetrised) and len(pair.shifts) == 1:
         return pair.weights, pair.rate, pair.omitted
+    if isinstance(pair, OppositeShifts):
+        return pair.rate
     return None
 
 
 def _shift(pair: DominatingPair) -> float:
+    if isinstance(pair, OppositeShifts):
+        return pair.shift
     assert isinstance(pair, (GaussianMixture, Symmetrised))
     return pair.shifts[0]
 
 
 def _moved(pair: DominatingPair, shift: float) -> DominatingPair:
+    if isinstance(pair, OppositeShifts):
+        return replace(pair, shift=shift)
     assert isinstance(pair, (GaussianMixture, Symmetrised))
     return replace(pair, shifts=(shift,))
+
+
+def _apart(pair: DominatingPair) -> float:
+    """Return how far apart the means of a pair of shift 1 are."""
+    return 2.0 if isinstance(pair, OppositeShifts) else 1.0
 
 
 def _kinds(steps: Mapping[DominatingPair, int]) -> tuple[dict[Hashable, list[DominatingPair]], list[DominatingPair]]:
@@ -110,8 +122,8 @@ def _grid(least: float, most: float, wanted: float) -> Floats:
 def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
     """Return steps from fewer pairs that dominate the given ones, where there are many that differ in a shift.
 
-    A step with a shift between s and s' is dominated by one that draws s or s', and says which, with the probabilities
-    whose mean of ``Phi(shift / 2)`` is right (PROOFS.md, P7).
+    A step whose means lie between s and s' apart is dominated by one that draws s or s', and says which, with the
+    probabilities whose mean of ``Phi(distance / 2)`` is right (PROOFS.md, P7).
 
     Parameters
     ----------
@@ -139,13 +151,15 @@ def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
         pairs += [_moved(members[0], shift) for shift in grid.tolist()]
         for pair in members:
             above = int(np.clip(np.searchsorted(grid, _shift(pair)), 1, grid.size - 1))
-            share = _share(float(grid[above - 1]), _shift(pair), float(grid[above]))
+            share = _share(*(_apart(pair) * np.array([grid[above - 1], _shift(pair), grid[above]])).tolist())
             rows[pair] = (first + above - 1, first + above, share)
     return _mixtures(pairs, steps, rows)
 
 
 def _share(low: float, middle: float, high: float) -> float:
     """Return at least the weight of `high` with which the mean of ``Phi(shift / 2)`` is that of `middle`."""
+    if high > _FARTHEST:
+        return 1.0
     part, whole = _mass(low, middle), _mass(low, high)
     return min(1.0, part / whole * (1.0 + 1e-12)) if whole > 0 else 1.0
 

@@ -124,10 +124,10 @@ class Rough:
         """
         if room <= 0.0 or tilt == 0.0:
             return tilt
-        log, mean, _ = self.moments(tilt)
+        mean = self.moments(tilt)[1]
 
         def close(trial: float) -> bool:
-            return self.moments(trial)[0] - log - (trial - tilt) * mean <= room
+            return self.chernoff(trial, mean) - self.chernoff(tilt, mean) <= room
 
         least = 0.0 if close(0.0) else bisect(close, 0.0, tilt, halvings=8)
         return least if self.reach(least) < 0.7 * self.reach(tilt) else tilt
@@ -294,7 +294,7 @@ class Search:
 
     def below(self, floor: float, delta: float) -> bool:
         """Whether a coarse lattice shows that no epsilon above a floor is needed at a delta."""
-        if floor <= 0.0 or len(self._losses) > _FEW:
+        if not 0.0 < floor < math.inf or len(self._losses) > _FEW:
             return False
         slope = min(self.rough.tilt_of_epsilon(floor), 1.5 * self.rough.tilt_of_delta(delta))
         return self._coarse(slope, floor, delta).delta(floor)[1] <= delta

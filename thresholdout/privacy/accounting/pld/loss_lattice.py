@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphs.numerics.rounding import UNIT
+from thresholdout.privacy.accounting.pld.exchanges import exchanged
 from thresholdout.privacy.accounting.pld.loss import Floats, Loss, Piece
 
 __all__ = ["Lattice", "nodes", "optimistic", "pessimistic"]
@@ -15,8 +16,10 @@ __all__ = ["Lattice", "nodes", "optimistic", "pessimistic"]
 _PANEL = 1.0 / 48.0
 _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
-_NEAR = 1e-6  # of a width, that losses of bins are lowered by before their ends are moved once more
-_MOVES = 6
+_NEAR = 1e-4  # of a width, that makes no difference
+_LOWER = 1e-12  # of the distance by which points are moved, that they lie lower for rounding
+_CLOSE = 0.01  # of a width, that its loss may be away from the point for which the bins' ends were chosen
+_MOVES = 5
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 _FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
 _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
@@ -196,10 +199,9 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
         at[1:] += up * growth
         at[:-1] += (cells - up) * growth
         over += _spread(mass, first, step, losses, at, unsure + loss.slack)
-    for value, chance in (*loss.atoms, *loss.below):
-        one = np.array([value])
-        raised = np.array([chance * (1.0 + 64 * UNIT)])
-        over += _spread(mass, first, step, one, raised, 8 * UNIT * np.abs(one) + loss.slack)
+    if held := (*loss.atoms, *loss.below):
+        values, chances = np.array(held).T
+        over += _spread(mass, first, step, values, chances * (1.0 + 64 * UNIT), 8 * UNIT * np.abs(values) + loss.slack)
     lost = over * (1.0 + 64 * UNIT) + (_UNDERFLOW if loss.pieces else 0.0)
     return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * UNIT) + lost)
 
@@ -221,8 +223,8 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
 
     Notes
     -----
-    All outcomes of a bin are taken for one, which makes no divergence larger; then the bin's loss is lowered onto the
-    lattice. PROOFS.md, L4.
+    All outcomes of a bin are taken for one, and bins exchange outcomes until their losses lie on the lattice, neither
+    of which makes a divergence larger. PROOFS.md, L4.
 
     Examples
     --------
@@ -237,22 +239,27 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     held = [round(value / step) - first for value, _ in loss.atoms]
     skew = _skew(upper.mass, step) if loss.pieces else np.zeros(size - 1)
     ends = points[:-1] + 0.5 * step - _beside(skew, held, step)
+    moved = 0.0
+    for left in reversed(range(_MOVES)):
+        mass, gain = _bins(loss, points + moved, ends + moved)
+        above = _above_heaviest(mass, gain)
+        if abs(above) <= _CLOSE * step or left == 0 or not loss.pieces:
+            break
+        moved += 1.4 * above  # a bin's loss moves about a third or a half as far as its ends
     certain = loss.certain * (1.0 - 64 * UNIT)
-    mass, gain = _bins(loss, points, ends)
-    found = _lowered(upper, mass, gain, certain)
-    if not loss.pieces:
-        return found
-    with np.errstate(divide="ignore", invalid="ignore"):
-        above = -np.log1p(-np.minimum(gain / mass, 0.5))
-    if found.offset <= -_NEAR * step:
-        wanted = np.where(np.abs(above) < 0.1 * step, -above, 0.0)
-        nearer = ends + _beside(0.5 * (wanted[1:] + wanted[:-1]), held, step)
-        again = _lowered(upper, *_bins(loss, points, nearer), certain)
-        found = again if again.offset > found.offset else found
-    heaviest = int(np.argmax(mass))
-    if mass[heaviest] <= 0.5 * mass.sum() or not 0.0 < gain[heaviest] < mass[heaviest]:
-        return found
-    return max(found, _through_heaviest(loss, upper, ends, float(above[heaviest]), heaviest, certain), key=_mean)
+    near = abs(above) <= _NEAR * step
+    offsets = ((0.0,) if near else (0.0, above)) if loss.pieces else (_most_at_points(mass, gain, step),)
+    return max((_exchanged(upper, mass, gain, moved, offset, certain) for offset in offsets), key=_mean)
+
+
+def _most_at_points(mass: Floats, gain: Floats, step: float) -> float:
+    """Return the move of points with the largest mean, if bins below their points are taken for the next lower ones."""
+    held = mass > 0
+    above = -np.log1p(-np.minimum(gain[held] / mass[held], 0.5))
+    order = np.argsort(above)
+    weights = mass[held][order]
+    before = np.concatenate(([0.0], np.cumsum(weights)[:-1])) / weights.sum()
+    return float(above[order][np.argmin(step * before - above[order])]) if above.size else 0.0
 
 
 def _mean(lattice: Lattice) -> float:
@@ -260,23 +267,10 @@ def _mean(lattice: Lattice) -> float:
     return float(lattice.mass @ (lattice.losses + lattice.offset))
 
 
-def _through_heaviest(loss: Loss, upper: Lattice, ends: Floats, shift: float, heaviest: int, certain: float) -> Lattice:
-    """Return a lattice that is moved so that the bin with most of the mass is not lowered, nor the ones above it."""
-    step = upper.step
-    points = (upper.first + np.arange(upper.mass.size, dtype=np.float64)) * step + shift
-    ends = ends + shift
-    for _ in range(_MOVES):
-        mass, gain = _bins(loss, points, ends)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            above = -np.log1p(-np.minimum(gain / mass, 0.5))
-            steep = np.nan_to_num(np.diff(np.log(mass), append=0.0) / step, posinf=0.0, neginf=0.0)
-        bent = np.clip(0.5 * steep * step, -20.0, 20.0)
-        left = np.where(np.abs(bent) > 1e-6, bent / np.sinh(np.where(bent == 0, 1.0, bent)) * np.exp(-bent), 1.0) / step
-        short = np.where((above < 0) & (np.arange(mass.size) > heaviest), -above, 0.0)
-        ends = ends + np.clip(short / (left * 0.5 * step), 0.0, 0.3 * step)[1:]
-        ends = np.minimum(ends, points[:-1] + 0.98 * step)
-    found = _lowered(upper, *_bins(loss, points, ends), certain)
-    return Lattice(found.mass, found.first, step, found.offset + shift, certain)
+def _above_heaviest(mass: Floats, gain: Floats) -> float:
+    """Return how far the loss of the heaviest bin is above its point."""
+    heaviest = int(np.argmax(mass))
+    return -math.log1p(-min(float(gain[heaviest] / mass[heaviest]), 0.5)) if mass[heaviest] > 0 else 0.0
 
 
 def _beside(moves: Floats, held: list[int], step: float) -> Floats:
@@ -320,21 +314,27 @@ def _skew(mass: Floats, step: float) -> Floats:
     return found
 
 
-def _lowered(upper: Lattice, mass: Floats, gain: Floats, certain: float) -> Lattice:
-    """Return the lattice of bins with masses and integrals of ``1 - exp(point - loss)`` (at least)."""
-    step = upper.step
-    held = np.flatnonzero(mass > 0)
+def _exchanged(upper: Lattice, mass: Floats, gain: Floats, moved: float, offset: float, certain: float) -> Lattice:
+    """Return the lattice of bins with masses and integrals of ``1 - exp(point - loss)``, both at most.
+
+    Points were moved by one distance, and move by a second one, `offset`; bins far below their points are taken for
+    those of lower ones.
+    """
+    step, held = upper.step, np.flatnonzero(mass > 0)
     if not held.size:
         return Lattice(np.zeros(1), 0, step, 0.0, certain)
-    above = -np.log1p(-np.minimum(gain[held] / mass[held], 1.0 - UNIT))
-    order = np.argsort(above)
-    sorted_above, weights = above[order], mass[held][order]
-    before = np.concatenate(([0.0], np.cumsum(weights)[:-1])) / weights.sum()
-    offset = float(sorted_above[np.argmin(step * before - sorted_above)])
-    offset -= 4 * UNIT * abs(offset)
-    down = np.maximum(np.ceil((offset - above) / step), 0.0)
+    mass, share = mass[held], np.minimum(gain[held] / mass[held], 1.0 - UNIT)
+    offset -= _LOWER * abs(offset)
+    down = np.maximum(np.ceil((offset + np.log1p(-share)) / step - 0.5), 0.0)
     place = held - down.astype(np.int64)
     extra = max(0, -int(place.min()))
-    kept = mass[held] * (1.0 - (8.0 + float(np.bincount(place + extra).max())) * UNIT)
-    found: Floats = np.bincount(place + extra, kept, minlength=mass.size + extra).astype(np.float64)
-    return Lattice(found, upper.first - extra, step, offset, certain)
+    place, size = place + extra, upper.mass.size + extra
+    moves = offset - down * step
+    with np.errstate(under="ignore"):
+        kept = np.exp(moves)
+    most = kept * np.abs(share) + np.abs(np.expm1(moves)) + kept * np.abs(moves)
+    at = mass * (kept * share - np.expm1(moves) - 32.0 * UNIT * most)
+    each = UNIT * np.bincount(place, minlength=size)
+    found = np.bincount(place, mass, minlength=size) * (1.0 - 4.0 * each)
+    gains = np.bincount(place, at, minlength=size) - 8.0 * each * np.bincount(place, np.abs(at), minlength=size)
+    return Lattice(exchanged(found, gains, step), upper.first - extra, step, moved + offset, certain)

@@ -16,10 +16,12 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batc
 from thresholdout.privacy.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_epsilon
 from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
+from thresholdout.privacy.accounting.pld.replaced_draws import ReplacedDraws
 
 __all__ = ["draws", "fswor_pairs", "fswr_pairs", "pld_fswor", "pld_fswr", "pld_poisson", "poisson_pairs"]
 
 _OMITTED = 1e-30  # probability of numbers of draws that are left out of a step
+_FAR = 1e-18  # probability of losses that are too large for a pair of hidden draws
 ADJACENCIES = ("add_remove", "replace_one")
 
 
@@ -162,8 +164,11 @@ def fswr_pairs(
     shifts = tuple(_up(shift * n) for n in range(1, len(weights) + 1))
     if chosen(adjacency, "adjacency", ADJACENCIES) == "add_remove":
         return tuple(GaussianMixture(shifts, weights, added, left) for added in (False, True))
-    # The rate counts draws that are left out, too; rounded so that neither labels nor the rate are too small: masses
-    # above 1 are bounds all the same.
+    hidden = ReplacedDraws(shifts, weights, left)
+    if len(weights) > 1 and hidden.loss(0.1 * _FAR).infinite <= left + _FAR:
+        return (hidden,)
+    # With hardly any noise, or one draw, the number of draws may be known. The rate counts draws that are left out,
+    # too; rounded so that neither labels nor the rate are too small: masses above 1 are bounds all the same.
     listed = math.fsum(weights)
     total = min(1.0, (listed + left) * (1.0 + 1e-15))
     known = tuple(weight / listed * (1.0 + 2.0**-50) for weight in weights)

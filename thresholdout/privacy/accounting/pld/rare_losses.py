@@ -77,7 +77,7 @@ class WithRare(Composed):
         usual, few = np.array([head.sum() for head in self._heads]), np.array([tail.sum() for tail in self._tails])
         own, counts = self._columns[:, 0], self._counts
         self._usual_share, self._share = usual, few
-        self.empty = not (few[own] > 0).all()
+        self.empty = not (few[own] > 0).any()
         if self.empty:
             return False
         expected = float(counts @ -np.log1p(-np.minimum(few, 1.0 - UNIT))[own])
@@ -88,7 +88,7 @@ class WithRare(Composed):
         lost = np.array([float(units[:k].sum()) for units, k in zip(self._units, cut, strict=True)])
         found = np.array([float(units[k:].sum()) for units, k in zip(self._units, cut, strict=True)])
         heads = float(counts @ (lost / np.maximum(usual, 1e-300))[own])
-        tails = float((found / few)[own].max()) * (1.0 + 2.0 * float(counts @ few[own]))
+        tails = float((found / np.maximum(few, 1e-300))[own].max()) * (1.0 + 2.0 * float(counts @ few[own]))
         self._growth = 1.01 * (heads + tails)
         self._total = math.exp(min(2.0 * self._growth + 128.0 * UNIT * float(counts.sum()), 50.0)) * (1.0 + 1e-9)
         self.rounding = math.expm1(min(self._growth, 50.0)) * self._total

@@ -182,14 +182,16 @@ def _hidden(value: object) -> tuple[int, ...]:
 
 def _batch_size(value: object) -> int | None:
     if isinstance(value, str):
-        chosen(value, "batch_size", ("auto",))
+        if value != "auto":
+            raise InputError("batch_size", repr(value), "'auto', or an integer, 1 or more")
         return None
     return count(value, "batch_size")
 
 
 def _average(value: object) -> int | Literal["half"] | None:
     if isinstance(value, str):
-        chosen(value, "average", ("half",))
+        if value != "half":
+            raise InputError("average", repr(value), "True, False, 'half', or an integer, 0 or more")
         return "half"
     if isinstance(value, (bool, np.bool_)):
         return 0 if value else None

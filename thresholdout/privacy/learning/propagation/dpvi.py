@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,12 +25,57 @@ from thresholdout.privacy.learning.propagation.network_moments import forward_mo
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.propagation.variational import Gaussians, clipped_gradient_sum, kl_gradient
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import check_alike, kept_if_interrupted
 
 __all__ = ["DPVIRegressor"]
 
 _MOST_NOISE = 0.1  # of what is learned
 _LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more than what clipping leaves for it
 _DRAWN = "nobody learns which records were drawn"
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """The steps of a fit, which were charged; public numbers only.
+
+    N is the number of records, or the public number in its place; `sigma` the noise multiplier.
+    """
+
+    batches: Batches | None
+    sigma: float
+    steps: int
+    N: int
+    batch_size: int
+    learning_rate: float
+    noise_precision: float
+    prior_precision: float
+    n_samples: int
+    kl_weight: float
+    clip_norm: float | None
+    random_state: Any
+    of_records: bool  # whether N is their number
+
+    def draws(self, rng: Streams, n: int, theta: Gaussians) -> tuple[Floats, NDArray[Any], Gaussians | None]:
+        """Return the random numbers of a step on n records: of the hidden weights, which records, and the noise."""
+        samples = rng.initial.standard_normal((self.n_samples, *theta.mean_0.shape))
+        if self.batches is None:
+            size = min(self.batch_size, self.N)
+            return samples, np.flatnonzero(rng.sampling.random(n) < size / self.N), None
+        chosen = self.batches.draw(rng.sampling, n)
+        scale = self.sigma * float(self.clip_norm or 0.0) * (1 + 2.0**-50)
+        return samples, chosen, Gaussians(*(scale * rng.noise.standard_normal(part.shape) for part in theta))
+
+    def step(self, theta: Gaussians, rows: Floats, y: Floats, rng: Streams) -> Gaussians:
+        """Return the weights after one step; the rows only enter the noisy sum."""
+        samples, chosen, noise = self.draws(rng, len(rows), theta)
+        total = clipped_gradient_sum(theta, samples, rows[chosen], y[chosen], self.noise_precision, self.clip_norm)
+        if noise is not None:
+            for part, added in zip(total, noise, strict=True):
+                part += added
+        prior = kl_gradient(theta, self.prior_precision)
+        size, weight = self.batch_size if self.batches else min(self.batch_size, self.N), self.kl_weight / self.N
+        parts = [part / size + weight * pull for part, pull in zip(total, prior, strict=True)]
+        return theta.moved(Gaussians(*parts), self.learning_rate)
 
 
 class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,7 +118,8 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
     q_ : Gaussians
         Means and log variances of the weights.
     n_steps_ : int
-        How many noisy gradients were released. The cost is that of this many, not of `n_epochs`.
+        How many noisy gradients were released. The cost is that of this many, not of `n_epochs`; of an interrupted fit,
+        that of all its steps.
     privacy_report_ : PrivacyReport
 
     Notes
@@ -89,6 +137,12 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
     >>> model.score(X, y) > 0.8
     True
     """
+
+    q_: Gaussians
+    n_steps_: int
+    scaling_: Scaling
+    _precision: float
+    _stopped: _Call | None
 
     def __init__(
         self,
@@ -162,15 +216,73 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         if private:
             batches = Batches("poisson", self.batch_size, N, check_adjacency(self.adjacency))
             sigma = _noise(batches, n_steps, self.epsilon, self.noise_multiplier, self.delta)
-        self.scaling_ = Scaling.of(self, X, y, private=private, allow_leaks=leaky)
-        self.n_steps_ = n_steps
-        self.privacy_report_ = self._report(batches, sigma)
-        rows = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))])
-        steps, parameters = np.ones(n_steps), 2 * self.n_hidden * (rows.shape[1] + 1)
+        scaling = Scaling.of(self, X, y, private=private, allow_leaks=leaky)
+        call = _Call(
+            batches, sigma, n_steps, N, self.batch_size, float(self.learning_rate), float(self.noise_precision),
+            float(self.prior_precision), self.n_samples, float(self.kl_weight), self.clip_norm, self.random_state,
+            self.public_size is None,
+        )  # fmt: skip
+        report = self._report(call, scaling.leaks)
+        steps, parameters = np.ones(n_steps), 2 * self.n_hidden * (X.shape[1] + 2)
         share = noise_share(sigma * steps, steps, self.batch_size, parameters)
         warn_of_noise(share, _MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=2)
-        self.q_ = self._descend(rows, self.scaling_.targets(y), N, batches, sigma, streams(self.random_state))
+        rng = streams(self.random_state)
+        start = Gaussians.start(X.shape[1], self.n_hidden, self.initial_variance, rng.initial)
+        # At once, and before the first step: whenever somebody interrupts, the report is that of the weights beside it.
+        self.__dict__.update(
+            scaling_=scaling,
+            privacy_report_=report,
+            q_=start,
+            n_steps_=0,
+            _precision=call.noise_precision,
+            _stopped=call,
+        )
+        self._follow(call, X, y, rng)
         return self
+
+    def resume(self, X: Any, y: Any) -> Self:
+        """Take the steps that an interrupted fit has left; it was charged for them, once.
+
+        Parameters
+        ----------
+        X, y
+            Those of the interrupted fit. Its parameters count, also where they were changed since.
+
+        Returns
+        -------
+        object
+            Itself; with an integer as `random_state` as if the fit had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no fit was interrupted, or there are not as many records as then, whose number was public.
+
+        Notes
+        -----
+        A copy that is resumed, too, is a further release, which no report knows.
+        """
+        check_is_fitted(self, "q_")
+        call = self._stopped
+        if call is None:
+            raise InputError("resume", "no fit that was interrupted", "one, or a new fit")
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        if call.of_records:
+            check_alike("the number of records", call.N, len(X))
+        rng = streams(call.random_state)
+        Gaussians.start(X.shape[1], self.q_.mean_0.shape[0], 1.0, rng.initial)
+        for _ in range(self.n_steps_):
+            call.draws(rng, len(X), self.q_)
+        self._follow(call, X, np.asarray(y, dtype=np.float64), rng)
+        return self
+
+    def _follow(self, call: _Call, X: Floats, y: Floats, rng: Streams) -> None:
+        """Take the steps of a fit, or what an interrupt has left of them; each is set as a whole."""
+        rows, targets = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))]), self.scaling_.targets(y)
+        with kept_if_interrupted(lambda: self.q_):
+            for number in range(self.n_steps_, call.steps):
+                self.__dict__.update(q_=call.step(self.q_, rows, targets, rng), n_steps_=number + 1)
+        self._stopped = None
 
     def _check(self) -> bool:
         """Check all settings; return whether the fit is private."""
@@ -195,53 +307,33 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
                 positive(getattr(self, name), name)
         return private
 
-    def _report(self, batches: Batches | None, sigma: float) -> PrivacyReport:
+    def _report(self, call: _Call, leaks: tuple[str, ...]) -> PrivacyReport:
         released = "the weights' means and variances after each step, and all that is computed from them alone"
+        batches = call.batches
         if batches is None:
             return account_for(None, delta=self.delta, released=released, noise_multiplier=0.0)
         standing = standing_assumptions(seeded=is_seeded(self.random_state), adjacency=batches.adjacency)
         places = (PLACES,) if batches.adjacency == "add_remove" else ()
         return account_for(
-            SelfComposed(batches.event(sigma), self.n_steps_),
+            SelfComposed(batches.event(call.sigma), call.steps),
             delta=self.delta,
             released=released,
-            noise_multiplier=sigma,
+            noise_multiplier=call.sigma,
             adjacency=batches.adjacency,
             assumptions=(*standing, *places, _DRAWN),
-            leaks=self.scaling_.leaks,
-            details={"n_releases": self.n_steps_, "sampling": "poisson", "rate": batches.rate},
+            leaks=leaks,
+            details={"n_releases": call.steps, "sampling": "poisson", "rate": batches.rate},
         )
 
-    def _descend(
-        self, rows: Floats, y: Floats, N: int, batches: Batches | None, sigma: float, rng: Streams
-    ) -> Gaussians:
-        """Take all steps; N is a public number, the rows only enter the noisy sums."""
-        n, d = rows.shape
-        theta = Gaussians.start(d - 1, self.n_hidden, self.initial_variance, rng.initial)
-        size = self.batch_size if batches is not None else min(self.batch_size, N)
-        scale = 0.0 if batches is None else sigma * float(self.clip_norm or 0.0) * (1 + 2.0**-50)
-        for _ in range(self.n_steps_):
-            draws = rng.initial.standard_normal((self.n_samples, *theta.mean_0.shape))
-            chosen = batches.draw(rng.sampling, n) if batches else np.flatnonzero(rng.sampling.random(n) < size / N)
-            total = clipped_gradient_sum(theta, draws, rows[chosen], y[chosen], self.noise_precision, self.clip_norm)
-            if scale:
-                for part in total:
-                    part += scale * rng.noise.standard_normal(part.shape)
-            prior = kl_gradient(theta, self.prior_precision)
-            weight = self.kl_weight / N
-            parts = [part / size + weight * pull for part, pull in zip(total, prior, strict=True)]
-            theta = theta.moved(Gaussians(*parts), self.learning_rate)
-        return theta
-
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
+        check_is_fitted(self, "q_")
         rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
         inputs, units = self.q_.mean_0.shape[1], self.q_.mean_1.size
         # `forward_moments` divides each layer by the root of its inputs, this network does not.
         means = [self.q_.mean_0 * math.sqrt(inputs), self.q_.mean_1[None] * math.sqrt(units)]
         variances = [np.exp(self.q_.log_0) * inputs, np.exp(self.q_.log_1)[None] * units]
         found = forward_moments(means, variances, rows)
-        return found.mean, found.variance + 1 / self.noise_precision
+        return found.mean, found.variance + 1 / self._precision
 
     def posterior(self) -> dict[str, Any]:
         """Return the moments of the weights of scaled inputs and target.
@@ -251,7 +343,7 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         dict
             ``means`` and ``variances``, one array for each layer; ``eta`` and ``Lam``, the same as natural parameters.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "q_")
         means = [self.q_.mean_0, self.q_.mean_1]
         variances = [np.exp(self.q_.log_0), np.exp(self.q_.log_1)]
         eta = [mean / variance for mean, variance in zip(means, variances, strict=True)]

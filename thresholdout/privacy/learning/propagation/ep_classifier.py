@@ -14,7 +14,7 @@ from thresholdout.privacy.accounting.bound_arguments import chosen
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
 from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor
-from thresholdout.privacy.learning.propagation.linear_base import LinearBase
+from thresholdout.privacy.learning.propagation.linear_base import LinearBase, design
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
@@ -60,6 +60,7 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
 
     classes_: Any
     _classes_given: bool
+    _link: str
 
     def __init__(
         self,
@@ -188,22 +189,33 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         if not fresh and not np.array_equal(found, self.classes_):
             raise InputError("classes", "other labels", "those of the earlier calls, in their order")
         leaks = () if declared or not fitting.private else (CLASSES_LEAK,)
-        start = self._prior(X.shape[1] + bool(self.fit_intercept)) if prior is None else prior
-        if fresh:
-            self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        self.classes_, self._classes_given = found, declared
-        records = list(zip(self._design(X), signs.tolist(), strict=True))
-        leaks = (*leaks, *self.scaling_.leaks)
+        scaling = (
+            Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
+            if fresh
+            else self.scaling_
+        )
+        model = stopped.model if stopped is not None else LinearPredictor(self._start(X.shape[1], prior), link)
+        records = list(zip(design(X, scaling, model.prior.eta.size > X.shape[1]), signs.tolist(), strict=True))
+
+        def finish(model: LinearPredictor, posterior: GaussianNatural) -> dict[str, Any]:
+            known = {"classes_": found, "_classes_given": declared, "_link": model.link}
+            return {**known, **self._kept(posterior, scaling)}
+
         return self._infer(
-            lambda known: LinearPredictor(known, link), records, start, not fresh, stopped, fitting, leaks, self._keep
+            stopped or fitting,
+            model,
+            records,
+            finish=finish,
+            leaks=(*leaks, *scaling.leaks),
+            continued=prior is not None,
         )
 
-    def _keep(self, posterior: GaussianNatural) -> None:
-        super()._keep(posterior)
-        d = self.n_features_in_
-        self.coef_ = (self._mean[:d] / self.scaling_.x_scale)[None, :]
-        bias = float(self._mean[d]) if self.fit_intercept else 0.0
-        self.intercept_ = np.array([bias]) - self.coef_ @ self.scaling_.x_offset
+    def _kept(self, posterior: GaussianNatural, scaling: Scaling) -> dict[str, Any]:
+        found = super()._kept(posterior, scaling)
+        mean, d = found["_mean"], self.n_features_in_
+        coef = (mean[:d] / scaling.x_scale)[None, :]
+        bias = float(mean[d]) if found["_intercept"] else 0.0
+        return {**found, "coef_": coef, "intercept_": np.array([bias]) - coef @ scaling.x_offset}
 
     def _signs(self, y: Any, given: Any) -> tuple[Any, Floats]:
         """Return the classes, and the label of each record as -1 or 1."""
@@ -230,7 +242,7 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, averaged over the posterior, shape (n, 2)."""
         mean, variance = self._predictor(X)
-        of_label = self._PROBABILITIES[self.link]
+        of_label = self._PROBABILITIES[self._link]
         return np.column_stack([of_label(-mean, variance), of_label(mean, variance)])
 
     def predict(self, X: Any) -> Any:

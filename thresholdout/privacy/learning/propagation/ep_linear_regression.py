@@ -12,7 +12,7 @@ from thresholdout.privacy.accounting.bound_arguments import positive
 from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
-from thresholdout.privacy.learning.propagation.linear_base import LinearBase
+from thresholdout.privacy.learning.propagation.linear_base import LinearBase, design
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
@@ -175,26 +175,30 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
         fresh = prior is None and stopped is None
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=fresh)
-        start = self._prior(X.shape[1] + bool(self.fit_intercept)) if prior is None else prior
         y = np.asarray(y, dtype=np.float64)
-        if fresh:
-            self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        if stopped is None:
-            self._s2 = noise_var / self.scaling_.y_scale**2
-        records = list(zip(self._design(X), self.scaling_.targets(y).tolist(), strict=True))
-        leaks = self.scaling_.leaks
+        scaling = (
+            Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks) if fresh else self.scaling_
+        )
+        model = stopped.model if stopped is not None else None
+        if model is None:
+            model = LinearModel(self._start(X.shape[1], prior), noise_var / scaling.y_scale**2)
+        rows = design(X, scaling, model.prior.eta.size > X.shape[1])
+        records = list(zip(rows, scaling.targets(y).tolist(), strict=True))
+
+        def finish(model: LinearModel, posterior: GaussianNatural) -> dict[str, Any]:
+            return {"_s2": model.s2, **self._kept(posterior, scaling)}
+
         return self._infer(
-            lambda known: LinearModel(known, self._s2), records, start, not fresh, stopped, fitting, leaks, self._keep
+            stopped or fitting, model, records, finish=finish, leaks=scaling.leaks, continued=prior is not None
         )
 
-    def _keep(self, posterior: GaussianNatural) -> None:
-        super()._keep(posterior)
-        d = self.n_features_in_
-        self.coef_ = self.scaling_.y_scale * self._mean[:d] / self.scaling_.x_scale
-        bias = float(self._mean[d]) if self.fit_intercept else 0.0
-        self.intercept_ = float(
-            self.scaling_.y_offset + self.scaling_.y_scale * bias - self.coef_ @ self.scaling_.x_offset
-        )
+    def _kept(self, posterior: GaussianNatural, scaling: Scaling) -> dict[str, Any]:
+        found = super()._kept(posterior, scaling)
+        mean, d = found["_mean"], self.n_features_in_
+        coef = scaling.y_scale * mean[:d] / scaling.x_scale
+        bias = float(mean[d]) if found["_intercept"] else 0.0
+        intercept = float(scaling.y_offset + scaling.y_scale * bias - coef @ scaling.x_offset)
+        return {**found, "coef_": coef, "intercept_": intercept}
 
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         mean, variance = self._predictor(X)

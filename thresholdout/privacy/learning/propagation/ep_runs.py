@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.run_interrupted import kept_if_interrupted
 from thresholdout.privacy.learning.threads import threads_for
 
-__all__ = ["SAMPLINGS", "Run", "Unfinished", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]
+__all__ = [
+    "SAMPLINGS",
+    "Run",
+    "Unfinished",
+    "UnfinishedSites",
+    "information_fraction",
+    "resolve_gamma",
+    "run_adf",
+    "run_ep",
+    "run_sep",
+]
 
 T = TypeVar("T", bound=Natural)
 SAMPLINGS = ("uniform", "shuffle", "cyclic")
@@ -49,7 +59,8 @@ class Run(Generic[T]):
         Updates after which the posterior had to be made proper.
     n_passes : int
     changes : tuple of float
-        Largest change of any natural parameter of a site in each pass.
+        Largest change of any natural parameter of a site in each pass. Where `run_sep` was resumed, in the updates that
+        were made since: 0 in passes that were over.
     converged : bool
         Whether the last of them was small enough, and nothing was skipped; False where no tolerance was asked for.
     """
@@ -77,6 +88,9 @@ class Unfinished(Generic[T]):
         How many updates were made or skipped.
     failed, projections, skipped : int
         As in `Run`, so far.
+    order : tuple of int
+        Of the records, in the pass that was interrupted, for sampling="shuffle": with another order for the rest of the
+        pass a record could be in two of its updates.
     """
 
     theta_f: T
@@ -84,12 +98,58 @@ class Unfinished(Generic[T]):
     failed: int = 0
     projections: int = 0
     skipped: int = 0
+    order: tuple[int, ...] = ()
+
+    def covered(self) -> Self:
+        """Return the same without what depends on the records alone, and no noise covers."""
+        return replace(self, failed=0)
 
     def as_run(self, prior: T, N: int) -> Run[T]:
         """Return the same as a run that ended here."""
         theta, made = prior + self.theta_f.scale(N), self.updates - self.skipped
         passes = self.updates // N
         return Run(theta, self.theta_f, made, self.skipped, self.failed, self.projections, passes, (), False)
+
+
+@dataclass(frozen=True, eq=False)
+class UnfinishedSites(Generic[T]):
+    """What an interrupted run of `run_ep` or `run_adf` has, neither of which is private.
+
+    Attributes
+    ----------
+    theta : Natural
+        The posterior.
+    sites : ndarray, shape (N, size)
+        Of all records; none of `run_adf`, which keeps none.
+    changes : tuple of float
+        Of the passes that are over.
+    skipped : int
+        Updates of these that were not made.
+    done, skips, change
+        Records of the interrupted pass that are over, those of them that were skipped, and the largest change.
+    """
+
+    theta: T
+    sites: Floats
+    changes: tuple[float, ...] = ()
+    skipped: int = 0
+    done: int = 0
+    skips: int = 0
+    change: float = 0.0
+
+    @property
+    def updates(self) -> int:
+        """How many updates were made or skipped."""
+        return len(self.sites) * len(self.changes) + self.done
+
+    def covered(self) -> Self:
+        """Return the same: nothing is covered."""
+        return self
+
+    def as_run(self, prior: T, N: int) -> Run[T]:
+        """Return the same as a run that ended here."""
+        skipped, mean = self.skipped + self.skips, (self.theta - prior).scale(1 / N)
+        return Run(self.theta, mean, self.updates - skipped, skipped, 0, 0, self.updates // N, self.changes, False)
 
 
 Callback = Callable[[int, T], object]
@@ -137,6 +197,7 @@ def run_ep(
     max_iter: int = 100,
     tol: float = 1e-8,
     callback: Callback[T] | None = None,
+    resume: UnfinishedSites[T] | None = None,
 ) -> Run[T]:
     """Run expectation propagation, with a site for each record [VP, Algorithm 1].
 
@@ -153,11 +214,18 @@ def run_ep(
         A pass that changes no natural parameter of a site by more than this is the last one.
     callback : callable, optional
         Called after each pass with its number and the posterior.
+    resume : UnfinishedSites, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the updates that are left are made.
 
     Returns
     -------
     Run
         Exact after one pass where sites do not depend on the cavity.
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
 
     Warns
     -----
@@ -177,15 +245,28 @@ def run_ep(
     if weight > 1:
         raise InputError("damping", repr(weight), "a number in (0, 1]")
     theta_0 = model.prior
-    sites = np.zeros((N, theta_0.values.size))
-    theta, changes, skipped, skips = theta_0, list[float](), 0, 0
-    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
-        for number_of_pass in range(1, passes + 1):
-            skips, change = 0, 0.0
-            for n, record in enumerate(records):
+    begun = UnfinishedSites(theta_0, np.zeros((N, theta_0.values.size))) if resume is None else resume
+    sites = begun.sites.copy()
+    pending: tuple[int, Floats] | None = None  # the site of the last update, which may not stand among the others yet
+    known = begun, pending  # always together
+
+    def kept() -> UnfinishedSites[T]:
+        state, last = known
+        found = sites.copy()
+        if last is not None:
+            found[last[0]] = last[1]
+        return replace(state, sites=found)
+
+    theta, changes, skipped = begun.theta, list(begun.changes), begun.skipped
+    with kept_if_interrupted(kept), threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
+        for number_of_pass in range(len(changes) + 1, passes + 1):
+            resumed = number_of_pass == len(begun.changes) + 1
+            first, skips, change = (begun.done, begun.skips, begun.change) if resumed else (0, 0, 0.0)
+            for n in range(first, N):
+                pending = None
                 old = theta_0.with_values(sites[n])
                 cavity = theta - old
-                found = _site_of(model, record)(cavity).values if cavity.is_pd() else None
+                found = _site_of(model, records[n])(cavity).values if cavity.is_pd() else None
                 for step in (weight, weight / 2):
                     if found is None or not np.isfinite(found).all():
                         skips += 1
@@ -194,10 +275,13 @@ def run_ep(
                     updated = cavity + new
                     if updated.is_pd():
                         change = max(change, float(np.abs(new.values - old.values).max()))
-                        sites[n], theta = new.values, updated
+                        pending, theta = (n, new.values), updated
                         break
                 else:
                     skips += 1
+                known = UnfinishedSites(theta, sites[:0], tuple(changes), skipped, n + 1, skips, change), pending
+                if pending is not None:
+                    sites[n] = pending[1]
             # The running sum has collected rounding errors.
             fresh = theta_0.with_values(theta_0.values + sites.sum(axis=0))
             theta = fresh if fresh.is_pd() else theta
@@ -214,13 +298,20 @@ def run_ep(
     return Run(theta, mean, N * done - skipped, skipped, 0, 0, done, tuple(changes), settled)
 
 
-def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:
+def run_adf(model: Model[T], records: Sequence[Any], *, resume: UnfinishedSites[T] | None = None) -> Run[T]:
     """Run assumed density filtering: one pass, each record's site added to what was there.
 
     Parameters
     ----------
     model, records
         As in `run_ep`. A second pass would count the records twice.
+    resume : UnfinishedSites, optional
+        As in `run_ep`.
+
+    Raises
+    ------
+    RunInterrupted
+        As `run_ep`.
 
     Examples
     --------
@@ -230,17 +321,24 @@ def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:
     >>> run_adf(model, [np.array([1.0]), np.array([3.0])]).theta
     GaussianNatural(eta=[4.0], Lam=[[3.0]])
     """
-    N, theta, skips, change = _checked(records), model.prior, 0, 0.0
-    with threads_for(theta.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
-        for record in records:
-            found = _site_of(model, record)(theta)
+    N, theta = _checked(records), model.prior
+    so_far = UnfinishedSites(theta, np.empty((0, theta.values.size))) if resume is None else resume
+    with (
+        kept_if_interrupted(lambda: so_far),
+        threads_for(theta.values.size < _MANY_PARAMETERS),
+        np.errstate(all="ignore"),
+    ):
+        for n in range(so_far.done, N):
+            theta = so_far.theta
+            found = _site_of(model, records[n])(theta)
             updated = theta + found
             if np.isfinite(found.values).all() and updated.is_pd():
-                theta, change = updated, max(change, float(np.abs(found.values).max()))
+                change = max(so_far.change, float(np.abs(found.values).max()))
+                so_far = replace(so_far, theta=updated, done=n + 1, change=change)
             else:
-                skips += 1
-    _warn_of_skips(skips, N)
-    return Run(theta, (theta - model.prior).scale(1 / N), N - skips, skips, 0, 0, 1, (change,), False)
+                so_far = replace(so_far, done=n + 1, skips=so_far.skips + 1)
+    _warn_of_skips(so_far.skips, N)
+    return replace(so_far.as_run(model.prior, N), changes=(so_far.change,))
 
 
 def run_sep(
@@ -351,7 +449,12 @@ def run_sep(
     ):
         for number_of_pass in bar:
             skips, change = 0, 0.0
-            for n, noise in zip(_order(order, N, rng.sampling), noises, strict=False):
+            drawn = _order(order, N, rng.sampling)
+            if begun.order and done < begun.updates < done + N:
+                drawn = list(begun.order)
+            if done + N > begun.updates:  # of a pass that is gone through again, only the random numbers are drawn
+                so_far = replace(so_far, order=tuple(drawn) if order == "shuffle" else ())
+            for n, noise in zip(drawn, noises, strict=False):
                 done += 1
                 if done <= begun.updates:
                     continue
@@ -369,13 +472,13 @@ def run_sep(
                 )
                 if not private and (trace.failed or trace.projected):
                     skips += 1
-                    so_far = Unfinished(shared, done, failed, projections, skipped + skips)
+                    so_far = replace(so_far, updates=done, skipped=skipped + skips)
                     continue
                 failed += trace.failed
                 projections += trace.projected
                 change = max(change, float(np.abs(after.values - shared.values).max()))
                 shared = after
-                so_far = Unfinished(shared, done, failed, projections, skipped + skips)
+                so_far = Unfinished(shared, done, failed, projections, skipped + skips, so_far.order)
             skipped += skips
             changes.append(change)
             _warn_of_skips(skips, N)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -12,12 +13,17 @@ from typing import Any, cast
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate
+from thresholdout.privacy.accounting.accountants.calibration import METHODS, calibrate
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
-from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, floats, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
-from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+from thresholdout.privacy.learning.privacy_report import (
+    PrivacyReport,
+    account_for,
+    proved_epsilon,
+    standing_assumptions,
+)
 from thresholdout.privacy.learning.propagation.ep_privacy import (
     BOUNDS,
     calibrate_sep_sigma,
@@ -31,7 +37,6 @@ from thresholdout.privacy.learning.propagation.ep_privacy import (
 from thresholdout.privacy.learning.propagation.ep_runs import (
     SAMPLINGS,
     Run,
-    Unfinished,
     information_fraction,
     resolve_gamma,
     run_adf,
@@ -39,9 +44,8 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_sep,
 )
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
-from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-from thresholdout.privacy.learning.random_streams import is_seeded
+from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Natural, clip_norm_of
+from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import noise_for_rest
@@ -49,6 +53,7 @@ from thresholdout.silence import silence
 
 __all__ = [
     "ALGORITHMS",
+    "Finish",
     "Fitting",
     "LooseDeltaWarning",
     "LowInformationWarning",
@@ -62,6 +67,13 @@ ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
 _LEAST_SIGNAL = 3.0  # measured: python -m benchmarks.private_learners worth
 _INSTEAD = "sigma= in its place, or a new fit"
+# Attributes that only some fits have.
+_SOMETIMES = (
+    *("n_skipped_", "n_failed_sites_", "noise_std_", "stationary_noise_std_", "signal_to_noise_"),
+    "labels_",  # of training records, which no privacy covers
+)
+
+Finish = Callable[[Any, Any], dict[str, Any]]
 
 
 class LooseDeltaWarning(UserWarning):
@@ -195,6 +207,7 @@ class Fitting:
                 gamma = "auto" if private else "sep"
         else:
             gamma = positive(gamma, "gamma")
+        streams(estimator.random_state)
         return cls(
             algorithm=algorithm,
             accountant=accountant,
@@ -220,7 +233,7 @@ class Fitting:
         """Whether noise is added."""
         return self.algorithm == "dp-sep"
 
-    def check_prior(self, prior: GaussianNatural, prior_norm: object) -> None:
+    def check_prior(self, prior: Natural, prior_norm: object) -> None:
         """Refuse a prior beyond the clipping norm, if that is asked for."""
         if chosen(prior_norm, "prior_norm", ("ignore", "check")) == "ignore" or self.clip_norm is None:
             return
@@ -231,26 +244,25 @@ class Fitting:
     def fit(
         self,
         estimator: Any,
-        model: Model[GaussianNatural],
+        model: Model[Any],
         records: Sequence[Any],
         *,
         leaks: tuple[str, ...] = (),
-        spent: Spent | None = None,
-        finish: Callable[[GaussianNatural], object] | None = None,
-    ) -> GaussianNatural:
-        """Run the algorithm, set the estimator's fitted attributes and return the posterior.
+        spent: Spent,
+        finish: Finish,
+    ) -> None:
+        """Run the algorithm, and set what the estimator has then.
 
         Parameters
         ----------
         estimator, model, records
         leaks : tuple of str
-        spent : Spent, optional
+        spent : Spent
             What earlier calls have cost, which this one continues.
-        finish : callable, optional
-            Sets what else the estimator has, from the posterior; also after an interrupt, of which the estimator then
-            keeps what can be resumed. Without it an interrupt leaves nothing.
+        finish : callable
+            Returns what else the estimator has, by name, from the model and its posterior; also after an interrupt.
         """
-        N, before = len(records), Spent() if spent is None else spent
+        N, before = len(records), spent
         gamma = resolve_gamma(self.gamma, N, self.n_epochs)
         noise: tuple[float, ...] = ()
         charged = before.charge(None, 0, 0.0, seeded=is_seeded(self.random_state))
@@ -262,45 +274,48 @@ class Fitting:
             report = self._report(noise, N, gamma, leaks, charged)
         else:
             report = account_for(None, delta=self.delta, released="the posterior", noise_multiplier=0.0)
-        stopped = Stopped(self, noise, gamma, N, before.calls, None)
-        return stopped.go(estimator, model, records, finish, report, charged)
+        Stopped(self, noise, gamma, N, before.calls, model, None).go(estimator, records, finish, report, charged)
 
     def described(
-        self,
-        estimator: Any,
-        run: Run[GaussianNatural],
-        prior: GaussianNatural,
-        noise: tuple[float, ...],
-        gamma: float,
-        N: int,
-        *,
-        finished: bool,
-    ) -> None:
-        """Set the estimator's attributes from what a run has found; what is about its noise, once it is finished."""
-        estimator.theta_0_, estimator.theta_f_, estimator.posterior_ = prior, run.theta_f, run.theta
-        estimator.gamma_, estimator.n_projections_ = gamma, run.n_projections
-        estimator.n_iter_ = run.n_passes
+        self, run: Run[Any], model: Model[Any], noise: tuple[float, ...], gamma: float, N: int, *, finished: bool
+    ) -> tuple[dict[str, Any], list[Warning]]:
+        """Return an estimator's attributes from what a run has found, and what to warn of.
+
+        What is about its noise is there once it is finished.
+        """
         stochastic = self.algorithm not in ("ep", "adf")
-        estimator.information_fraction_ = information_fraction(gamma, N, self.n_epochs) if stochastic else 1.0
-        for name in ("n_skipped_", "n_failed_sites_", "noise_std_", "stationary_noise_std_", "signal_to_noise_"):
-            if hasattr(estimator, name):
-                delattr(estimator, name)
+        fraction = information_fraction(gamma, N, self.n_epochs) if stochastic else 1.0
+        found = {
+            "theta_0_": model.prior,
+            "theta_f_": run.theta_f,
+            "posterior_": run.theta,
+            "gamma_": gamma,
+            "n_projections_": run.n_projections,
+            "n_iter_": run.n_passes,
+            "information_fraction_": fraction,
+        }
+        warned: list[Warning] = []
         if not finished:
-            return
+            return found, warned
         if self.private:
-            self._describe_noise(estimator, run, noise, gamma, N)
+            described, low = self._described_noise(run, model, noise, gamma, N)
+            found |= described
+            if low is not None:
+                warned.append(low)
             if self.allow_leaks:
-                estimator.n_failed_sites_ = run.n_failed_sites
+                found["n_failed_sites_"] = run.n_failed_sites
         else:
-            estimator.n_skipped_ = run.n_skipped
-        if estimator.information_fraction_ < 0.5:
-            message = f"{estimator.information_fraction_:.1%} of what the records say was absorbed at gamma = {gamma:g}"
-            warnings.warn(message, LowInformationWarning, stacklevel=5)
+            found["n_skipped_"] = run.n_skipped
+        if fraction < 0.5:
+            warned.append(
+                LowInformationWarning(f"{fraction:.1%} of what the records say was absorbed at gamma = {gamma:g}")
+            )
+        return found, warned
 
     def _sigma(self, N: int, before: Spent) -> tuple[float, ...]:
         if self.delta >= 1 / N:
             message = f"delta = {self.delta:g} with {N} records; it should be well below {1 / N:g}"
-            warnings.warn(message, LooseDeltaWarning, stacklevel=4)
+            warnings.warn(message, LooseDeltaWarning, stacklevel=6)
         if self.sampling == "uniform" and N < 2:
             raise InputError("X", "one record", "at least two for sampling='uniform': one alone is hidden by no other")
         if self.sigma is not None:
@@ -334,8 +349,7 @@ class Fitting:
         if event is None:
             released = "the posterior: an earlier call had no noise"
             return account_for(None, delta=self.delta, released=released, noise_multiplier=0.0, leaks=leaks)
-        best = best_epsilon(event, self.delta, accountants=makers)
-        how = best.table.loc[best.table["epsilon"] == best.epsilon, "how"]
+        best = proved_epsilon(event, self.delta, makers=makers)
         stds = tuple(sep_noise_std(each, N, self.clip_norm, gamma) for each in noise)
         details: dict[str, Any] = {
             "sigma": noise if len(noise) > 1 else noise[0],
@@ -344,7 +358,7 @@ class Fitting:
             "n_releases": N * self.n_epochs * len(noise),
             "sampling": self.sampling,
             "conversion": "balle",
-            "how": str(how.iloc[0]) if len(how) else "nothing is known",
+            "how": best.how,
         }
         if self.accountant in BOUNDS:
             claim = epsilon_of(together, 1 / N, N * self.n_epochs, self.delta, self.accountant)
@@ -353,7 +367,7 @@ class Fitting:
                 message = (
                     f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {best.epsilon:.4g} is proved"
                 )
-                warnings.warn(message, UnprovedTargetWarning, stacklevel=4)
+                warnings.warn(message, UnprovedTargetWarning, stacklevel=6)
         assumed = standing_assumptions(seeded=charged.seeded, calls=charged.calls)
         if self.sampling == "uniform":
             assumed += (_DRAWN,)
@@ -373,18 +387,12 @@ class Fitting:
         )
 
     def _run(
-        self,
-        model: Model[GaussianNatural],
-        records: Sequence[Any],
-        gamma: float,
-        noise: tuple[float, ...],
-        call: int = 0,
-        resume: Unfinished[GaussianNatural] | None = None,
-    ) -> Run[GaussianNatural]:
+        self, model: Model[Any], records: Sequence[Any], gamma: float, noise: tuple[float, ...], call: int, resume: Any
+    ) -> Run[Any]:
         if self.algorithm == "ep":
-            return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol)
+            return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol, resume=resume)
         if self.algorithm == "adf":
-            return run_adf(model, records)
+            return run_adf(model, records, resume=resume)
         return run_sep(
             model,
             records,
@@ -401,24 +409,31 @@ class Fitting:
             resume=resume,
         )
 
-    def _describe_noise(
-        self, estimator: Any, run: Run[GaussianNatural], noise: tuple[float, ...], gamma: float, N: int
-    ) -> None:
+    def _described_noise(
+        self, run: Run[Any], model: Model[Any], noise: tuple[float, ...], gamma: float, N: int
+    ) -> tuple[dict[str, Any], Warning | None]:
         assert self.clip_norm is not None
         now, limit = np.transpose([noise_after(each, self.clip_norm, gamma, N, self.n_epochs) for each in noise])
-        estimator.noise_std_ = float(now[0]) if len(noise) == 1 else now
-        estimator.stationary_noise_std_ = float(limit[0]) if len(noise) == 1 else limit
         sizes = [block.stop - block.start for block in run.theta.blocks(self.clip_mode)]
         expected = math.sqrt(sum(size * float(std) ** 2 for size, std in zip(sizes, now, strict=True)))
-        estimator.signal_to_noise_ = (run.theta - estimator.theta_0_).norm() / expected
-        if estimator.signal_to_noise_ < _LEAST_SIGNAL:  # a function of what was released, and of public numbers
-            message = (
-                f"the posterior moved {estimator.signal_to_noise_:.2g} times as far as noise alone is expected to, and "
-                f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
-                f"{(_LEAST_SIGNAL / estimator.signal_to_noise_) ** 2:.2g} times as many records are needed, or fewer "
-                "dimensions; a larger epsilon helps less"
-            )
-            warnings.warn(message, LowSignalWarning, stacklevel=6)
+        signal = self._moved(run, model, gamma, N).norm() / expected
+        found = {
+            "noise_std_": float(now[0]) if len(noise) == 1 else now,
+            "stationary_noise_std_": float(limit[0]) if len(noise) == 1 else limit,
+            "signal_to_noise_": signal,
+        }
+        if signal >= _LEAST_SIGNAL:  # a function of what was released, and of public numbers
+            return found, None
+        return found, LowSignalWarning(
+            f"the posterior moved {signal:.2g} times as far as noise alone is expected to, and "
+            f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
+            f"{(_LEAST_SIGNAL / signal) ** 2:.2g} times as many records are needed, or fewer "
+            "dimensions; a larger epsilon helps less"
+        )
+
+    def _moved(self, run: Run[Any], model: Model[Any], gamma: float, N: int) -> Any:
+        """Return how far the posterior is from what it was before there were records."""
+        return run.theta - model.prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,7 +449,8 @@ class Stopped:
         How many records there are.
     call : int
         How many calls there were before.
-    done : Unfinished or None
+    model : Model
+    done : Unfinished, UnfinishedSites or None
         What was done before an interrupt.
     """
 
@@ -443,50 +459,41 @@ class Stopped:
     gamma: float
     N: int
     call: int
-    done: Unfinished[GaussianNatural] | None
+    model: Model[Any]
+    done: Any
 
-    def resume(
-        self,
-        estimator: Any,
-        model: Model[GaussianNatural],
-        records: Sequence[Any],
-        finish: Callable[[GaussianNatural], object],
-    ) -> None:
+    def resume(self, estimator: Any, records: Sequence[Any], finish: Finish) -> None:
         """Make the updates that an interrupt has left, which were charged."""
         check_alike("the number of records", self.N, len(records))
-        self.go(estimator, model, records, finish, estimator.privacy_report_, estimator._spent)
+        self.go(estimator, records, finish, estimator.privacy_report_, estimator._spent)
 
-    def go(
-        self,
-        estimator: Any,
-        model: Model[GaussianNatural],
-        records: Sequence[Any],
-        finish: Callable[[GaussianNatural], object] | None,
-        report: PrivacyReport,
-        charged: Spent,
-    ) -> GaussianNatural:
-        """Run, set what the estimator has then, also after an interrupt, and return the posterior."""
-        prior = model.prior
-        fitting, left = self.fitting, None
+    def go(self, estimator: Any, records: Sequence[Any], finish: Finish, report: PrivacyReport, charged: Spent) -> None:
+        """Run, and set all that the estimator has then at once, also after an interrupt.
+
+        So whenever somebody interrupts, a report is that of the posterior beside it. What an interrupt kept from being
+        set, or left before the first update, was seen by nobody, and was not charged.
+        """
+        fitting, left, model = self.fitting, None, copy(self.model)
         interrupt: RunInterrupted | None = None
         try:
             run = fitting._run(model, records, self.gamma, self.noise, self.call, self.done)
         except RunInterrupted as stopped:
-            if finish is None or not stopped.run.updates:
+            if not stopped.run.updates:
                 raise
             interrupt, left = stopped, stopped.run
             if fitting.private and not fitting.allow_leaks:
-                left = stopped.run = replace(left, failed=0)  # not covered, and estimators are saved and handed on
-            run = left.as_run(prior, self.N)
-        estimator._stopped = None  # whenever a second interrupt comes, nothing can be resumed that was not charged
-        estimator.privacy_report_, estimator._spent = report, charged
-        estimator._stopped = None if left is None else replace(self, done=left)
-        fitting.described(estimator, run, model.prior, self.noise, self.gamma, self.N, finished=left is None)
-        if finish is not None:
-            finish(run.theta)
+                left = stopped.run = left.covered()  # estimators are saved and handed on
+            run = left.as_run(model.prior, self.N)
+        found, warned = fitting.described(run, model, self.noise, self.gamma, self.N, finished=left is None)
+        found |= finish(model, run.theta)
+        found |= {"privacy_report_": report, "_spent": charged}
+        found["_stopped"] = None if left is None else replace(self, model=model, done=left)
+        others = {name: value for name, value in vars(estimator).items() if name not in _SOMETIMES}
+        estimator.__dict__ = {**others, **found}
+        for each in warned:
+            warnings.warn(each, stacklevel=6)
         if interrupt is not None:
             raise interrupt
-        return run.theta
 
 
 def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[float, ...] | None, tuple[float, ...]]:
@@ -500,10 +507,10 @@ def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[f
     if given == (estimator.epsilon is not None):
         raise InputError("epsilon", f"{'both' if given else 'neither'} of epsilon and sigma", "one of the two")
     if estimator.budget_split is not None:
-        shares = tuple(positive(share, "budget_split") for share in estimator.budget_split)
-        if given or len(shares) != blocks:
-            expected = f"one share for each of {blocks} clipped blocks, and a target epsilon"
+        expected = f"one share for each of {blocks} clipped blocks, and a target epsilon"
+        if given or floats(estimator.budget_split, "budget_split", expected).shape != (blocks,):
             raise InputError("budget_split", repr(estimator.budget_split), expected)
+        shares = tuple(positive(share, "budget_split") for share in estimator.budget_split)
         split_sigma(1.0, shares)
     if not given:
         return None, shares

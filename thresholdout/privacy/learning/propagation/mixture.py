@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import count, positive
-from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.accounting.bound_arguments import count, floats, positive
+from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
+from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians, weights_of
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
@@ -19,7 +20,26 @@ from thresholdout.privacy.learning.random_streams import streams
 __all__ = ["EPGaussianMixture"]
 
 
-class EPGaussianMixture(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Clusters(NamedTuple):
+    """Shares, variance, and posterior means and covariances of the clusters' means."""
+
+    weights: Floats
+    s2: float
+    means: Floats
+    covs: Floats
+
+    def log_joint(self, rows: Floats) -> Floats:
+        """Return the logarithm of each cluster's weight times its predictive density, shape (n, J)."""
+        found = np.empty((len(rows), len(self.means)))
+        for j, (mean, cov) in enumerate(zip(self.means, self.covs, strict=True)):
+            root = np.linalg.cholesky(cov + self.s2 * np.eye(len(mean)))
+            white = np.linalg.solve(root, (rows - mean).T)
+            logs = 2 * np.log(np.diagonal(root)).sum() + len(mean) * np.log(2 * np.pi)
+            found[:, j] = np.log(self.weights[j]) - ((white * white).sum(axis=0) + logs) / 2
+        return found
+
+
+class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters with Gaussian noise of known variance, and posteriors of their means, privately if asked for.
 
     Parameters
@@ -48,7 +68,7 @@ class EPGaussianMixture(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Posterior covariances of the clusters' means.
     weights_ : ndarray, shape (n_components,)
     labels_ : ndarray, shape (N,)
-        Clusters of the training records; not of a private fit, as it says what one of them is like.
+        Clusters of the training records of the last call; not of a private fit, as it says what one of them is like.
     posterior_, theta_0_, theta_f_, privacy_report_, information_fraction_
         As in `EPLinearRegression`; so are the attributes about noise.
 
@@ -128,30 +148,90 @@ class EPGaussianMixture(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             When an argument is out of range or does not fit the others.
         """
-        fitting = Fitting.check(self)
+        return self._learn(X, y, None, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from further records: what was learned before is the prior.
+
+        Parameters
+        ----------
+        X
+            As in `fit`; records that were not there before, as those that come back count twice.
+        y : None
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        InputError
+            As `fit`; for another number of clusters than in the first call, and for a target epsilon that earlier
+            calls have spent.
+
+        Notes
+        -----
+        As in `EPLinearRegression.partial_fit`.
+        """
+        return super().partial_fit(X, y)
+
+    def resume(self, X: Any, y: Any = None) -> Self:
+        """Make the updates that an interrupted call has left; it was charged for them, once.
+
+        Parameters
+        ----------
+        X
+            Those of the interrupted call, in their order. Its parameters count, also where they were changed since.
+        y : None
+
+        Returns
+        -------
+        object
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are not as many records as then.
+
+        Notes
+        -----
+        As in `EPLinearRegression.resume`.
+        """
+        return super().resume(X, y)
+
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
+        fitting = Fitting.check(self) if stopped is None else stopped.fitting
         J, variance = count(self.n_components, "n_components"), positive(self.noise_var, "noise_var")
         precision = positive(self.prior_precision, "prior_precision")
-        self.weights_ = weights_of(np.full(J, 1 / J) if self.weights is None else self.weights, J)
-        X = validate_data(self, X, dtype=np.float64)
-        d = X.shape[1]
-        means = self._prior_means(J, d)
-        prior = GaussianNatural(precision * means, np.broadcast_to(precision * np.eye(d), (J, d, d)))
-        fitting.check_prior(prior, self.prior_norm)
-        posterior = fitting.fit(self, MixtureOfGaussians(prior, self.weights_, variance), list(X))
-        self.means_, self.covariances_ = posterior.mean(), posterior.cov()
-        self._s2 = variance
-        if hasattr(self, "labels_"):
-            del self.labels_
-        if not fitting.private:
-            self.labels_ = self.predict(X)
-        return self
+        weights = weights_of(np.full(J, 1 / J) if self.weights is None else self.weights, J)
+        X = validate_data(self, X, dtype=np.float64, reset=prior is None and stopped is None)
+        if stopped is not None:
+            model = stopped.model
+        elif prior is None:
+            d = X.shape[1]
+            means = self._prior_means(J, d)
+            start = GaussianNatural(precision * means, np.broadcast_to(precision * np.eye(d), (J, d, d)))
+            model = MixtureOfGaussians(start, weights, variance)
+        elif len(prior.eta) != J:
+            raise InputError("n_components", f"{J}", f"{len(prior.eta)}, as in the earlier calls")
+        else:
+            model = MixtureOfGaussians(prior, weights, variance)
+
+        def finish(model: MixtureOfGaussians, posterior: GaussianNatural) -> dict[str, Any]:
+            known = _Clusters(model.weights, model.s2, posterior.mean(), posterior.cov())
+            found = {"weights_": known.weights, "_s2": known.s2, "means_": known.means, "covariances_": known.covs}
+            return found if fitting.private else {**found, "labels_": np.argmax(known.log_joint(X), axis=1)}
+
+        return self._infer(stopped or fitting, model, list(X), finish=finish, continued=prior is not None)
 
     def _prior_means(self, J: int, d: int) -> Floats:
         if isinstance(self.prior_mean, str):
             if self.prior_mean != "random":
                 raise InputError("prior_mean", repr(self.prior_mean), "'random', or an array")
             return streams(self.random_state).initial.standard_normal((J, d))
-        found = np.asarray(self.prior_mean, dtype=np.float64)
+        found = floats(self.prior_mean, "prior_mean", f"'random', or finite numbers of shape {(J, d)}")
         if found.shape != (J, d) or not np.isfinite(found).all():
             raise InputError("prior_mean", f"shape {found.shape}", f"finite numbers of shape {(J, d)}")
         return found
@@ -162,15 +242,9 @@ class EPGaussianMixture(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _log_joint(self, X: Any) -> Floats:
         """Return the logarithm of each cluster's weight times its predictive density, shape (n, J)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         rows = validate_data(self, X, reset=False, dtype=np.float64)
-        found = np.empty((len(rows), len(self.means_)))
-        for j, (mean, cov) in enumerate(zip(self.means_, self.covariances_, strict=True)):
-            root = np.linalg.cholesky(cov + self._s2 * np.eye(len(mean)))
-            white = np.linalg.solve(root, (rows - mean).T)
-            logs = 2 * np.log(np.diagonal(root)).sum() + len(mean) * np.log(2 * np.pi)
-            found[:, j] = np.log(self.weights_[j]) - ((white * white).sum(axis=0) + logs) / 2
-        return found
+        return _Clusters(self.weights_, self._s2, self.means_, self.covariances_).log_joint(rows)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each cluster for each row, averaged over the posterior, shape (n, J)."""
@@ -197,5 +271,5 @@ class EPGaussianMixture(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         dict
             Natural parameters ``eta`` and ``Lam``, moments ``mean`` and ``cov``.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         return {**self.posterior_.arrays(), "mean": self.means_, "cov": self.covariances_}

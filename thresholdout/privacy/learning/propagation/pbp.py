@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,80 +13,126 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graphs.progress_bar import progress_bar
+from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
-from thresholdout.privacy.learning.propagation.ep_runs import Run, information_fraction, run_adf, run_ep, run_sep
-from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
+from thresholdout.privacy.learning.propagation.ep_runs import Run, Unfinished, information_fraction, run_sep
+from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, kept_if_interrupted
 
 __all__ = ["PBPRegressor"]
 
 _NOISE_PRIOR = np.array([5.0, -6.0])  # Gamma(6, 6)
 
 
-class _NetworkFitting(Fitting):
-    """Passes over the records, after each of which the prior of the weights may be refined."""
+@dataclass(frozen=True, eq=False)
+class _UnfinishedPasses:
+    """What passes over the records have so far, and what is left of one that was interrupted.
 
-    def _run(
-        self,
-        model: Any,
-        records: Sequence[Any],
-        gamma: float,
-        noise: tuple[float, ...],
-        call: int = 0,
-        resume: Any = None,
-    ) -> Any:
-        assert call == 0
-        assert resume is None  # a network is fitted in one go
-        if self.algorithm in ("ep", "adf"):
-            model.prior = model.prior + model.start
-            if self.algorithm == "adf":
-                return run_adf(model, records)
-            return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol)
-        # A generator, so that each pass has streams of its own.
-        seeds = streams(self.random_state).sampling
-        shared = model.start.scale(1 / len(records))
-        runs: list[Run[NetworkNatural]] = []
-        for done in self._bar():
-            runs.append(
-                run_sep(
-                    model,
-                    records,
-                    n_epochs=1,
-                    gamma=gamma,
-                    C=self.clip_norm,
-                    sigma=noise if noise else 0.0,
-                    sampling=self.sampling,
-                    clip_mode=self.clip_mode,
-                    rho=self.rho,
-                    random_state=seeds,
-                    theta_f=shared,
-                )
-            )
-            shared = runs[-1].theta_f
-            # A tilt without precision, such as what is left of the start, would count as evidence of large weights.
-            left = 1 - information_fraction(gamma, len(records), done + 1)
-            model.refine(runs[-1].theta - model.start.scale(left))
+    Attributes
+    ----------
+    shared : NetworkNatural
+        The shared site after the passes that are over.
+    weights, prior
+        Of the model, after the last refinement.
+    passes : tuple of Run
+        Those that are over.
+    within : Unfinished or None
+        The pass that was interrupted.
+    """
+
+    shared: NetworkNatural
+    weights: WeightPrior
+    prior: NetworkNatural
+    passes: tuple[Run[NetworkNatural], ...] = ()
+    within: Unfinished[NetworkNatural] | None = None
+
+    @property
+    def updates(self) -> int:
+        return sum(run.n_updates + run.n_skipped for run in self.passes) + (self.within.updates if self.within else 0)
+
+    def covered(self) -> _UnfinishedPasses:
+        """Return the same without what depends on the records alone, and no noise covers."""
+        passes = tuple(replace(run, n_failed_sites=0) for run in self.passes)
+        return replace(self, passes=passes, within=self.within and self.within.covered())
+
+    def as_run(self, prior: NetworkNatural, N: int) -> Run[NetworkNatural]:
+        """Return the same as a run that ended here."""
+        runs = list(self.passes)
+        if self.within is not None:
+            runs.append(self.within.as_run(prior, N))
+        shared = runs[-1].theta_f
         return Run(
-            model.prior + shared.scale(len(records)),
+            prior + shared.scale(N),
             shared,
             sum(run.n_updates for run in runs),
             sum(run.n_skipped for run in runs),
             sum(run.n_failed_sites for run in runs),
             sum(run.n_projections for run in runs),
-            len(runs),
+            sum(run.n_passes for run in runs),
             tuple(change for run in runs for change in run.changes),
             False,
         )
 
-    def _describe_noise(self, estimator: Any, run: Any, noise: tuple[float, ...], gamma: float, N: int) -> None:
+
+class _NetworkFitting(Fitting):
+    """Passes over the records, after each of which the prior of the weights may be refined."""
+
+    def _run(
+        self, model: Any, records: Sequence[Any], gamma: float, noise: tuple[float, ...], call: int, resume: Any
+    ) -> Any:
+        if self.algorithm in ("ep", "adf"):
+            if resume is None:
+                model.prior = model.prior + model.start
+            return super()._run(model, records, gamma, noise, call, resume)
+        # A generator, so that each pass has streams of its own.
+        seeds, N = streams(self.random_state, call).sampling, len(records)
+        begun: _UnfinishedPasses = resume or _UnfinishedPasses(model.start.scale(1 / N), model.weights, model.prior)
+        so_far = begun
+
+        def kept() -> _UnfinishedPasses:
+            model.weights, model.prior = so_far.weights, so_far.prior
+            return so_far
+
+        with kept_if_interrupted(kept):
+            for done in self._bar():
+                if done < len(begun.passes):
+                    streams(seeds)
+                    continue
+                try:
+                    run = run_sep(
+                        model,
+                        records,
+                        n_epochs=1,
+                        gamma=gamma,
+                        C=self.clip_norm,
+                        sigma=noise if noise else 0.0,
+                        sampling=self.sampling,
+                        clip_mode=self.clip_mode,
+                        rho=self.rho,
+                        random_state=seeds,
+                        theta_f=so_far.shared,
+                        resume=so_far.within,
+                    )
+                except RunInterrupted as stopped:
+                    so_far = replace(so_far, within=stopped.run)
+                    raise
+                # A tilt without precision, such as what is left of the start, would count as evidence of large weights.
+                left = 1 - information_fraction(gamma, N, done + 1)
+                model.refine(run.theta - model.start.scale(left))
+                so_far = _UnfinishedPasses(run.theta_f, model.weights, model.prior, (*so_far.passes, run))
+        return so_far.as_run(model.prior, N)
+
+    def _moved(self, run: Any, model: Any, gamma: float, N: int) -> Any:
         # What is left of the random start is no signal.
-        start = estimator._start.scale(1 - information_fraction(gamma, N, self.n_epochs))
-        super()._describe_noise(estimator, replace(run, theta=run.theta - start), noise, gamma, N)
+        start = model.start.scale(1 - information_fraction(gamma, N, self.n_epochs))
+        return run.theta - start - model.prior
 
     def _bar(self) -> Any:
         passes = range(self.n_epochs)
@@ -93,7 +140,7 @@ class _NetworkFitting(Fitting):
 
 
 class _RefinedModel(NetworkModel):
-    """A network that starts somewhere, and whose prior may be refined."""
+    """A network that starts somewhere, and whose prior may be refined; or goes on from a posterior as it is."""
 
     def __init__(
         self,
@@ -102,25 +149,29 @@ class _RefinedModel(NetworkModel):
         rng: np.random.Generator,
         *,
         refined: bool,
+        known: NetworkNatural | None = None,
     ) -> None:
         self.weights = WeightPrior(sum(out * width for out, width in shapes))
         noise = _NOISE_PRIOR if noise_variance is None else None
-        super().__init__(NetworkNatural(self.weights.eta, self.weights.Lam, noise), shapes, noise_variance)
-        means = [rng.standard_normal(shape).ravel() / math.sqrt(shape[1]) for shape in shapes]
+        prior = NetworkNatural(self.weights.eta, self.weights.Lam, noise)
+        super().__init__(prior if known is None else known, shapes, noise_variance)
         self.start = self.prior.scale(0.0)
-        self.start.eta[:] = np.concatenate(means) * self.weights.Lam
-        self.refined = refined
+        if known is None:
+            means = [rng.standard_normal(shape).ravel() / math.sqrt(shape[1]) for shape in shapes]
+            self.start.eta[:] = np.concatenate(means) * self.weights.Lam
+        self.refined = refined and known is None
 
     def refine(self, theta: NetworkNatural) -> None:
         """Refine the prior in view of the posterior, if that is wanted; reads no record."""
         if not self.refined:
             return
-        self.weights.refine(theta.eta, theta.Lam)
+        weights = deepcopy(self.weights)  # an interrupt needs the old ones
+        weights.refine(theta.eta, theta.Lam)
         noise = self.prior.noise if self.prior.learned else None
-        self.prior = NetworkNatural(self.weights.eta, self.weights.Lam, noise)
+        self.weights, self.prior = weights, NetworkNatural(weights.eta, weights.Lam, noise)
 
 
-class PBPRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression by a network with uncertain weights, learned by expectation propagation, privately if asked for.
 
     Parameters
@@ -259,29 +310,52 @@ class PBPRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type:
         ConvergenceWarning
             When more than a tenth of a pass without noise was skipped.
         """
-        fitting = _NetworkFitting.check(self)
+        return self._learn(X, y, None, None)
+
+    def _learn(self, X: Any, y: Any, prior: NetworkNatural | None, stopped: Stopped | None) -> Self:
+        fitting: Fitting = _NetworkFitting.check(self) if stopped is None else stopped.fitting
         precision = chosen(self.noise_precision, "noise_precision", ("default", "learn", "fixed"))
-        learned = precision == "learn" or (precision == "default" and not fitting.private)
         noise_var = positive(self.noise_var, "noise_var")
         hidden = [count(size, "hidden_layer_sizes") for size in np.atleast_1d(self.hidden_layer_sizes).tolist()]
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        fresh = prior is None and stopped is None
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=fresh)
         y = np.asarray(y, dtype=np.float64)
-        self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        start = streams(self.random_state).initial
-        model = _RefinedModel(
-            layer_shapes(X.shape[1], hidden), None if learned else noise_var, start, refined=bool(self.refine_prior)
+        scaling = (
+            Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks) if fresh else self.scaling_
         )
-        fitting.check_prior(model.prior, self.prior_norm)  # type: ignore[arg-type]
-        self._start = model.start
-        records = list(zip(self.scaling_.inputs(X), self.scaling_.targets(y).tolist(), strict=True))
-        posterior: Any = fitting.fit(self, model, records, leaks=self.scaling_.leaks)  # type: ignore[arg-type]
-        self.noise_var_ = model.noise_of(posterior)
-        self.means_, self.variances_ = model.moments(posterior)
-        return self
+        if stopped is not None:
+            model = stopped.model
+        else:
+            learned = precision == "learn" or (precision == "default" and not fitting.private)
+            shapes = layer_shapes(X.shape[1], hidden)
+            if prior is not None:
+                if shapes != [mean.shape for mean in self.means_]:
+                    raise InputError("hidden_layer_sizes", repr(self.hidden_layer_sizes), "as in the earlier calls")
+                if precision == "default":
+                    learned = prior.learned
+                elif learned != prior.learned:
+                    raise InputError("noise_precision", repr(precision), "as in the earlier calls")
+            start = streams(self.random_state).initial
+            known = None if learned else noise_var
+            model = _RefinedModel(shapes, known, start, refined=bool(self.refine_prior), known=prior)
+        records = list(zip(scaling.inputs(X), scaling.targets(y).tolist(), strict=True))
+
+        def finish(model: _RefinedModel, posterior: NetworkNatural) -> dict[str, Any]:
+            means, variances = model.moments(posterior)
+            return {
+                "noise_var_": model.noise_of(posterior),
+                "means_": means,
+                "variances_": variances,
+                "scaling_": scaling,
+            }
+
+        return self._infer(
+            stopped or fitting, model, records, finish=finish, leaks=scaling.leaks, continued=prior is not None
+        )
 
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
         found = forward_moments(self.means_, self.variances_, rows)
         return found.mean, found.variance + self.noise_var_
@@ -295,5 +369,5 @@ class PBPRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type:
             Natural parameters ``eta`` and ``Lam``, flat, and ``noise`` if it was learned; moments ``means`` and
             ``variances``, one array for each layer.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         return {**self.posterior_.arrays(), "means": self.means_, "variances": self.variances_}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import floats
 
 __all__ = ["Scaling"]
 
@@ -107,12 +108,13 @@ def _standard(values: Floats) -> tuple[Floats, Floats]:
 
 def _public(value: Any, name: str, d: int | None) -> Floats:
     scale = name.endswith("scale")
-    found = np.asarray((1.0 if scale else 0.0) if value is None else value, dtype=np.float64)
+    many = "" if d is None else f" or {d} numbers"
+    expected = f"None, a number{many}, {'positive and ' if scale else ''}finite"
+    found = floats((1.0 if scale else 0.0) if value is None else value, name, expected)
     if (
         found.shape not in ((), () if d is None else (d,))
         or not np.isfinite(found).all()
         or (scale and found.min() <= 0)
     ):
-        many = "" if d is None else f" or {d} numbers"
-        raise InputError(name, repr(value), f"None, a number{many}, {'positive and ' if scale else ''}finite")
+        raise InputError(name, repr(value), expected)
     return found if d is None else np.broadcast_to(found, (d,)).copy()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
-from thresholdout.privacy.accounting.events.event_types import Event, GaussianAnswer
+from thresholdout.privacy.accounting.events.event_types import BlackBox, Event, GaussianAnswer
 from thresholdout.privacy.accounting.events.learning_steps import WithReplacementGaussianStep
 
-__all__ = ["clipped_event", "noise_multiplier_of", "step_size_of"]
+__all__ = ["PlannedSteps", "clipped_event", "noise_multiplier_of", "step_size_of"]
 
 Floats = NDArray[np.float64]
 MOST_GROUPS = 24
+NOTHING = 700.0  # an epsilon that protects nothing
 LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # multipliers and shifts that events know; less noise protects nothing
 
 
@@ -107,6 +109,38 @@ def clipped_event(
             step = GaussianAnswer(noise, 2.0 * batch_size, "replace_one")
         parts.append(SelfComposed(step, count * chains))
     return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+@dataclass(frozen=True)
+class PlannedSteps:
+    """What steps of one size leak, as a function of the noise multiplier that the size follows from.
+
+    Attributes
+    ----------
+    steps, records, batch_size : int
+    clip : float
+    order : str
+    chains : int
+        As in `clipped_event`.
+
+    Examples
+    --------
+    >>> PlannedSteps(100, 1000, 100, 1.0, "cyclic", 1)(20.0)
+    SelfComposed(GaussianAnswer(std=20.0..., sensitivity=2.0), 10)
+    """
+
+    steps: int
+    records: int
+    batch_size: int
+    clip: float
+    order: str
+    chains: int
+
+    def __call__(self, multiplier: float) -> Event:
+        """Return the event; one that protects nothing where there is hardly any noise."""
+        eta = np.full(self.steps, step_size_of(multiplier, self.records, self.batch_size, self.clip))
+        found = clipped_event(eta, self.records, self.batch_size, self.clip, order=self.order, chains=self.chains)
+        return BlackBox(NOTHING) if found is None else found
 
 
 def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:

@@ -46,6 +46,8 @@ class UnfinishedChains:
         How many steps this group has taken.
     moved : int
         How many chains have taken a step.
+    order : ndarray of int, or None
+        Of the group's last sweep, see `batches`.
     """
 
     start: Floats
@@ -53,6 +55,7 @@ class UnfinishedChains:
     first: int
     steps: int
     moved: int
+    order: Indices | None = None
 
 
 @dataclass(frozen=True)
@@ -167,11 +170,13 @@ def run(
     return_path: bool = False,
     progress: bool = True,
     resume: UnfinishedChains | None = None,
+    before: Floats | None = None,
 ) -> Floats:
     """Run a checked problem; without a start, from draws of the prior.
 
     With `resume`, the steps that an interrupted run has left are taken; the random numbers of the others are drawn, and
-    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`.
+    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`. An array `before`, of the shape of all
+    chains, is filled with their states before the last step; or with their last, where no step was left.
     """
     if resume is not None:
         start = resume.start
@@ -193,25 +198,42 @@ def run(
             taken = 0 if resume is None or first > resume.first else steps if first < resume.first else resume.steps
             theta = np.array(start[part] if taken == 0 or resume is None else resume.states[part], order="C")
             path = result[part] if return_path else None
+            begun = None if resume is None or first != resume.first else resume.order
             try:
-                _run_chains(problem, theta, generators, path, bar, taken)
+                last = _run_chains(problem, theta, generators, path, bar, taken, begun)
             except RunInterrupted as stopped:
-                number, states = stopped.run
+                if resume is not None and first < resume.first:  # no more was done than before
+                    stopped.run = resume
+                    raise
+                number, states, order = stopped.run
                 result[part] = states
-                stopped.run = UnfinishedChains(np.array(start), result, first, number, part.stop if number else first)
+                moved = part.stop if number else first
+                stopped.run = UnfinishedChains(np.array(start), result, first, number, moved, order)
                 raise
             if not return_path:
                 result[part] = theta
+            if before is not None:
+                before[part] = last
     return result
 
 
 def _run_chains(
-    problem: Problem, theta: Floats, generators: Streams, path: Floats | None, bar: Any, taken: int = 0
-) -> None:
-    """Run some chains; `theta` holds their states, before and after. Of the first steps only the numbers are drawn."""
+    problem: Problem,
+    theta: Floats,
+    generators: Streams,
+    path: Floats | None,
+    bar: Any,
+    taken: int = 0,
+    begun: Indices | None = None,
+) -> Floats:
+    """Run some chains, and return their states before the last step; `theta` holds them before and after all steps.
+
+    Of the steps that are taken already only the numbers are drawn.
+    """
     step = _one_dimensional(problem, theta.shape[0]) if problem.x.ndim == 1 else _many_dimensional(problem)
     chains, steps = theta.shape[0], problem.eta.size
-    indices = batches(generators.sampling, problem.order, problem.y.size, problem.batch_size, chains, steps)
+    sizes = problem.y.size, problem.batch_size, chains, steps
+    indices = batches(generators.sampling, problem.order, *sizes, taken=taken, begun=begun)
     ahead = max(1, 4096 // theta.size)  # few chains take the noise of several steps at once
     noise = np.empty((ahead, *theta.shape))
     roots = np.sqrt(problem.eta)
@@ -221,15 +243,15 @@ def _run_chains(
     # kept, in two places in turn, always together with their number.
     places = np.empty((2, *theta.shape))
     places[taken % 2] = theta
-    kept = taken, places[taken % 2]
+    kept = taken, places[taken % 2], begun
     try:
-        for number, batch in enumerate(indices):
+        for number, (batch, order) in enumerate(indices):
             row = number % ahead
             if row == 0:
                 generators.noise.standard_normal(out=noise)
             if number >= taken:
                 np.copyto(places[number % 2], theta)
-                kept = number, places[number % 2]
+                kept = number, places[number % 2], order
                 kick = noise[row]
                 kick *= roots[number]
                 step(theta, batch, float(problem.eta[number]), kick)
@@ -237,12 +259,13 @@ def _run_chains(
                     path[:, number + 1] = theta
             if number % 256 == 255:
                 bar.update(256)
-        kept = steps, theta
+        kept = steps, theta, None
         bar.update(steps % 256)
     except KeyboardInterrupt as stopped:
         if path is not None:
             raise
         raise RunInterrupted(kept) from stopped
+    return places[(steps - 1) % 2] if steps > taken else theta
 
 
 def _one_dimensional(problem: Problem, chains: int) -> Step:

@@ -16,17 +16,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import Composed
-from thresholdout.privacy.accounting.events.event_types import BlackBox, Event
-from thresholdout.privacy.learning.low_signal import warn_of_noise
+from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
-from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
+from thresholdout.privacy.learning.sgld.clipped_events import (
+    PlannedSteps,
+    clipped_event,
+    noise_multiplier_of,
+    step_size_of,
+)
 from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
 from thresholdout.privacy.learning.sgld.record_orders import ORDERS
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
 from thresholdout.privacy.learning.sgld.sampler import Problem, UnfinishedChains, run, step_sizes, warn_if_diverging
+from thresholdout.privacy.learning.sgld.swinging_chains import warn_of_noisy_steps, warn_of_swing
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_for_rest
 
@@ -42,8 +47,7 @@ BEFORE = (
     "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
-MOST_NOISE = 0.05  # of what is learned
-NOTHING = 700.0  # an epsilon that protects nothing
+_CHARGED = ("_spent", "_target", "privacy_report_", "_leaks")
 INSTEAD = "step_size= in its place, or warm_start=False"
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
@@ -59,6 +63,7 @@ class _Stopped:
     number: int
     random_state: Any
     chains: UnfinishedChains
+    partial: bool
 
 
 class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -213,7 +218,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         DivergingChainWarning
             As in `sgld_sample`.
         LowSignalWarning
-            When the noise is likely to drown what can be learned, by public numbers; with `clip`.
+            With `clip`: when the noise is likely to drown what can be learned, by public numbers, or when the last
+            step is so long that the chain swings, by the states that are charged for.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
         return self._sample(X, y, continued=continued, partial=False, asked=None)
@@ -270,7 +276,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             When no call was interrupted, or there are not as many records as then.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "samples_")
         stopped = self._stopped
         if stopped is None:
             raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
@@ -279,11 +285,12 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.column_stack([X, np.ones(len(X))]) if stopped.intercept else X
         targets = np.asarray(y, dtype=np.float64)
         problem = replace(stopped.problem, x=np.ascontiguousarray(rows), y=targets)
-        self._run(problem, None, stopped.number, stopped.random_state, stopped.chains)
+        self._run(problem, None, stopped.number, stopped.random_state, stopped.chains, stopped.partial)
         return self
 
     def _sample(self, X: Any, y: Any, *, continued: bool, partial: bool, asked: int | None) -> SGLDRegressor:
         delta = self._check_parameters()
+        streams(self.random_state)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not (partial and continued))
         y = np.asarray(y, dtype=np.float64)
         if self.domain is not None and (X.shape[1] != 1 or self.fit_intercept):
@@ -315,14 +322,11 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             chains=self.n_chains,
         )
         warn_if_diverging(problem)
-        if not partial and problem.clip is not None and eta.size:
-            # The noise of all steps, over the way that gradients take which all agree; the mean of chains has less.
-            way = float(eta.sum()) / 2 * len(y) * problem.clip
-            share = math.sqrt(rows.shape[1] * float(eta.sum()) / self.n_chains) / way
-            warn_of_noise(share, MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=3)
+        if not partial:
+            warn_of_noisy_steps(problem, stacklevel=3)
         charged = self._charge(problem, spent)
         report, leaks = self._report(problem, delta, charged, self._leaks if continued else ())
-        self._run(problem, start, spent.calls, self.random_state, None, charged=(charged, target, report, leaks))
+        self._run(problem, start, spent.calls, self.random_state, None, partial, (charged, target, report, leaks))
         return self
 
     def _run(
@@ -332,34 +336,41 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         number: int,
         random_state: Any,
         chains: UnfinishedChains | None,
+        partial: bool,
         charged: tuple[Spent, TargetNoise | None, PrivacyReport, tuple[str, ...]] | None = None,
     ) -> None:
         """Run the chains, and keep what there is, also after an interrupt; what left nothing was not charged."""
         stopped: RunInterrupted | None = None
         unfinished: _Stopped | None = None
+        before = np.empty(problem.shape)
         try:
-            samples = run(problem, start, streams(random_state, number), progress=self.progress, resume=chains)
+            drawn = streams(random_state, number)
+            samples = run(problem, start, drawn, progress=self.progress, resume=chains, before=before)
         except RunInterrupted as interrupt:
             stopped, kept = interrupt, interrupt.run
             bare = replace(problem, x=problem.x[:0].copy(), y=problem.y[:0].copy())  # a view would hold all records
-            unfinished = _Stopped(bare, len(problem.y), bool(self.fit_intercept), number, random_state, kept)
+            unfinished = _Stopped(bare, len(problem.y), bool(self.fit_intercept), number, random_state, kept, partial)
             samples = kept.states[: max(kept.moved, 1)]
-        self._stopped = None  # whenever a second interrupt comes, nothing can be resumed that was not charged
-        if charged is not None:
-            self._spent, self._target, self.privacy_report_, self._leaks = charged
-        self._stopped = unfinished
-        self._keep(problem, samples)
+        known = {} if charged is None else dict(zip(_CHARGED, charged, strict=True))
+        spent = self._spent if charged is None else charged[0]
+        # At once: whenever a second interrupt comes, the report is that of the samples beside it.
+        self.__dict__.update({**known, **self._described(problem, samples, spent), "_stopped": unfinished})
         if stopped is not None:
             raise stopped
+        if problem.clip is not None and problem.eta.size and not partial:
+            warn_of_swing(before, samples, self.n_features_in_, stacklevel=4 if chains is None else 3)
 
-    def _keep(self, problem: Problem, samples: Floats) -> None:
-        width, eta = self.n_features_in_, problem.eta
-        self.samples_ = samples
-        mean = samples.mean(axis=0)
-        self.coef_ = mean[:width]
-        self.intercept_ = float(mean[-1]) if len(mean) > width else 0.0
-        self.step_size_ = float(eta[0]) if eta.size and (eta == eta[0]).all() else eta
-        self.batch_size_, self.n_samples_, self.n_steps_ = problem.batch_size, len(problem.y), self._spent.steps
+    def _described(self, problem: Problem, samples: Floats, spent: Spent) -> dict[str, Any]:
+        width, eta, mean = self.n_features_in_, problem.eta, samples.mean(axis=0)
+        return {
+            "samples_": samples,
+            "coef_": mean[:width],
+            "intercept_": float(mean[-1]) if len(mean) > width else 0.0,
+            "step_size_": float(eta[0]) if eta.size and (eta == eta[0]).all() else eta,
+            "batch_size_": problem.batch_size,
+            "n_samples_": len(problem.y),
+            "n_steps_": spent.steps,
+        }
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean of the targets of new records, and their standard deviation.
@@ -375,7 +386,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (m,), or two of them
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "samples_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
         mean = X @ self.coef_ + self.intercept_
         if not return_std:
@@ -409,7 +420,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             With a bound on gradients or step sizes that vary, for which there is no exact law.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "samples_")
         if self.clip is not None:
             raise InputError("clip", repr(self.clip), "None; with a bound there is a guarantee, in privacy_report_")
         if not isinstance(self.step_size_, float):
@@ -512,15 +523,10 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.epsilon is not None:
             clip = float(self.clip)  # type: ignore[arg-type]
             left = self.n_steps - spent.steps if partial else steps
-
-            def event(multiplier: float) -> Event:
-                eta = np.full(left, step_size_of(multiplier, n, size, clip))
-                found = clipped_event(eta, n, size, clip, order=self.order, chains=self.n_chains)
-                return BlackBox(NOTHING) if found is None else found
-
             key = (n, size, clip, self.order, self.n_chains, self.n_steps, self.epsilon, delta)
             if not partial or target is None or target.given != key:
-                found = noise_for_rest(event, spent, self.epsilon, delta, INSTEAD, stacklevel=5)
+                planned = PlannedSteps(left, n, size, clip, self.order, self.n_chains)
+                found = noise_for_rest(planned, spent, self.epsilon, delta, INSTEAD, stacklevel=5)
                 target = TargetNoise(key, found)
             return np.full(steps, step_size_of(target.noise_multiplier, n, size, clip)), target
         if self.domain is not None:
@@ -573,10 +579,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         domain, n = self.domain, problem.y.size
         assert domain is not None
         posterior = posterior_dp(n, delta, domain.x_l, domain.x_h, problem.alpha, problem.beta, domain.gamma1, domain.c)
-        found: dict[str, Any] = {
-            "posterior_epsilon": posterior,
-            "posterior_epsilon_if": CONDITION,
-        }
+        found: dict[str, Any] = {"posterior_epsilon": posterior, "posterior_epsilon_if": CONDITION}
         eta = problem.eta
         in_domain = domain.x_l <= domain.x_h / 2.0
         if in_domain and delta < 0.5 and eta.size and (eta == eta[0]).all():

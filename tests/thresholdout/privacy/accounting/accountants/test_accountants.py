@@ -163,6 +163,15 @@ class TestRenyiReplaceOne(RenyiSuite):
         rho = math.fsum(0.5 / event.std**2 for event in events)
         assert value == pytest.approx(self.make(GaussianAnswer(1 / math.sqrt(2 * rho))).epsilon(1e-5), rel=1e-3)
 
+    @pytest.mark.parametrize(("sizes", "delta"), [((1.5, 6.0), 1e-5), ((3.0, 12.0), 1e-9)])
+    def test_schedules_find_the_best_order(self, sizes: tuple[float, float], delta: float) -> None:
+        """Also where it is the last one before the smallest noise counts for everything: a grid of 150 orders."""
+        events = [PoissonGaussianStep(value, 0.003) for value in np.geomspace(*sizes, 16).tolist()]
+        accountant = RenyiAccountant("add_remove").compose(Composed(SelfComposed(event, 60) for event in events))
+        orders = 1 + np.geomspace(2, 200, 150)
+        grid = rdp_to_epsilon(orders, accountant.rdp(orders), delta).epsilon
+        assert accountant.epsilon(delta) <= grid * (1 + 3e-4)
+
 
 class Rough(DistributionAccountant):
     """Fast, with bounds further apart."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
     BlackBox,
     Composed,
@@ -68,6 +68,24 @@ def test_calibration_widens_its_bracket() -> None:
         calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, bracket=(2, 1))
     with pytest.raises(InputError, match="tolerance"):
         calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, tolerance=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("what", "argument", "named"),
+    [
+        ("make_event", GaussianAnswer(1.0), "a GaussianAnswer; expected: a function of the parameter"),
+        ("make_event", 3.0, "a float; expected: a function"),
+        ("make_event", lambda noise: noise, "a float for the parameter 100; expected: an event"),
+        ("make_event", lambda noise: None, "a NoneType for the parameter 100"),
+        ("bracket", 3.0, "3.0; expected: a pair"),
+        ("bracket", (1.0, 2.0, 3.0), r"\(1.0, 2.0, 3.0\); expected: a pair"),
+        ("limits", None, "None; expected: a pair"),
+    ],
+)
+def test_calibration_names_what_is_no_function_and_no_pair(what: str, argument: Any, named: str) -> None:
+    arguments: dict[str, Any] = {"make_event": GaussianAnswer, what: argument}
+    with pytest.raises(InputTypeError, match=f"{what}: {named}"):
+        calibrate(target_epsilon=1.0, delta=1e-5, **arguments)
 
 
 def test_calibrate_sigma_inverts_the_accountant() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from thresholdout.privacy.accounting import (
     WithReplacementGaussianStep,
     read_events,
 )
-from thresholdout.privacy.accounting.events.composed_events import leaves
+from thresholdout.privacy.accounting.events.composed_events import check_event, leaves
 from thresholdout.privacy.accounting.events.event_files import (
     event_from_dict,
     event_to_dict,
@@ -118,6 +119,9 @@ def test_deep_nesting() -> None:
         (lambda: SelfComposed("x", 1), "event"),  # type: ignore[arg-type]
         (lambda: Composed(BlackBox(1)), "events"),  # type: ignore[arg-type]
         (lambda: Composed([1]), "event"),  # type: ignore[list-item]
+        (lambda: Composed(3), "events: a int; expected: events, such as"),  # type: ignore[arg-type]
+        (lambda: check_event(SimpleNamespace(event=BlackBox(1))), "expected: the .event of this SimpleNamespace"),
+        (lambda: check_event(SimpleNamespace(event=None)), "expected: an event, such as"),
     ],
 )
 def test_refused_values(make: object, match: str) -> None:

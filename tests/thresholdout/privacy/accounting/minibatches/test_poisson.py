@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import corners
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import rdp_fswor, rdp_poisson, taylor_moment
@@ -55,7 +56,17 @@ def _divergence(alpha: float, sigma: float, q: float) -> mpmath.mpf:
 
 @pytest.mark.parametrize(
     ("alpha", "sigma", "q"),
-    [(1.02, 0.7, 0.5), (1.5, 20.0, 0.0024), (2.0, 1.0, 1e-6), (3.3, 0.4, 0.999), (1.2, 0.3, 0.95), (9.0, 3.0, 0.05)],
+    corners(
+        [
+            (1.02, 0.7, 0.5),
+            (1.5, 20.0, 0.0024),
+            (2.0, 1.0, 1e-6),
+            (3.3, 0.4, 0.999),
+            (1.2, 0.3, 0.95),
+            (9.0, 3.0, 0.05),
+        ],
+        *(0, 1, 2, 5),
+    ),
 )
 def test_replace_one_in_high_precision(alpha: float, sigma: float, q: float) -> None:
     exact = _divergence(alpha, sigma, q)

@@ -68,20 +68,25 @@ def test_worked_envelope(alpha: float, sigma: float, value: float) -> None:
     assert found == pytest.approx(value, rel=1e-12)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
-@given(alpha=st.floats(1.05, 12), sigma=st.floats(0.7, 30), q=st.floats(1e-3, 0.9))
-def test_envelope_by_its_definition(alpha: float, sigma: float, q: float) -> None:
+def is_the_envelope(alpha: float, sigma: float, q: float) -> None:
     exact = twin.envelope(alpha, sigma, q)
     found = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="envelope")
     assert found == pytest.approx(float(exact), rel=1e-10)
     assert found >= exact * (1 - 1e-12)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(
-    sigma=st.floats(0.3, 1000), q=st.floats(1e-7, 0.99), shape=st.sampled_from([(1.001, 1.5), (2, 64), (500, 10_000)])
-)
-def test_the_smallest_is_a_bound_and_never_above_its_parts(sigma: float, q: float, shape: tuple[float, float]) -> None:
+def test_envelope_at_one_place() -> None:
+    is_the_envelope(2.5, 2.0, 0.1)
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(alpha=st.floats(1.05, 12), sigma=st.floats(0.7, 30), q=st.floats(1e-3, 0.9))
+def test_envelope_by_its_definition(alpha: float, sigma: float, q: float) -> None:
+    is_the_envelope(alpha, sigma, q)
+
+
+def is_the_smallest(sigma: float, q: float, shape: tuple[float, float]) -> None:
     alpha = np.linspace(*shape, 3)
     best = rdp_fswor(alpha, sigma, q, adjacency="replace_one")
     lower = rdp_fswor_lower(alpha, sigma, q)
@@ -98,6 +103,33 @@ def test_the_smallest_is_a_bound_and_never_above_its_parts(sigma: float, q: floa
         assert (part >= lower).all()
         paper = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="taylor", m=m, leading="paper")
         assert (part <= paper).all()
+
+
+SHAPES = [(1.001, 1.5), (2, 64), (500, 10_000)]
+
+
+@pytest.mark.parametrize(("sigma", "q", "shape"), [(6.0, Q, SHAPES[0]), (0.8, 0.2, SHAPES[1]), (40.0, 1e-5, SHAPES[2])])
+def test_the_smallest_at_some_places(sigma: float, q: float, shape: tuple[float, float]) -> None:
+    is_the_smallest(sigma, q, shape)
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(sigma=st.floats(0.3, 1000), q=st.floats(1e-7, 0.99), shape=st.sampled_from(SHAPES))
+def test_the_smallest_is_a_bound_and_never_above_its_parts(sigma: float, q: float, shape: tuple[float, float]) -> None:
+    is_the_smallest(sigma, q, shape)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.8, 2.0, 6.0, 60.0])
+@pytest.mark.parametrize("q", [1e-4, 0.0024, 0.3])
+def test_what_is_left_out_would_not_have_been_the_smallest(sigma: float, q: float) -> None:
+    """Each order alone has the smallest of all bounds, though those that cannot be are not computed."""
+    for order in (1.2, 1.999, 2.0, 2.001, 3.0, 8.5, 27.5625, 64.0, 300.0):
+        named = ("envelope", "binomial")
+        bounds = [rdp_fswor(order, sigma, q, adjacency="replace_one", method=method) for method in named]
+        bounds += [rdp_wang(order, sigma, q, variant="min")]
+        bounds += [rdp_fswor(order, sigma, q, adjacency="replace_one", method="taylor", m=m) for m in (3, 4, 5, 6)]
+        assert rdp_fswor(order, sigma, q, adjacency="replace_one") == min(bounds)
 
 
 def test_order_two_is_exact() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import corners
 from thresholdout.privacy.accounting.accountants.renyi_conversion import rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete
@@ -54,7 +55,7 @@ def test_one_step_without_replacement(sigma: float, q: float, share: float, adde
 
 
 @pytest.mark.parametrize("added", [False, True])
-@pytest.mark.parametrize(("sigma", "batch", "n"), [(1.0, 10, 1000), (3.0, 40, 100)])
+@pytest.mark.parametrize(("sigma", "batch", "n"), corners([(1.0, 10, 1000), (3.0, 40, 100)], 0))
 def test_one_step_with_replacement(sigma: float, batch: int, n: int, added: bool) -> None:
     with mp.workdps(40):
         exact_draws = [
@@ -71,7 +72,7 @@ def test_one_step_with_replacement(sigma: float, batch: int, n: int, added: bool
             assert exact <= found.upper
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-15])
+@pytest.mark.parametrize("delta", corners([1e-6, 1e-15], 1))
 def test_one_added_record_by_the_closed_form(delta: float) -> None:
     # The published 0.00428 at 1e-6 is not the closed form's value, 0.0042459 (0.0041780 at 1e-5).
     q = 256 / 60_000
@@ -107,12 +108,15 @@ def test_renyi_bounds_are_never_below(sigma: float, q: float, count: int, delta:
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize(("sigma", "q", "count"), [(0.3, 1e-7, 1), (1000.0, 1e-7, 10**9), (0.3, 0.99, 1000)])
+@pytest.mark.parametrize(
+    ("sigma", "q", "count"), corners([(0.3, 1e-7, 1), (1000.0, 1e-7, 10**9), (0.3, 0.99, 1000)], 0, 2)
+)
 def test_extreme_settings(sigma: float, q: float, count: int, adjacency: str) -> None:
     found = pld_fswor(sigma, count, 1e-6, q=q, adjacency=adjacency, accuracy=0.01)
     assert 0.0 <= found.lower <= found.estimate <= found.upper
 
 
+@pytest.mark.slow
 def test_many_draws_are_left_out_by_delta() -> None:
     found = pld_fswr(2.0, 1000, 1e-6, batch_size=64, dataset_size=10_000)
     assert found.lower <= 1.3928 <= found.upper * (1 + 1e-4)

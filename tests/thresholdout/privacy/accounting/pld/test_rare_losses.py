@@ -7,8 +7,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from thresholdout.privacy.accounting.pld.convolution import Composed
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, guaranteed_epsilon
+from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
 from thresholdout.privacy.accounting.pld.minibatch_steps import poisson_pairs
@@ -17,6 +19,8 @@ from thresholdout.privacy.accounting.pld.rare_losses import Cut, WithRare
 STEP = 2.0**-6
 ONE = Lattice(np.array([0.2, 0.5, 0.3, 0.0, 0.0, 3e-11, 0.0, 2e-11, 1e-11]), -1, STEP, 0.0, 1e-15)
 TWO = Lattice(np.array([0.1, 0.1, 0.4, 0.2, 0.2 - 4e-12, 0.0, 0.0, 4e-12]), -3, STEP, 1e-3, 0.0)
+NONE = Lattice(np.array([0.3, 0.4, 0.2, 0.1]), -2, STEP, 0.0, 0.0)  # no loss of it is rare
+MANY = Lattice(np.array([0.2, 0.5, 0.3, 0.0, 0.0, 3e-7, 0.0, 2e-7, 1e-7]), -1, STEP, 0.0, 0.0)
 CUT = Cut(3.5 * STEP, 300.0)
 
 
@@ -46,7 +50,16 @@ def enumerated(lattices: Sequence[Lattice], counts: Sequence[int], epsilon: floa
 
 @pytest.mark.parametrize("tilt", [0.0, 2.0, 20.0])
 @pytest.mark.parametrize(
-    ("lattices", "counts"), [([ONE], [1]), ([ONE], [5]), ([ONE, TWO], [3, 4]), ([ONE, TWO], [1, 1]), ([TWO], [12])]
+    ("lattices", "counts"),
+    [
+        ([ONE], [1]),
+        ([ONE], [5]),
+        ([ONE, TWO], [3, 4]),
+        ([ONE, TWO], [1, 1]),
+        ([TWO], [12]),
+        ([ONE, NONE], [3, 4]),
+        ([NONE, TWO, ONE], [1, 2, 1]),
+    ],
 )
 def test_sums_with_rare_losses_exactly(lattices: list[Lattice], counts: list[int], tilt: float) -> None:
     composed = WithRare(lattices, steps(counts), tilt, 1 << 12, CUT)
@@ -92,6 +105,27 @@ def test_losses_that_are_not_rare_leave_a_bound() -> None:
         assert nothing.delta(0.05)[1] >= enumerated([TWO], [3], 0.05)
 
 
+@pytest.mark.parametrize(("lattices", "counts"), [([MANY, NONE], [3, 4]), ([NONE, MANY, NONE], [1, 2, 1])])
+@pytest.mark.parametrize("tilt", [0.0, 2.0])
+def test_steps_without_rare_losses_do_not_hide_those_of_others(
+    lattices: list[Lattice], counts: list[int], tilt: float
+) -> None:
+    composed = WithRare(lattices, steps(counts), tilt, 1 << 12, Cut(CUT.loss, 1000.0))
+    with mp.workdps(40):
+        for epsilon in (0.12, 0.14, 0.15):
+            exact = enumerated(lattices, counts, epsilon)
+            lower, upper = composed.delta(epsilon)
+            assert 0.99 * upper <= exact <= upper
+            assert 0.99 * exact <= lower <= exact
+
+
+def test_more_steps_never_leak_less() -> None:
+    """34 steps whose losses are all small beside 5,018 of rare, large ones once brought epsilon down to 0."""
+    large, small = GaussianMixture((1.25,), (1.6e-4,)), GaussianMixture((0.26,), (1.3e-4,))
+    least = PrivacyLossDistribution({large: 5018}).epsilon(2.7e-5, accuracy=0.01).lower
+    assert 0.06 < least < PrivacyLossDistribution({large: 5018, small: 34}).guaranteed_epsilon(2.7e-5) < 0.067
+
+
 SETTINGS = [
     (0.9511441966478459, 1.4017197384627887e-05, 30, 1.6290477614121962e-12, 0.00747),
     (0.7410110281271037, 5.66019692966193e-05, 4734, 2.75055339198015e-12, 0.60622),
@@ -99,7 +133,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("sigma", "q", "count", "delta", "most"), SETTINGS)
+@pytest.mark.parametrize(("sigma", "q", "count", "delta", "most"), corners(SETTINGS, 0, 2))
 def test_rare_losses_at_tiny_deltas(sigma: float, q: float, count: int, delta: float, most: float) -> None:
     """One large loss alone is nearly all of delta, so upper bounds cannot be much smaller."""
     found = guaranteed_epsilon([PrivacyLossDistribution({pair: count}) for pair in poisson_pairs(sigma, q)], delta)

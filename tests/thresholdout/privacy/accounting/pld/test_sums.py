@@ -20,6 +20,7 @@ from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, 
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, optimistic, pessimistic
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
+from thresholdout.privacy.accounting.pld.replaced_draws import ReplacedDraws
 
 UP = Lattice(np.array([0.1, 0.2, 0.3, 0.25, 0.1]), -2, 0.25, 0.0, 0.05)
 AWAY = Lattice(np.array([0.5, 0.0, 0.0, 0.3, 0.0, 0.2]), -1, 0.25, 0.0, 0.0)
@@ -126,9 +127,9 @@ def test_reasons() -> None:
 
 def test_rates_count_draws_that_are_left_out() -> None:
     pair = fswr_pairs(1.0, 200, 201, "replace_one", omitted=1e-3)[0]
-    assert isinstance(pair, Symmetrised)
-    assert pair.rate >= -math.expm1(200 * math.log1p(-1 / 201))
-    assert pair.omitted >= 1e-3
+    assert isinstance(pair, ReplacedDraws)
+    assert math.fsum(pair.weights) + pair.omitted >= -math.expm1(200 * math.log1p(-1 / 201))
+    assert pair.loss(1e-9).infinite >= pair.omitted >= 1e-3
 
 
 def test_bins_wider_than_exponents_can_be() -> None:

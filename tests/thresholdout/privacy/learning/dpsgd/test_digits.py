@@ -32,7 +32,9 @@ def accuracies(sampling: Any, noise: float) -> list[float]:
 
 
 @pytest.mark.parametrize("sampling", corners(["wor", "wr", "poisson"], 0))
-@pytest.mark.parametrize(("noise", "expected", "margin"), [(0.0, 0.97, 0.01), (2.0, 0.912, 0.045), (4.0, 0.813, 0.07)])
+@pytest.mark.parametrize(
+    ("noise", "expected", "margin"), corners([(0.0, 0.97, 0.01), (2.0, 0.912, 0.045), (4.0, 0.813, 0.07)], 2)
+)
 def test_accuracies(sampling: Any, noise: float, expected: float, margin: float) -> None:
     # Margins are over three of the published standard deviations, 0.01 to 0.03, for the mean of two runs.
     assert abs(np.mean(accuracies(sampling, noise)) - expected) < margin

@@ -302,6 +302,7 @@ def test_refusals_of_data(estimator: Any, X: Any, y: Any) -> None:
         estimator.fit(X, y)
 
 
+@pytest.mark.statistical
 def test_more_records_bring_the_private_answer_nearer_to_the_exact_one() -> None:
     """Medians over seeds; the noise multiplier is the same, so the epsilon of more records is even smaller."""
     excess = []

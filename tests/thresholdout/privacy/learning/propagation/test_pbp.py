@@ -177,6 +177,7 @@ def test_erratum_3_noise_reaches_the_released_posterior() -> None:
     np.testing.assert_array_equal(loud.posterior_.values, again.posterior_.values)
 
 
+@pytest.mark.slow
 def test_separate_clipping_costs_two_queries() -> None:
     X, y = friedman(150)
     together = private_fit(X, y, epsilon=3.0)

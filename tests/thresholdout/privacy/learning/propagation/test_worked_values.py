@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.privacy.learning.propagation.examples import (
     LABELLED,
     LOCATION,
@@ -164,10 +165,13 @@ def test_classification_by_expectation_propagation(link: str, mean: list[float],
 
 @pytest.mark.parametrize(
     ("link", "mean", "cov"),
-    [
-        ("probit", [-0.7270129583, 2.4118937395], [0.7278716223, -0.3715656697, 1.3762671363]),
-        ("logit", [-0.6302571596, 2.4277078190], [1.1549538445, -0.3663633884, 1.6120943304]),
-    ],
+    corners(
+        [
+            ("probit", [-0.7270129583, 2.4118937395], [0.7278716223, -0.3715656697, 1.3762671363]),
+            ("logit", [-0.6302571596, 2.4277078190], [1.1549538445, -0.3663633884, 1.6120943304]),
+        ],
+        0,
+    ),
 )
 def test_fixed_point_of_stochastic_expectation_propagation(link: str, mean: list[float], cov: list[float]) -> None:
     """The mean of all sites at their own cavity; runs with small steps stay near it."""

@@ -78,13 +78,13 @@ def test_independent_draws(batch: int) -> None:
 def test_each_sweep_has_every_record_once() -> None:
     rng = np.random.default_rng(0)
     for order in ("cyclic", "reshuffle"):
-        seen = np.array(list(batches(rng, order, 12, 3, 5, 12)))
+        seen = np.array([batch for batch, _ in batches(rng, order, 12, 3, 5, 12)])
         assert seen.shape == (12, 3, 5)
         sweeps = seen.reshape(3, 12, 5)
         assert (np.sort(sweeps, axis=1) == np.arange(12)[:, None]).all()
         assert (sweeps[0] == sweeps[1]).all() == (order == "cyclic")
         assert len({tuple(sweeps[0, :, chain]) for chain in range(5)}) == 5
-    drawn = np.array(list(batches(rng, "uniform", 12, 3, 5, 400)))
+    drawn = np.array([batch for batch, _ in batches(rng, "uniform", 12, 3, 5, 400)])
     assert drawn.shape == (400, 3, 5)
     assert np.bincount(drawn.ravel(), minlength=12).min() > 350
 

@@ -1,4 +1,4 @@
-"""Private learners: which defaults measure best, and for which sizes and epsilons a fit is worth anything.
+"""Which defaults of private learners measure best, and above which share of noise a fit is worth nothing.
 
 Run with ``python -m benchmarks.private_learners defaults`` or ``python -m benchmarks.private_learners worth``; some
 minutes each. The second prints each learner's share of noise beside its score, from which the limits of its
@@ -7,8 +7,6 @@ minutes each. The second prints each learner's share of noise beside its score, 
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -87,9 +85,3 @@ def worth() -> None:
                 algorithm="dp-sep", clip_norm=3.0, noise_var=0.1, epsilon=1.0, n_epochs=3, random_state=0
             ).fit(X, y)
             print(f"{d} weights by EP  {n:6d}  1  signal {model.signal_to_noise_:.2f}  {model.score(X, y):.3g}")
-
-
-if __name__ == "__main__":
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        {"defaults": defaults, "worth": worth}[sys.argv[1]]()

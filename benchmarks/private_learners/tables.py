@@ -1,0 +1,68 @@
+"""Tables of scores in the pages of ``docs/learners``, made from the results that are kept.
+
+A comment ``<!-- scores: task; learner; learner -->`` in a page is followed by its table, which `filled` writes anew.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+from benchmarks.private_learners.measuring import FOLDER, kept
+from benchmarks.private_learners.tasks import EPSILONS, TASKS
+
+__all__ = ["PAGES", "filled", "table"]
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "learners").glob("*.md"))
+_MARK = re.compile(r"(<!-- scores: (?P<task>[\w ]+); (?P<learners>[^>]*) -->\n)(?:\|.*\n)*")
+_PEERS = "diffprivlib"
+_NONE = "no privacy"
+
+
+@cache
+def _scores() -> dict[tuple[str, int, float, str], float]:
+    files = ("thresholdout", "diffprivlib", "no_privacy")
+    return {cell: float(row["score"]) for name in files for cell, row in kept(FOLDER / f"{name}.csv").items()}
+
+
+def _best(task: str, records: int, epsilon: float, learner: str) -> float:
+    """Return the score of a learner; of diffprivlib the best one of its learners, in hindsight."""
+    cells = {name: score for (*of, name), score in _scores().items() if of == [task, records, epsilon]}
+    if learner == _NONE:
+        return max(cells.values())
+    if learner == _PEERS:
+        return max(score for name, score in cells.items() if name.startswith(_PEERS))
+    return cells[learner]
+
+
+def _shown(score: float) -> str:
+    return f"{score:.2f}".replace("-0.00", "0.00") if score > -10 else "< -10"
+
+
+def table(task: str, learners: list[str]) -> str:
+    """Return a table: a row for each number of records and learner, a column for each epsilon.
+
+    Parameters
+    ----------
+    task : str
+        One of `TASKS`.
+    learners : list of str
+        As in the results; "diffprivlib" is the best of its learners there.
+    """
+    lines = ["| records | learner | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"]
+    lines.append("|---|---|" + "---|" * len(EPSILONS))
+    for records in TASKS[task].sizes:
+        rows = {learner: [_best(task, records, epsilon, learner) for epsilon in EPSILONS] for learner in learners}
+        rows[_NONE] = [_best(task, records, math.inf, _NONE)] * len(EPSILONS)
+        for place, (learner, scores) in enumerate(rows.items()):
+            name = learner if learner in (_PEERS, _NONE) else re.sub(r"^\w+", r"`\g<0>`", learner)
+            cells = " | ".join(_shown(score) for score in scores)
+            lines.append(f"| {f'{records:,}' if not place else ''} | {name} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def filled(page: str) -> str:
+    """Return the text of a page with all its tables as the results are."""
+    return _MARK.sub(lambda mark: mark[1] + table(mark["task"], mark["learners"].split("; ")), page)

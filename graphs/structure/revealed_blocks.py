@@ -1,0 +1,153 @@
+"""Records that are revealed block after block, and how many of them change with each block.
+
+Let the values of one block change while those of earlier blocks stay. What comes later can then be drawn so that, but
+for a small probability, all records outside of the block and a stretch that follows it are the same. So a mechanism
+that is private about single records is private about blocks, as about a group of that many records: `graphs/PROOFS.md`,
+section on revealed blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
+
+__all__ = ["RevealedBlocks"]
+
+
+@dataclass(frozen=True)
+class RevealedBlocks:
+    """How many records change with each block.
+
+    Parameters
+    ----------
+    changes : tuple of int
+        The different numbers of records that change, the block among them, increasing.
+    counts : tuple of int
+        How many blocks there are of each.
+    missed : float
+        Bound on the probability, for each block, that more records change.
+
+    Examples
+    --------
+    >>> RevealedBlocks.of_groups(np.array([2, 1, 1]))
+    RevealedBlocks(changes=(1, 2), counts=(2, 1), missed=0.0)
+    """
+
+    changes: tuple[int, ...]
+    counts: tuple[int, ...]
+    missed: float = 0.0
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return sum(self.counts)
+
+    @property
+    def squares(self) -> int:
+        """Sum over the blocks of the squared number of records that change.
+
+        Examples
+        --------
+        >>> RevealedBlocks((1, 2), (2, 1)).squares
+        6
+        """
+        return sum(count * change**2 for change, count in zip(self.changes, self.counts, strict=True))
+
+    @classmethod
+    def of_groups(cls, sizes: Iterable[int] | IntArray, missed: float = 0.0) -> Self:
+        """Return blocks of which each changes so many records."""
+        values, counts = np.unique(np.asarray(sizes, dtype=np.int64), return_counts=True)
+        return cls(tuple(values.tolist()), tuple(counts.tolist()), missed)
+
+    @classmethod
+    def of_series(cls, n: int, gap: int, missed: float = 0.0) -> Self:
+        """Return the blocks of a series in which a change reaches so many records beyond its block, 0 <= gap.
+
+        Their length is the gap, or one more, or all records: whatever has the smallest sum of squares.
+
+        Examples
+        --------
+        >>> RevealedBlocks.of_series(10, 2)
+        RevealedBlocks(changes=(1, 4, 5), counts=(1, 1, 2), missed=0.0)
+        """
+        lengths = {min(max(gap, 1), n), min(gap + 1, n), n}
+        found = [cls._even(n, gap, length, missed) for length in sorted(lengths)]
+        return min(found, key=lambda blocks: blocks.squares)
+
+    @classmethod
+    def _even(cls, n: int, gap: int, length: int, missed: float) -> Self:
+        """Return blocks of one length, the last one possibly shorter."""
+        full = (n - 1) // length  # blocks that others follow
+        last = n - full * length
+        near = min(full, max(0, gap - last) // length + 1)  # of these the future may be shorter than the gap
+        counted: dict[int, int] = {last: 1}
+        for block in range(near):
+            change = length + min(gap, last + block * length)
+            counted[change] = counted.get(change, 0) + 1
+        if full > near:
+            counted[length + gap] = counted.get(length + gap, 0) + full - near
+        changes = tuple(sorted(counted))
+        return cls(changes, tuple(counted[change] for change in changes), missed)
+
+    @classmethod
+    def of_reach(cls, last: IntArray) -> Self:
+        """Return the blocks of records each of which may depend on those up to a last one.
+
+        Parameters
+        ----------
+        last : ndarray of shape (n,)
+            Place of the last record on which each may depend, not decreasing and not before the record itself. What
+            comes up to a place is together independent of all that comes after that.
+
+        Examples
+        --------
+        A pair and two single records:
+
+        >>> RevealedBlocks.of_reach(np.array([1, 1, 2, 3]))
+        RevealedBlocks(changes=(1, 2), counts=(2, 1), missed=0.0)
+        """
+        reach, start, changes = last.tolist(), 0, []
+        while start < len(reach):
+            end = reach[start]
+            changes.append(reach[end] - start + 1)
+            start = end + 1
+        return cls.of_groups(changes)
+
+    @classmethod
+    def of_forgetting(cls, n: int, distances: FloatArray, missed: float) -> Self:
+        """Return the blocks of a series that forgets its past.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        distances : ndarray of shape (K,)
+            t_1, ..., t_K, rounded up, not increasing: bounds on the total variation distance between the laws of all
+            that comes k records or more after a past, given two such pasts.
+        missed : float
+            How large the probabilities that more records change may be, those of all blocks together.
+
+        Returns
+        -------
+        RevealedBlocks
+            One block of all records where the series does not forget enough.
+
+        Examples
+        --------
+        >>> found = RevealedBlocks.of_forgetting(1000, 0.5 ** np.arange(1, 60), 1e-9)
+        >>> found.changes[-1], found.blocks, found.missed
+        (68, 30, 2.9103830456733704e-11)
+        """
+        known = distances[: n - 1]
+        gaps = np.arange(len(known))  # t_{gap + 1} is what a gap leaves
+        enough = np.flatnonzero(up(np.ceil(n / np.maximum(gaps, 1)) * known, 3) <= missed)
+        if not len(enough):
+            return cls((n,), (1,))
+        gap = int(enough[0])
+        return cls.of_series(n, gap, float(known[gap]))

@@ -1,0 +1,447 @@
+"""A mixture of Gaussians that is fitted by differentially private expectation-maximisation (DP-EM)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import count, open_unit
+from thresholdout.privacy.learning.dpem.maximization import (
+    MixtureParameters,
+    log_joint,
+    responsibilities,
+)
+from thresholdout.privacy.learning.dpem.mixing import Mixing, Path
+from thresholdout.privacy.learning.dpem.record_statistics import (
+    check_records,
+    on_grid,
+    statistics_sum,
+)
+from thresholdout.privacy.learning.iterates import LEAST_NOISE, run_steps
+from thresholdout.privacy.learning.low_signal import LowSignalWarning
+from thresholdout.privacy.learning.privacy_report import (
+    PrivacyReport,
+    account_for,
+    standing_assumptions,
+)
+from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
+
+__all__ = ["DPEMGaussianMixture"]
+
+Floats = NDArray[np.float64]
+MOST_NOISE = 0.3  # measured: python -m benchmarks.papers.mixtures worth
+ALIKE = "a record's probabilities are rounded alike wherever it stands among the others"
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """What one call does, decided before any record counts: public numbers only."""
+
+    steps: int
+    delta: float
+    noise: float
+    number: int
+    first: int
+    records: int | None
+    random_state: Any
+
+
+class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A mixture of Gaussians by expectation-maximisation with noise on counts, sums and second moments (DP-EM).
+
+    In each step the components' counts, sums and second moments, to which each record counts by its probabilities, are
+    released together with Gaussian noise; weights, means and covariances follow from them alone. The first step
+    releases them for all records together, to find where the components start.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Components.
+    covariance_type : {"spherical", "diag", "full"}, default="spherical"
+        One variance for each component, one for each of its coordinates, or a covariance matrix. Fewer numbers have
+        less noise in all.
+    clip_norm : float, default=1.0
+        Public bound: records are scaled down to at most this Euclidean norm. Subtract a public centre first, and keep
+        the bound small: noise is proportional to it.
+    n_steps : int, default=20
+        Steps; each one looks at all records.
+    epsilon : float, default=1.0
+        The target, in nats, from which the noise follows. Not used when `noise_multiplier` is given.
+    delta : float, default=1e-5
+        In (0, 1); well below one over the number of records.
+    noise_multiplier : float, optional
+        Standard deviation of the noise, in units of the norm of one record's statistics; less than 0.01 is no privacy.
+    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+        Neighbours have another record in one's place, or one record more or less. Nothing needs the number of records.
+    budget_split : tuple of three floats, optional
+        Shares of counts, sums and second moments in what is released; (1/4, 1/2, 1/4) by default.
+    means_init : array_like of shape (n_components, d), optional
+        Where the means start, if public; by default they are drawn from a Gaussian with the moments that the first step
+        has found.
+    reg_covar : float, default=1e-6
+        Least variance. There is more of it where noise is larger.
+    average : bool, default=True
+        Whether the mixture follows from the mean of the statistics of the later half of the steps, or from the last
+        ones. All steps are covered by the guarantee, so the mean costs nothing, and it has less noise.
+    random_state : None, int or generator of numpy
+        See `thresholdout.privacy.learning.streams`.
+    progress : bool, default=True
+        Whether to show a bar, once two seconds are over.
+
+    Attributes
+    ----------
+    weights_ : ndarray, shape (n_components,)
+    means_ : ndarray, shape (n_components, d)
+    covariances_ : ndarray
+        Of shape (n_components,), (n_components, d) or (n_components, d, d), by type.
+    n_steps_ : int
+        How many steps were taken since the start.
+    noise_multiplier_ : float
+        Of the last call.
+    noise_share_ : float
+        How far noise moves the mean of an average component in one step, in units of the clipping norm; by the noisy
+        number of records; infinite before the first step.
+    privacy_report_ : PrivacyReport
+        What all steps together have leaked.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    After [P17]; PROOFS.md of this package has the sensitivity of all statistics together, and why their sums are exact.
+    The noise does not depend on the number of components. Weak components are drawn towards the moments of all records,
+    by as much as the noise is large.
+
+    A call is charged as a whole before its first step. After an interrupt the mixture is what the steps that are over
+    made of it, and `resume` takes the others.
+
+    References
+    ----------
+    [P17] Park, Foulds, Chaudhuri, Welling, *DP-EM: Differentially Private Expectation Maximization*, 2017.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(m, 0.1, size=(5000, 2)) for m in (-0.5, 0.5)])
+    >>> found = DPEMGaussianMixture(2, epsilon=1.0, random_state=0).fit(X)
+    >>> found.means_[np.argsort(found.means_[:, 0])].round(1)
+    array([[-0.5, -0.5],
+           [ 0.5,  0.5]])
+    >>> found.privacy_report_.epsilon <= 1.0
+    True
+    """
+
+    weights_: Floats
+    means_: Floats
+    covariances_: Floats
+    n_steps_: int
+    noise_multiplier_: float
+    privacy_report_: PrivacyReport
+    _path: Path
+    _spent: Spent
+    _target: TargetNoise | None
+    _stopped: _Call | None
+
+    def __init__(
+        self,
+        n_components: int = 4,
+        *,
+        covariance_type: str = "spherical",
+        clip_norm: float = 1.0,
+        n_steps: int = 20,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        noise_multiplier: float | None = None,
+        adjacency: str = "replace_one",
+        budget_split: Any = None,
+        means_init: Any = None,
+        reg_covar: float = 1e-6,
+        average: bool = True,
+        random_state: Any = None,
+        progress: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.clip_norm = clip_norm
+        self.n_steps = n_steps
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise_multiplier = noise_multiplier
+        self.adjacency = adjacency
+        self.budget_split = budget_split
+        self.means_init = means_init
+        self.reg_covar = reg_covar
+        self.average = average
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> DPEMGaussianMixture:
+        """Find the mixture.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Finite numbers.
+        y : None
+
+        Returns
+        -------
+        DPEMGaussianMixture
+            Itself.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            When an argument is out of range, or no noise reaches the target.
+
+        Warns
+        -----
+        LowSignalWarning
+            When the noise is likely to drown what can be learned, by the noisy number of records.
+        """
+        return self._train(X, partial=False, asked=None)
+
+    def partial_fit(self, X: Any, y: Any = None, n_steps: int | None = None) -> DPEMGaussianMixture:
+        """Take further steps from where the mixture is, with the same or with other records.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        n_steps : int, optional
+            How many; one by default. A target epsilon is for all the steps of a `fit`: the first call finds the noise
+            for all of them, and further calls use them up.
+
+        Returns
+        -------
+        DPEMGaussianMixture
+            Itself.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            As `fit`; for more steps than a target has left, and for another kind of mixture than that of earlier calls.
+
+        Warns
+        -----
+        SpentTargetWarning
+            When `n_steps` is not given and a target leaves none: then nothing is done.
+        CostlyTargetWarning
+            When another target needs twice the noise of earlier calls, or more, for what they have left of it.
+
+        Notes
+        -----
+        The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
+        """
+        return self._train(X, partial=True, asked=n_steps)
+
+    def resume(self, X: Any, y: Any = None) -> DPEMGaussianMixture:
+        """Take the steps that an interrupted call has left; it was charged for them.
+
+        Parameters
+        ----------
+        X, y
+            Those of the interrupted call, whose parameters count, also where they were changed since.
+
+        Returns
+        -------
+        DPEMGaussianMixture
+            Itself; with an integer as `random_state` as if the call had not been interrupted.
+
+        Raises
+        ------
+        InputError
+            When no call was interrupted, or there are other records than then.
+        """
+        check_is_fitted(self, "means_")
+        call = self._stopped
+        if call is None:
+            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_records(len(X))
+        if call.records is not None:
+            check_alike("the number of records", call.records, len(X))
+        self._follow(call, X, self._path, {})
+        return self
+
+    def _train(self, X: Any, *, partial: bool, asked: int | None) -> DPEMGaussianMixture:
+        steps, delta = count(self.n_steps, "n_steps"), open_unit(self.delta, "delta")
+        wanted = None if asked is None else count(asked, "n_steps")
+        streams(self.random_state)
+        Mixing.check(self)
+        fresh = not (partial and hasattr(self, "_spent"))
+        X = validate_data(self, X, dtype=np.float64, reset=fresh)
+        check_records(len(X))
+        mixing = Mixing.check(self, X.shape[1])
+        starts = mixing.public_starts(self.means_init)
+        if not fresh:
+            self._path.mixing.check_same(mixing)
+        spent, target = (Spent(), None) if fresh else (self._spent, self._target)
+        if partial and self.noise_multiplier is None and wanted is None and spent.steps >= steps:
+            message = f"no step was taken: all {steps} steps that the target epsilon is for were taken before"
+            warnings.warn(message, SpentTargetWarning, stacklevel=3)
+            return self
+        taken = steps if not partial else 1 if wanted is None else wanted
+        noise, target = noise_of_call(
+            mixing.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
+            public=mixing, total=steps, asked=taken if partial else None, steps="n_steps", adjacency=mixing.adjacency,
+        )  # fmt: skip
+        first = 0 if fresh else self.n_steps_
+        records = len(X) if mixing.adjacency == "replace_one" else None
+        call = _Call(taken, delta, noise, spent.calls, first, records, self.random_state)
+        event = mixing.of(taken)(noise) if noise >= LEAST_NOISE else None
+        spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
+        report = self._report(mixing, delta, spent)
+        charged = {"_target": target, "_spent": spent, "privacy_report_": report, "noise_multiplier_": noise}
+        if fresh:
+            directions = streams(self.random_state).initial.standard_normal((mixing.components, mixing.d))
+            path = Path(mixing, starts, directions, np.zeros((1, mixing.components * mixing.width)), np.zeros(0))
+        else:
+            path = self._path
+        self._follow(call, X, path, charged)
+        if not partial:
+            self._warn()
+        return self
+
+    def _follow(self, call: _Call, X: Floats, path: Path, charged: Mapping[str, Any]) -> None:
+        """Take the steps of a call, or what an interrupt has left of them; keep what there is in any case.
+
+        All that belongs together is set at once: whenever somebody interrupts, the report is that of the mixture.
+        """
+        random, mixing = streams(call.random_state, call.number), path.mixing
+        rows, everything = on_grid(X, mixing.clip), np.ones((len(X), 1))
+        scales = call.noise * mixing.noise_scales
+        done = path.states[call.first :]
+        noises = np.concatenate([path.noises[: call.first], np.full(call.steps, call.noise)])
+
+        def keep(found: Floats, stopped: _Call | None) -> None:
+            whole = replace(path, states=np.concatenate([path.states[: call.first], found]), noises=noises)
+            self.__dict__.update({**charged, **self._described(whole), "_stopped": stopped})
+
+        def noisy(sums: Floats) -> Floats:
+            return sums + scales * random.noise.standard_normal(sums.shape)
+
+        first = path.states[1] if path.steps else np.zeros(0)
+
+        def step(t: int, state: Floats) -> Floats:
+            nonlocal first
+            now = call.first + t
+            if now == 0:
+                total = noisy(statistics_sum(rows, everything, mixing.covariance_type))
+                first = np.concatenate([total[0], np.zeros(state.size - mixing.width)])
+                return first
+            prior = mixing.prior(first, float(noises[0]))
+            if now == 1:
+                mixture = mixing.start(prior, path.starts, path.directions)
+            else:
+                mixture = mixing.mixture(state, float(noises[now - 1]), prior)
+            return noisy(statistics_sum(rows, responsibilities(rows, mixture), mixing.covariance_type)).ravel()
+
+        taken = iter(range(call.first, call.first + len(done) - 1))
+
+        def replay() -> None:
+            random.noise.standard_normal(mixing.width if next(taken) == 0 else mixing.components * mixing.width)
+
+        keep(done, call)
+        try:
+            found = run_steps(done[0], call.steps, step, progress=self.progress, unit="steps", done=done, replay=replay)
+        except RunInterrupted as stopped:
+            keep(stopped.run, call)
+            raise
+        keep(found, None)
+
+    def _described(self, path: Path) -> dict[str, Any]:
+        """Return all steps so far, with the mixture of them in the units of records."""
+        clip, found = path.mixing.clip, path.mixture(average=bool(self.average))
+        return {
+            "_path": path,
+            "n_steps_": path.steps,
+            "weights_": found.weights,
+            "means_": clip * found.means,
+            "covariances_": clip**2 * found.covariances,
+            "noise_share_": path.noise_share,
+        }
+
+    def _warn(self) -> None:
+        if self.noise_share_ > MOST_NOISE:  # a function of what was released, and of public numbers
+            message = (
+                f"noise moves the mean of a component by {self.noise_share_:.2g} times the clipping norm in a step, "
+                f"and above {MOST_NOISE:g} mixtures are worth nothing: about {self.noise_share_ / MOST_NOISE:.2g} "
+                "times as many records, or as large an epsilon, or fewer components, are needed"
+            )
+            warnings.warn(message, LowSignalWarning, stacklevel=4)
+
+    @staticmethod
+    def _report(mixing: Mixing, delta: float, spent: Spent) -> PrivacyReport:
+        assumed = standing_assumptions(seeded=spent.seeded, adjacency=mixing.adjacency, calls=spent.calls)
+        if mixing.adjacency == "add_remove":
+            assumed += (ALIKE,)
+        return account_for(
+            spent.event,
+            delta=delta,
+            adjacency=mixing.adjacency,
+            released="the noisy statistics of every step",
+            noise_multiplier=spent.least_noise,
+            assumptions=assumed,
+            details={"sensitivity": mixing.sensitivity, "clip_norm": mixing.clip, "steps": spent.steps},
+        )
+
+    def _log_joint(self, X: Any) -> Floats:
+        """Return the logarithm of each component's weight times its density at each row, shape (n, n_components)."""
+        check_is_fitted(self, "means_")
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        return log_joint(rows, MixtureParameters(self.weights_, self.means_, self.covariances_))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each component for each row, shape (n, n_components)."""
+        joint = self._log_joint(X)
+        return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable component of each row, shape (n,)."""
+        return np.asarray(np.argmax(self._log_joint(X), axis=1))
+
+    def score_samples(self, X: Any) -> Floats:
+        """Return the logarithm of the density of each row, shape (n,)."""
+        return np.asarray(np.logaddexp.reduce(self._log_joint(X), axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean logarithm of the density of rows, so that searches can compare settings."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[np.int64]]:
+        """Return made records, as private as the mixture is, and their components.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : None, int or generator of numpy
+            Of these draws; not that of the fit.
+
+        Returns
+        -------
+        X : ndarray, shape (n_samples, d)
+        components : ndarray of int, shape (n_samples,)
+            In increasing order, as of `sklearn.mixture.GaussianMixture`.
+        """
+        check_is_fitted(self, "means_")
+        n, rng = count(n_samples, "n_samples"), streams(random_state).initial
+        d = self.n_features_in_
+        components = np.sort(rng.choice(len(self.weights_), n, p=self.weights_))
+        drawn = rng.standard_normal((n, d))
+        if self.covariances_.ndim == 3:
+            drawn = np.einsum("nij,nj->ni", np.linalg.cholesky(self.covariances_)[components], drawn)
+        else:
+            drawn *= np.sqrt(self.covariances_).reshape(len(self.weights_), -1)[components]
+        return self.means_[components] + drawn, components
