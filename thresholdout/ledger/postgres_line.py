@@ -217,8 +217,7 @@ class Line:
                 raise LedgerUnusable(site.location, f"it can't be reached: {said}")
             time.sleep(0.05)
         try:
-            for setting, seconds in (("statement_timeout", 10 * site.timeout), ("lock_timeout", site.timeout)):
-                connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(1000 * seconds))}ms"))
+            self._set_timeouts(connection)
             for statement in _SETTINGS:
                 connection.execute(statement)
             process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
@@ -236,6 +235,19 @@ class Line:
         self._session = (process, started)
         site.was_there = True
         return connection
+
+    def _set_timeouts(self, connection: psycopg.Connection[Any]) -> None:
+        """Set how long statements may take; a shorter default can end the very statement that sets it."""
+        site = self._site
+        until = time.monotonic() + site.timeout
+        for setting, seconds in (("statement_timeout", 10 * site.timeout), ("lock_timeout", site.timeout)):
+            while True:
+                try:
+                    connection.execute(f"SET {setting} = {max(1, round(1000 * seconds))}")
+                    break
+                except site.driver.errors.QueryCanceled:
+                    if time.monotonic() > until:
+                        raise
 
     def reason(self, error: Exception) -> str:
         """Return what happened and what to do, in words of this package; the server's own can quote a row."""

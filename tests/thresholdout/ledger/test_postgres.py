@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -223,6 +224,27 @@ def test_other_defaults_do_no_harm(address: str, server: Server) -> None:
             one.verify(GUARD)
     finally:
         server.run("ALTER DATABASE emptied RESET ALL")
+
+
+def test_a_default_that_ends_the_statement_that_sets_it(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = 3
+
+    class Hasty(psycopg.Connection[tuple[object, ...]]):
+        def execute(self, *arguments: Any, **options: Any) -> psycopg.Cursor[tuple[object, ...]]:
+            nonlocal refusals
+            if refusals and str(arguments[0]).startswith("SET statement_timeout"):
+                refusals -= 1
+                raise psycopg.errors.QueryCanceled
+            return super().execute(*arguments, **options)
+
+    monkeypatch.setattr(psycopg, "connect", Hasty.connect)
+    with SQLLedger(address, timeout=7) as ledger:
+        assert refusals == 0
+        assert setting(ledger, "statement_timeout") == "70s"
+        assert setting(ledger, "lock_timeout") == "7s"
+    refusals = sys.maxsize
+    with pytest.raises(LedgerUnusable, match="it took too long, or was cancelled"):
+        SQLLedger(address, timeout=0.2)
 
 
 # Use
