@@ -10,7 +10,6 @@ from .output_audits import audit_outputs as audit_outputs
 from .samplers import audit_sampler as audit_sampler
 
 # Importable too, and not public.
-from .error_counts import max_auditable_epsilon as max_auditable_epsilon
 from .neighbours import Neighbours as Neighbours
 from .probability_limits import clopper_pearson_upper as clopper_pearson_upper
 

@@ -22,7 +22,6 @@ __all__ = [
     "bound",
     "check_method",
     "fitted_on",
-    "max_auditable_epsilon",
     "method_for",
     "models_needed",
 ]
@@ -112,7 +111,7 @@ def audit_epsilon(
     hold one by one, not all at once.
 
     The paper says that 500 test models limit its bound to 4.89. By its own rule it is 4.418 with 250 models on each
-    data set, 5.114 with 500 on each, and 4.89 would take 400 on each; see `max_auditable_epsilon`.
+    data set, 5.114 with 500 on each, and 4.89 would take 400 on each.
 
     References
     ----------
@@ -124,6 +123,11 @@ def audit_epsilon(
     3.100183761
     >>> round(audit_epsilon(5, 250, 12, 250, 1e-5, method="joint"), 2)
     3.17
+
+    The most that so many outputs can show, by an attack without errors; ``AuditResult.largest`` of an audit:
+
+    >>> [round(audit_epsilon(0, n, 0, n, 1e-5), 4) for n in (250, 400, 500)]
+    [4.4183, 4.8905, 5.1144]
     """
     return _checked(check_goal(delta, None), fp, n_fp, fn, n_fn, confidence, method)
 
@@ -163,24 +167,6 @@ def audit_delta(
     0.566
     """
     return _checked(check_goal(None, epsilon), fp, n_fp, fn, n_fn, confidence, method)
-
-
-def max_auditable_epsilon(
-    n_fp: int, n_fn: int, delta: float, confidence: float = 0.9, *, method: Method = "clopper-pearson"
-) -> float:
-    """Return the largest bound that so many outputs can give: that of an attack without errors.
-
-    Parameters
-    ----------
-    n_fp, n_fn, delta, confidence, method
-        See `audit_epsilon`.
-
-    Examples
-    --------
-    >>> [round(max_auditable_epsilon(n, n, 1e-5), 4) for n in (250, 400, 500)]
-    [4.4183, 4.8905, 5.1144]
-    """
-    return audit_epsilon(0, n_fp, 0, n_fn, delta, confidence, method=method)
 
 
 def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_share: float = 0.5) -> int:
@@ -237,7 +223,7 @@ def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_
     --------
     >>> [models_needed(epsilon, 1e-5) for epsilon in (1, 3, 8)]
     [8, 48, 6869]
-    >>> round(max_auditable_epsilon(24, 24, 1e-5, method="joint"), 2)
+    >>> round(audit_epsilon(0, 24, 0, 24, 1e-5, method="joint"), 2)
     3.01
     """
     most, alpha = positive(epsilon, "epsilon"), 1.0 - open_unit(confidence, "confidence")

@@ -21,7 +21,6 @@ from thresholdout.privacy.auditing import (
     audit_delta,
     audit_epsilon,
     audit_outputs,
-    max_auditable_epsilon,
     models_needed,
 )
 from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
@@ -55,11 +54,11 @@ class TestWorkedValues:
 
     def test_500_models_do_not_limit_the_bound_to_the_printed_4_89(self) -> None:
         """Defect E10: the paper says 4.89 for 500 test models."""
-        assert max_auditable_epsilon(250, 250, 1e-5) == pytest.approx(4.4183, abs=5e-5)
-        assert max_auditable_epsilon(500, 500, 1e-5) == pytest.approx(5.1144, abs=5e-5)
-        assert max_auditable_epsilon(200, 200, 1e-5) == pytest.approx(4.1936, abs=5e-5)
-        assert max_auditable_epsilon(400, 400, 1e-5) == pytest.approx(4.8905, abs=5e-5)
-        assert max_auditable_epsilon(500, 500, 1e-5, 0.95) == pytest.approx(4.9056, abs=5e-5)
+        assert audit_epsilon(0, 250, 0, 250, 1e-5) == pytest.approx(4.4183, abs=5e-5)
+        assert audit_epsilon(0, 500, 0, 500, 1e-5) == pytest.approx(5.1144, abs=5e-5)
+        assert audit_epsilon(0, 200, 0, 200, 1e-5) == pytest.approx(4.1936, abs=5e-5)
+        assert audit_epsilon(0, 400, 0, 400, 1e-5) == pytest.approx(4.8905, abs=5e-5)
+        assert audit_epsilon(0, 500, 0, 500, 1e-5, 0.95) == pytest.approx(4.9056, abs=5e-5)
 
     def test_each_limit_takes_half_of_the_error(self) -> None:
         upper = [beta.isf(0.05, k + 1, n - k) for k, n in ((7, 90), (11, 120))]
@@ -79,7 +78,7 @@ class TestJoint:
         for n, delta, confidence in ((100, 0.0, 0.9), (250, 1e-5, 0.9), (40, 0.01, 0.99)):
             rate = -math.expm1(math.log(1 - confidence) / (2 * n))
             exact = math.log((1 - delta) / rate - 1)
-            found = max_auditable_epsilon(n, n, delta, confidence, method="joint")
+            found = audit_epsilon(0, n, 0, n, delta, confidence, method="joint")
             assert exact - 3e-3 <= found <= exact
 
     @given(st.integers(3, 60), st.integers(3, 60), st.floats(0, 1), st.floats(0, 1), st.sampled_from([0.0, 1e-3, 0.1]))
@@ -230,7 +229,7 @@ class TestModelsNeeded:
         @cache
         def shown(models: int) -> float:
             counted = models - round(models * share)
-            return max_auditable_epsilon(counted, counted, delta, confidence, method="joint")
+            return audit_epsilon(0, counted, 0, counted, delta, confidence, method="joint")
 
         for epsilon in (0.2, 1.0, 2.5, 4.0):
             found = models_needed(epsilon, delta, confidence, fit_share=share)
