@@ -160,9 +160,9 @@ class LooksRecorded:
         if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
+        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         if self._parameters.prices_looks:
             self._interaction.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
-        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         number = len(self._look_names())
         while True:
             number += 1

@@ -21,7 +21,8 @@ from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known, LadderParameters
 from thresholdout.mechanisms.claims import Reading
 from thresholdout.noise.sources import SeededNoise
-from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
+from thresholdout.privacy.accounting import BlackBox, Composed, Event, GaussianAnswer, LaplaceAnswer, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import leaves
 
 HOLDOUT = np.arange(10_000.0)
 
@@ -67,6 +68,21 @@ def test_answers_after_a_look_are_wider_and_earlier_ones_stay() -> None:
     guard.record_look(LaplaceAnswer(1.0, 0.02))
     assert guard.recorded_looks == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
     assert guard.ask(0.25, HOLDOUT < 2502).half_width > second.half_width
+
+
+def test_a_look_that_cannot_be_written_down_is_refused_before_anything_is_charged() -> None:
+    deep: Event = BlackBox(1e-5)
+    for _ in range(3000):
+        deep = SelfComposed(deep, 1)
+    for guard in (make(), claiming()):
+        told, certificate = guard.told, guard.certificate
+        with pytest.raises(InputError, match="more than 50 deep"):
+            guard.record_look(deep)
+        assert guard.told == told
+        assert guard.certificate == certificate
+        assert guard.recorded_looks == Composed([])
+        guard.record_look(Composed([SelfComposed(event, count) for event, count in leaves(deep)]))
+        assert guard.recorded_looks == Composed([Composed([SelfComposed(BlackBox(1e-5), 1)])])
 
 
 def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def test_the_report() -> None:
     assert report.private
     assert report.unit == "client"
     assert report.delta == 1e-4
+    assert report.event is not None
     assert report.event == SelfComposed(FederatedRound(report.noise_multiplier / 15, 15, 60), 20)
     assert report.epsilon == best_epsilon(report.event, 1e-4).epsilon
     assert report.epsilon < report.details["epsilon by composition"]

@@ -2,18 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from thresholdout.errors import InputTypeError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["Composed", "SelfComposed", "check_event", "leaves"]
 
+Part = Event | tuple[str, int]
 
-@dataclass(frozen=True, repr=False)
-class SelfComposed(Event):
+
+class _Nested(Event):
+    """An event with events inside, however deep: it is compared, printed and pickled as a flat list of its parts.
+
+    Whoever adds one event at a time to what was there nests thousands; nothing here calls itself for each level.
+    """
+
+    def _parts(self) -> tuple[Part, ...]:
+        """Return all events inside, in their order; before those of a composed one stands how many there are."""
+        found: list[Part] = []
+        waiting: list[Event] = [self]
+        while waiting:
+            event = waiting.pop()
+            if isinstance(event, SelfComposed):
+                found.append(("times", event.count))
+                waiting.append(event.event)
+            elif isinstance(event, Composed):
+                found.append(("members", len(event.events)))
+                waiting.extend(reversed(event.events))
+            else:
+                found.append(event)
+        return tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts() == other._parts() if isinstance(other, _Nested) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __reduce__(self) -> tuple[Callable[[tuple[Part, ...]], Event], tuple[tuple[Part, ...]]]:
+        return _of_parts, (self._parts(),)
+
+    def __repr__(self) -> str:
+        shown: list[str] = []
+        waiting: list[Event | str] = [self]
+        while waiting:
+            event = waiting.pop()
+            if isinstance(event, SelfComposed):
+                waiting += [f", {event.count})", event.event, "SelfComposed("]
+            elif isinstance(event, Composed):
+                between = [each for member in reversed(event.events) for each in (member, ", ")][:-1]
+                waiting += ["])", *between, "Composed(["]
+            else:
+                shown.append(event if isinstance(event, str) else repr(event))
+        return "".join(shown)
+
+
+def _of_parts(parts: tuple[Part, ...]) -> Event:
+    """Return the event that has these parts."""
+    ready: list[Event] = []
+    for part in reversed(parts):
+        if isinstance(part, Event):
+            ready.append(part)
+        elif part[0] == "times":
+            ready.append(SelfComposed(ready.pop(), part[1]))
+        else:
+            ready.append(Composed([ready.pop() for _ in range(part[1])]))
+    return ready.pop()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SelfComposed(_Nested):
     """The same event several times, each time with fresh randomness.
 
     Parameters
@@ -37,12 +98,9 @@ class SelfComposed(Event):
         check_event(self.event)
         self._set(count=count(self.count, "count"))
 
-    def __repr__(self) -> str:
-        return f"SelfComposed({self.event!r}, {self.count})"
 
-
-@dataclass(frozen=True, repr=False)
-class Composed(Event):
+@dataclass(frozen=True, repr=False, eq=False)
+class Composed(_Nested):
     """Events one after the other, each chosen in view of what the earlier ones released.
 
     Parameters
@@ -64,9 +122,6 @@ class Composed(Event):
             raise InputTypeError("events", f"a {type(events).__name__}", "events, such as [GaussianAnswer(2.0)]")
         self._set(events=tuple(check_event(event) for event in events))
 
-    def __repr__(self) -> str:
-        return f"Composed([{', '.join(map(repr, self.events))}])"
-
 
 def check_event(event: object) -> Event:
     """Return an event; a list or tuple of events becomes a `Composed` one.
@@ -75,11 +130,16 @@ def check_event(event: object) -> Event:
     ------
     InputTypeError
         When it is none.
+    InputError
+        For lists within lists within lists, thousands deep.
     """
     if isinstance(event, Event):
         return event
     if isinstance(event, (list, tuple)):
-        return Composed(event)
+        try:
+            return Composed(event)
+        except RecursionError:
+            raise InputError("event", "lists within lists, too deep to be read", "one list of all events") from None
     expected = "an event, such as GaussianAnswer(2.0), or a list"
     if isinstance(getattr(event, "event", None), Event):
         expected = f"the .event of this {type(event).__name__}"

@@ -44,11 +44,19 @@ KINDS: dict[str, type[Event]] = {
 }
 """Names of events in files."""
 _NAMES = {kind: name for name, kind in KINDS.items()}
+_DEEPEST = 50  # levels of events in files, whose readers call themselves for each
 _SHAPE = 'a table such as {"kind": "gaussian_answer", "std": 2.0}'
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
     """Return an event as plain values: its kind, and its fields.
+
+    Raises
+    ------
+    InputError
+        For more than 50 levels of events within events.
+    InputTypeError
+        For no event, or one of a kind that files have no name for.
 
     Examples
     --------
@@ -56,16 +64,29 @@ def event_to_dict(event: Event) -> dict[str, Any]:
     >>> event_to_dict(SelfComposed(GaussianAnswer(2.0), 3))
     {'kind': 'self_composed', 'event': {'kind': 'gaussian_answer', 'std': 2.0}, 'count': 3}
     """
-    found: dict[str, Any] = {"kind": _NAMES[type(check_event(event))]}
+    return _plain(check_event(event), 0)
+
+
+def _plain(event: Event, depth: int) -> dict[str, Any]:
+    _check_depth(depth)
+    if type(event) not in _NAMES:
+        raise InputTypeError("event", f"a {type(event).__name__}", "a kind of event of this package")
+    found: dict[str, Any] = {"kind": _NAMES[type(event)]}
     for field in fields(event):
         value = getattr(event, field.name)
         if isinstance(value, Event):
-            found[field.name] = event_to_dict(value)
+            found[field.name] = _plain(value, depth + 1)
         elif field.name == "events":
-            found[field.name] = [event_to_dict(each) for each in value]
+            found[field.name] = [_plain(each, depth + 1) for each in value]
         elif value != field.default:
             found[field.name] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        seen = f"events within events, more than {_DEEPEST} deep"
+        raise InputError("event", seen, "fewer levels where it is written down, such as one Composed([...]) of all")
 
 
 def event_from_dict(values: object) -> Event:
@@ -74,7 +95,8 @@ def event_from_dict(values: object) -> Event:
     Raises
     ------
     InputError
-        When the kind is unknown, a field is missing or unknown, or a value is out of range.
+        When the kind is unknown, a field is missing or unknown, or a value is out of range; or for more than 50
+        levels of events within events.
     InputTypeError
         When it is no table.
 
@@ -83,6 +105,11 @@ def event_from_dict(values: object) -> Event:
     >>> event_from_dict({"kind": "gaussian_answer", "std": 2.0, "count": 3})
     SelfComposed(GaussianAnswer(std=2.0), 3)
     """
+    return _event(values, 0)
+
+
+def _event(values: object, depth: int) -> Event:
+    _check_depth(depth)
     if not isinstance(values, Mapping):
         raise InputTypeError("event", f"a {type(values).__name__}", _SHAPE)
     given = dict(values)
@@ -98,10 +125,10 @@ def event_from_dict(values: object) -> Event:
         each = given.get("events", [])
         if not isinstance(each, list):
             raise InputTypeError("events", f"a {type(each).__name__}", "a list of events")
-        event: Event = Composed([event_from_dict(one) for one in each])
+        event: Event = Composed([_event(one, depth + 1) for one in each])
     else:
         if "event" in given:
-            given["event"] = event_from_dict(given["event"])
+            given["event"] = _event(given["event"], depth + 1)
         if isinstance(given.get("ratios"), list):
             given["ratios"] = tuple(given["ratios"])
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import pickle
@@ -36,6 +37,7 @@ from thresholdout.privacy.accounting.events.event_files import (
     event_to_json,
     events_to_toml,
 )
+from thresholdout.privacy.learning.privacy_report import account_for
 
 ALL: list[Event] = [
     LaplaceAnswer(0.5, 0.01),
@@ -89,11 +91,44 @@ def test_round_trips(event: Event) -> None:
     assert event.primitive() is event or not isinstance(event, (SelfComposed, Composed))
 
 
+def _deep(inner: Event, levels: int = 3000) -> Event:
+    for _ in range(levels):
+        inner = SelfComposed(Composed([inner]), 1)
+    return inner
+
+
 def test_deep_nesting() -> None:
-    event: Event = BlackBox(0.1)
-    for _ in range(20_000):
-        event = SelfComposed(event, 1)
+    """Whoever adds one event after the other to what was there nests thousands."""
+    event = _deep(BlackBox(0.1))
     assert list(leaves(event)) == [(BlackBox(0.1), 1)]
+    assert event == _deep(BlackBox(0.1))
+    assert event != _deep(BlackBox(0.2))
+    assert event != _deep(BlackBox(0.1), 2999)
+    assert hash(event) == hash(_deep(BlackBox(0.1)))
+    assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event
+    assert repr(event) == "SelfComposed(Composed([" * 3000 + "BlackBox(epsilon=0.1)" + "]), 1)" * 3000
+    report = account_for(event, delta=1e-6, released="it", noise_multiplier=1.0)
+    assert report.epsilon == pytest.approx(0.1, rel=1e-4)
+    assert "BlackBox" in repr(report)
+
+
+def test_levels_in_files() -> None:
+    """What can be written can be read, and what is too deep is told."""
+    most = SelfComposed(_deep(BlackBox(0.1), 24), 2)  # 50 levels: 49 composed ones, and the black box
+    assert read_events(events_to_toml(most))[0] == Composed([most])
+    assert event_from_dict(event_to_dict(SelfComposed(most, 3))) == SelfComposed(most, 3)
+    with pytest.raises(InputError, match="more than 50 deep"):
+        event_to_json(Composed([SelfComposed(most, 3)]))
+    text: object = {"kind": "black_box", "epsilon": 0.1}
+    for _ in range(51):
+        text = {"kind": "composed", "events": [text]}
+    with pytest.raises(InputError, match="more than 50 deep"):
+        event_from_dict(text)
+    lists: object = [BlackBox(0.1)]
+    for _ in range(3000):
+        lists = [lists]
+    with pytest.raises(InputError, match="lists within lists"):
+        check_event(lists)
 
 
 @pytest.mark.parametrize(
