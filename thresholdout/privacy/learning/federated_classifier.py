@@ -31,6 +31,7 @@ from thresholdout.privacy.learning.privacy_report import (
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
@@ -234,7 +235,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         LowSignalWarning
             When the noise is likely to drown what can be learned, by public numbers.
         """
-        return self._train(X, y, groups, self.classes, partial=False, asked=None)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, groups, self.classes, partial=False, asked=None)
 
     def partial_fit(
         self, X: Any, y: Any, groups: Any = None, rounds: int | None = None, classes: Any = None
@@ -272,7 +274,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -----
         The report composes all calls: it holds for sequences of data that differ in one client, who may be in each.
         """
-        return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
 
     def resume(self, X: Any, y: Any, groups: Any = None) -> FederatedClassifier:
         """Take the rounds that an interrupted call has left; it was charged for them.

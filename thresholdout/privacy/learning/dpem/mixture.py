@@ -33,6 +33,7 @@ from thresholdout.privacy.learning.privacy_report import (
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
@@ -210,7 +211,8 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         LowSignalWarning
             When the noise is likely to drown what can be learned, by the noisy number of records.
         """
-        return self._train(X, partial=False, asked=None)
+        with UnchangedIfRefused(self):
+            return self._train(X, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any = None, n_steps: int | None = None) -> DPEMGaussianMixture:
         """Take further steps from where the mixture is, with the same or with other records.
@@ -244,7 +246,8 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         -----
         The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
         """
-        return self._train(X, partial=True, asked=n_steps)
+        with UnchangedIfRefused(self):
+            return self._train(X, partial=True, asked=n_steps)
 
     def resume(self, X: Any, y: Any = None) -> DPEMGaussianMixture:
         """Take the steps that an interrupted call has left; it was charged for them.

@@ -17,6 +17,7 @@ from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation, Output
 from thresholdout.privacy.learning.dpsgd.settings import check_settings
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["DPSGDClassifier"]
 
@@ -226,7 +227,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         LowSignalWarning
             When the noise is likely to drown what can be learned, by public numbers.
         """
-        return self._train(X, y, self.classes, partial=False)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, self.classes, partial=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, n_steps: int | None = None) -> DPSGDClassifier:
         """Take further steps from where the parameters are, on the same or on other records.
@@ -262,7 +264,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
         in every call's data, once in each. Where no record comes back it promises less than is true, never more.
         """
-        return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
 
     def resume(self, X: Any, y: Any) -> DPSGDClassifier:
         """Take the steps that an interrupted call has left; it was charged for them.

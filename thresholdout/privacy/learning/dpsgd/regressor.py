@@ -15,6 +15,7 @@ from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation
 from thresholdout.privacy.learning.dpsgd.settings import check_settings, two_bounds
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["DPSGDRegressor"]
 
@@ -131,11 +132,13 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         InputError
             As in `DPSGDClassifier.fit`.
         """
-        return self._train(X, y, partial=False)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, partial=False)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> DPSGDRegressor:
         """Take further steps from where the parameters are; see `DPSGDClassifier.partial_fit`."""
-        return self._train(X, y, partial=True, n_steps=n_steps)
+        with UnchangedIfRefused(self):
+            return self._train(X, y, partial=True, n_steps=n_steps)
 
     def resume(self, X: Any, y: Any) -> DPSGDRegressor:
         """Take the steps that an interrupted call has left; it was charged for them.

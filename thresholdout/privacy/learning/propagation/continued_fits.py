@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.spent import Spent
 
 __all__ = ["ContinuedFits"]
@@ -52,7 +53,8 @@ class ContinuedFits(ABC):
         Inputs are scaled as in the first call. The report composes all calls: it holds for sequences of data that
         differ in one record, which may be in each; where no record comes back it promises less than is true.
         """
-        return self._learn(X, y, getattr(self, "posterior_", None), None)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, getattr(self, "posterior_", None), None)
 
     def resume(self, X: Any, y: Any) -> Self:
         """Make the updates that an interrupted call has left; it was charged for them, once.

@@ -25,6 +25,7 @@ from thresholdout.privacy.learning.propagation.network_moments import forward_mo
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.propagation.variational import Gaussians, clipped_gradient_sum, kl_gradient
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import check_alike, kept_if_interrupted
 
 __all__ = ["DPVIRegressor"]
@@ -206,6 +207,10 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         InputError
             When an argument is out of range or does not fit the others.
         """
+        with UnchangedIfRefused(self):
+            return self._learn(X, y)
+
+    def _learn(self, X: Any, y: Any) -> Self:
         private = self._check()
         leaky = bool(self.allow_leaks)
         Scaling.check(self, private=private, allow_leaks=leaky)
@@ -225,7 +230,7 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         report = self._report(call, scaling.leaks)
         steps, parameters = np.ones(n_steps), 2 * self.n_hidden * (X.shape[1] + 2)
         share = noise_share(sigma * steps, steps, self.batch_size, parameters)
-        warn_of_noise(share, _MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=2)
+        warn_of_noise(share, _MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=3)
         rng = streams(self.random_state)
         start = Gaussians.start(X.shape[1], self.n_hidden, self.initial_variance, rng.initial)
         # At once, and before the first step: whenever somebody interrupts, the report is that of the weights beside it.

@@ -19,6 +19,7 @@ from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.propagation.sites import logistic_probability, probit_probability
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["EPClassifier"]
 
@@ -138,7 +139,8 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         InputError
             When there are not two classes, or an argument is out of range or does not fit the others.
         """
-        return self._learn(X, y, None, None)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, None, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from further records: what was learned before is the prior.
@@ -164,7 +166,8 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         -----
         As in `EPLinearRegression.partial_fit`.
         """
-        return self._learn(X, y, getattr(self, "posterior_", None), None, classes)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, getattr(self, "posterior_", None), None, classes)
 
     def _learn(
         self,

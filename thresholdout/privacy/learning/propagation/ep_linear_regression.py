@@ -16,6 +16,7 @@ from thresholdout.privacy.learning.propagation.linear_base import LinearBase, de
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["EPLinearRegression"]
 
@@ -167,7 +168,8 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
         InputError
             When an argument is out of range or does not fit the others.
         """
-        return self._learn(X, y, None, None)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, None, None)
 
     def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
         fitting = Fitting.check(self) if stopped is None else stopped.fitting

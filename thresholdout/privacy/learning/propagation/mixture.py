@@ -16,6 +16,7 @@ from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfG
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["EPGaussianMixture"]
 
@@ -148,7 +149,8 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         InputError
             When an argument is out of range or does not fit the others.
         """
-        return self._learn(X, y, None, None)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, None, None)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further records: what was learned before is the prior.

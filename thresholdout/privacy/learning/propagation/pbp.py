@@ -24,6 +24,7 @@ from thresholdout.privacy.learning.propagation.network_moments import forward_mo
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, kept_if_interrupted
 
 __all__ = ["PBPRegressor"]
@@ -310,7 +311,8 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
         ConvergenceWarning
             When more than a tenth of a pass without noise was skipped.
         """
-        return self._learn(X, y, None, None)
+        with UnchangedIfRefused(self):
+            return self._learn(X, y, None, None)
 
     def _learn(self, X: Any, y: Any, prior: NetworkNatural | None, stopped: Stopped | None) -> Self:
         fitting: Fitting = _NetworkFitting.check(self) if stopped is None else stopped.fitting

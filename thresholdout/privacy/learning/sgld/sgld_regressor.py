@@ -19,6 +19,7 @@ from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.sgld.clipped_events import (
     PlannedSteps,
@@ -222,7 +223,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             step is so long that the chain swings, by the states that are charged for.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
-        return self._sample(X, y, continued=continued, partial=False, asked=None)
+        with UnchangedIfRefused(self):
+            return self._sample(X, y, continued=continued, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> SGLDRegressor:
         """Run the chains on from where they are, on the same or on other records.
@@ -256,7 +258,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
         """
         wanted = None if n_steps is None else count(n_steps, "n_steps")
-        return self._sample(X, y, continued=hasattr(self, "samples_"), partial=True, asked=wanted)
+        with UnchangedIfRefused(self):
+            return self._sample(X, y, continued=hasattr(self, "samples_"), partial=True, asked=wanted)
 
     def resume(self, X: Any, y: Any) -> SGLDRegressor:
         """Take the steps that an interrupted call has left; it was charged for them.
@@ -283,8 +286,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         check_alike("the number of records", stopped.records, len(X))
         rows = np.column_stack([X, np.ones(len(X))]) if stopped.intercept else X
-        targets = np.asarray(y, dtype=np.float64)
-        problem = replace(stopped.problem, x=np.ascontiguousarray(rows), y=targets)
+        problem = replace(stopped.problem, x=np.ascontiguousarray(rows), y=np.asarray(y, dtype=np.float64))
         self._run(problem, None, stopped.number, stopped.random_state, stopped.chains, stopped.partial)
         return self
 
