@@ -339,6 +339,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise, target = noise_of_call(
             call.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
             public=(N, tau), total=rounds, asked=taken if partial else None, steps="rounds",
+            progress=bool(self.progress),
         )  # fmt: skip
         call = replace(call, rounds=taken, noise=noise)
         event = call.of(taken)(noise) if noise >= LEAST_NOISE else None

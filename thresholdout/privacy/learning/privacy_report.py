@@ -204,6 +204,7 @@ def choose_noise(
     adjacency: Adjacency = "replace_one",
     tolerance: float = 1e-4,
     bracket: tuple[float, float] = (0.3, 30.0),
+    progress: bool = False,
 ) -> float:
     """Return the noise multiplier that was given, or the smallest one that meets a target.
 
@@ -223,6 +224,8 @@ def choose_noise(
         How far above the smallest multiplier the result may be, relatively.
     bracket : tuple of float
         Where to look first; widened as needed.
+    progress : bool
+        Whether a bar shows that it is looked for, once two seconds are over.
 
     Raises
     ------
@@ -250,4 +253,5 @@ def choose_noise(
         adjacency=adjacency,
         bracket=bracket,
         tolerance=tolerance,
+        progress=progress,
     ).value

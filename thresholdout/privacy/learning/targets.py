@@ -102,6 +102,7 @@ def noise_for_rest(
     adjacency: Adjacency = "replace_one",
     stacklevel: int = 4,
     find: Callable[[Callable[[float], Event]], float] | None = None,
+    progress: bool = False,
 ) -> float:
     """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
 
@@ -123,6 +124,8 @@ def noise_for_rest(
     find : callable, optional
         Finds the least noise of an event with which the target is met, in place of `choose_noise`: for a learner whose
         report knows fewer accountants.
+    progress : bool
+        Whether a bar shows that the noise is looked for, once two seconds are over.
 
     Raises
     ------
@@ -141,7 +144,7 @@ def noise_for_rest(
     True
     """
     if not spent.calls:
-        return _least_noise(make_event, epsilon, delta, adjacency) if find is None else find(make_event)
+        return _least_noise(make_event, epsilon, delta, adjacency, progress) if find is None else find(make_event)
     before = spent.event
     if before is None:
         seen = f"{epsilon!r} after steps about which nothing is guaranteed"
@@ -153,7 +156,9 @@ def noise_for_rest(
         return spent.after(make_event(multiplier))
 
     if find is None:
-        noise = choose_noise(after, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency)
+        noise = choose_noise(
+            after, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency, progress=progress
+        )
     else:
         noise = find(after)
     warn_if_costly(epsilon, cost, noise, spent.least_noise, stacklevel=stacklevel)
@@ -161,8 +166,12 @@ def noise_for_rest(
 
 
 @lru_cache(maxsize=64)
-def _least_noise(make_event: Callable[[float], Event], epsilon: float, delta: float, adjacency: Adjacency) -> float:
-    return choose_noise(make_event, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency)
+def _least_noise(
+    make_event: Callable[[float], Event], epsilon: float, delta: float, adjacency: Adjacency, progress: bool
+) -> float:
+    return choose_noise(
+        make_event, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency, progress=progress
+    )
 
 
 def noise_of_call(
@@ -178,6 +187,7 @@ def noise_of_call(
     asked: int | None,
     steps: str,
     adjacency: Adjacency = "replace_one",
+    progress: bool = False,
 ) -> tuple[float, TargetNoise | None]:
     """Return the noise of one call of a learner whose target is for all the steps of a fit, and the target it is for.
 
@@ -203,6 +213,8 @@ def noise_of_call(
         Name of the argument that says how many.
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
+    progress : bool
+        As in `noise_for_rest`.
 
     Raises
     ------
@@ -223,7 +235,9 @@ def noise_of_call(
         raise InputError(steps, str(asked), expected)
     given = (public, total, wanted, delta)
     if target is None or target.given != given:
-        found = noise_for_rest(plan(left), spent, wanted, delta, INSTEAD, adjacency=adjacency, stacklevel=5)
+        found = noise_for_rest(
+            plan(left), spent, wanted, delta, INSTEAD, adjacency=adjacency, stacklevel=5, progress=progress
+        )
         target = TargetNoise(given, found)
     noise = target.noise_multiplier
     return check_noise(noise, noise, "noise_multiplier"), target

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from tests.sizes import corners
+from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, estimators_with, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import Composed, best_epsilon
@@ -185,3 +186,15 @@ def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest
     ]
     assert searched == [3.0, 2.0]
     assert noises[0] == noises[1] == noises[3] < noises[2]
+
+
+@pytest.mark.parametrize("name", estimators_with("epsilon", "progress"))
+def test_a_search_for_noise_shows_that_it_goes_on_where_bars_are_asked_for(name: str) -> None:
+    """Each has another delta, so that none knows its noise from before."""
+    for number, shown in enumerate((True, False)):
+        settings = {"noise_multiplier": None, "step_size": None, "epsilon": 2.0, "delta": 1.1e-5 + number * 1e-7}
+        model = clone(ESTIMATORS[name])
+        model.set_params(**{key: value for key, value in settings.items() if key in model.get_params()}, progress=shown)
+        with bars_at_once() as terminal:
+            quiet_fit(model)
+        assert ("finding the noise" in terminal.getvalue()) is shown

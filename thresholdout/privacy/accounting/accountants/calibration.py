@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
@@ -216,6 +217,7 @@ def calibrate(
     bracket: tuple[float, float] = (0.01, 100.0),
     limits: tuple[float, float] = (0.01, 1e8),
     tolerance: float = 1e-6,
+    progress: bool = False,
 ) -> Calibration:
     """Find the smallest parameter, such as a noise, with which something costs at most a target.
 
@@ -235,6 +237,8 @@ def calibrate(
         Between which the parameter must be.
     tolerance : float
         Relative, above 1e-12: how far above the smallest parameter the result may be.
+    progress : bool
+        Whether a bar shows how many parameters were priced, once two seconds are over.
 
     Returns
     -------
@@ -264,24 +268,29 @@ def calibrate(
         raise InputError("bracket", f"{bracket} within {limits}", "a smaller and a larger number")
     makers = tuple(all_accountants() if accountants is None else accountants)
 
-    def cost(value: float) -> float:
-        return _smallest_epsilon(composed_accountants(_made(make_event, value), adjacency, makers)[0], delta)
+    with progress_bar(doing="finding the noise", unit="tries", show=progress) as bar:
 
-    above = math.inf
-    while (epsilon := cost(high)) > target:
-        if high >= most:
-            seen = f"{target:g}, while {high:g} costs {epsilon:g}"
-            raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
-        low, high, above = high, min(most, 10 * high), epsilon
-    while above == math.inf and high > least:
-        # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
-        guess = max(least, high * max(0.1, 0.95 * epsilon / target))
-        if (found := cost(guess)) > target:
-            low, above = guess, found
-        else:
-            low, high, epsilon = guess, guess, found
-    high = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
-    return Calibration(high, _made(make_event, high), cost(high), delta)
+        def cost(value: float) -> float:
+            accountants = composed_accountants(_made(make_event, value), adjacency, makers)[0]
+            found = _smallest_epsilon(accountants, delta)
+            bar.update()
+            return found
+
+        above = math.inf
+        while (epsilon := cost(high)) > target:
+            if high >= most:
+                seen = f"{target:g}, while {high:g} costs {epsilon:g}"
+                raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
+            low, high, above = high, min(most, 10 * high), epsilon
+        while above == math.inf and high > least:
+            # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
+            guess = max(least, high * max(0.1, 0.95 * epsilon / target))
+            if (found := cost(guess)) > target:
+                low, above = guess, found
+            else:
+                low, high, epsilon = guess, guess, found
+        high, epsilon = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
+    return Calibration(high, _made(make_event, high), epsilon, delta)
 
 
 def _check_function(make_event: object) -> None:
@@ -311,8 +320,8 @@ def _narrowed(
     ends: tuple[float, float],
     costs: tuple[float, float],
     tolerance: float,
-) -> float:
-    """Return a parameter that meets a target, close to one that does not: secants in logarithms, and halving."""
+) -> tuple[float, float]:
+    """Return a parameter that meets a target, close to one that does not, and its cost: secants in logarithms."""
     (low, high), (above, below) = ends, costs
     side, trial = 1.0, 0
     while high > low * (1 + tolerance):
@@ -330,7 +339,7 @@ def _narrowed(
         else:
             low, above, side = middle, found, 1.0
         trial += 1
-    return high
+    return high, below
 
 
 def step_of(sampling: str, sigma: float, batch_size: int, dataset_size: int) -> Event:

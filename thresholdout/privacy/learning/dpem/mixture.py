@@ -299,6 +299,7 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         noise, target = noise_of_call(
             mixing.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
             public=mixing, total=steps, asked=taken if partial else None, steps="n_steps", adjacency=mixing.adjacency,
+            progress=bool(self.progress),
         )  # fmt: skip
         first = 0 if fresh else self.n_steps_
         records = len(X) if mixing.adjacency == "replace_one" else None

@@ -527,8 +527,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             left = self.n_steps - spent.steps if partial else steps
             key = (n, size, clip, self.order, self.n_chains, self.n_steps, self.epsilon, delta)
             if not partial or target is None or target.given != key:
-                planned = PlannedSteps(left, n, size, clip, self.order, self.n_chains)
-                found = noise_for_rest(planned, spent, self.epsilon, delta, INSTEAD, stacklevel=5)
+                plan, bar = PlannedSteps(left, n, size, clip, self.order, self.n_chains), bool(self.progress)
+                found = noise_for_rest(plan, spent, self.epsilon, delta, INSTEAD, stacklevel=5, progress=bar)
                 target = TargetNoise(key, found)
             return np.full(steps, step_size_of(target.noise_multiplier, n, size, clip)), target
         if self.domain is not None:
