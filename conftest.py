@@ -4,8 +4,16 @@ import gc
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+# The same examples each time, and no limits of time: nothing fails by luck, or because a machine is slow or busy.
+# `pytest --hypothesis-profile=default` looks for new ones.
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("repeatable")
 
 collect_ignore_glob = ["docs/_build/*", "docs/gallery/*"]
 

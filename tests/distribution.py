@@ -16,6 +16,8 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("thresholdout/", "graphs/")
 NOT_SHIPPED = (".ci/", ".gitignore")
@@ -113,7 +115,7 @@ def tried(wheel: Path, folder: Path) -> str:
 
 def ran(command: list[str], folder: Path) -> str:
     """Run something in a folder that is not the project's, and return what went wrong."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 

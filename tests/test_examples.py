@@ -9,6 +9,7 @@ import pytest
 
 from docs.examples_gallery import ORDER, PRINTED
 from tests.documents import ROOT, documents
+from tests.patience import PATIENCE
 from tests.sizes import corners
 
 DOCUMENTS = documents()
@@ -21,7 +22,7 @@ def test_example(script: Path, tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
     draws = "--picture" in script.read_text()
     command = [sys.executable, str(script), *(["--picture", str(picture)] if draws else [])]
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert 2 < len(lines) < 40

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.slow_run import Ended, commit, main, rotated, run_until
 
 FILES = ["a.py", "b.py", "c.py", "d.py"]
@@ -42,7 +43,7 @@ def test_no_file_is_started_after_the_deadline(
 
 
 def test_as_many_files_at_a_time_as_there_are_workers() -> None:
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=PATIENCE)
 
     def run(file: str) -> Ended:
         meeting.wait()  # passes when two are there

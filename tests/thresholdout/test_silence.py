@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sklearn.utils.parallel import Parallel, delayed
 
+from tests.patience import PATIENCE
 from thresholdout import Thresholdout
 from thresholdout.silence import silence
 
@@ -33,18 +34,18 @@ def test_questions_in_many_threads_leave_warnings_as_they_were() -> None:
     def first(X: np.ndarray) -> np.ndarray:
         if X[0] == 0.0:
             first_is_in.set()
-            assert second_is_in.wait(20)
+            assert second_is_in.wait(PATIENCE)
         return X < 200
 
     def second(X: np.ndarray) -> np.ndarray:
         if X[0] == 0.0:
             second_is_in.set()
-            assert first_is_out.wait(20)
+            assert first_is_out.wait(PATIENCE)
         return X < 100
 
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(guard.ask, first, key="first")
-        assert first_is_in.wait(20)
+        assert first_is_in.wait(PATIENCE)
         two = pool.submit(guard.ask, second, key="second")
         one.result()
         first_is_out.set()
@@ -111,11 +112,11 @@ def test_another_threads_catch_warnings_that_ends_meanwhile_does_not_end_the_sil
         def other() -> None:
             with warnings.catch_warnings():
                 is_in.set()
-                may_end.wait(20)
+                may_end.wait(PATIENCE)
 
         thread = threading.Thread(target=other)
         thread.start()
-        assert is_in.wait(20)
+        assert is_in.wait(PATIENCE)
         with silence():
             may_end.set()
             thread.join()
@@ -169,10 +170,10 @@ is_in, may_end = threading.Event(), threading.Event()
 def other():
     with silence():
         is_in.set()
-        may_end.wait(20)
+        may_end.wait(600)
 thread = threading.Thread(target=other)
 thread.start()
-is_in.wait(20)
+is_in.wait(600)
 if os.fork() == 0:
     warnings.warn("of the child")
     os._exit(0)
@@ -189,7 +190,9 @@ with silence():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 def test_a_forked_child_is_silent_only_if_its_own_thread_was() -> None:
-    done = subprocess.run([sys.executable, "-W", "always", "-c", FORKED], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     assert "of the child" in done.stderr
     assert "secret" not in done.stderr

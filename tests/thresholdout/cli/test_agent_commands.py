@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
+from tests.patience import PATIENCE
 from tests.thresholdout.client.service_double import ServiceDouble, served
 from thresholdout.cli import main
 
@@ -71,11 +72,11 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
         assert process.stdout is not None
         try:
             address = process.stdout.readline().strip()
-            told = httpx.post(address, json={"candidate": CSV}, trust_env=False).json()
+            told = httpx.post(address, json={"candidate": CSV}, trust_env=False, timeout=PATIENCE).json()
             ran = subprocess.run([script, tmp_path / "candidate"], capture_output=True, text=True, check=True)
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE) == 0
             process.stdout.close()
     assert (told["score"], json.loads(ran.stdout)["info"]["repeated"]) == (0.86, True)
     assert stat.S_IMODE(script.stat().st_mode) == 0o700

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.client.service_double import ServiceDouble
 from thresholdout.client import Client
 from thresholdout.client.evaluate_server import EvaluateServer, script_for
@@ -54,7 +53,7 @@ def asked(url: str, body: object = None, path: str = "/evaluate") -> tuple[int, 
     """Ask as an optimiser does, with nothing but the standard library."""
     request = urllib.request.Request(url + path, None if body is None else json.dumps(body).encode())
     try:
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -92,7 +91,7 @@ class TestProtocol:
     def test_what_is_no_candidate(self, body: object) -> None:
         service = ServiceDouble()
         with evaluating(service) as url:
-            assert httpx.post(url + "/evaluate", json=body, trust_env=False).status_code == 400
+            assert httpx.post(url + "/evaluate", json=body, trust_env=False, timeout=PATIENCE).status_code == 400
         assert service.requests == []
 
     def test_who_does_not_know_the_address_has_no_program_run(self) -> None:
@@ -112,7 +111,7 @@ class TestProtocol:
             address = httpx.URL(url)
             import http.client
 
-            connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
             connection.putrequest("POST", address.path + "/evaluate")
             connection.putheader("Content-Length", length)
             connection.endheaders()
@@ -125,7 +124,7 @@ class TestScripts:
         (tmp_path / "eval.sh").write_text(script_for(url))
         (tmp_path / "candidate").write_text(candidate)
         command = ["sh", str(tmp_path / "eval.sh"), str(tmp_path / "candidate")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def test_the_script_says_what_the_server_says(self, tmp_path: Path) -> None:
         text = CSV + '2,"é\'\\"\n'
@@ -180,13 +179,14 @@ class TestCommands:
         with pytest.raises(CommandFailed, match="more than 4 seconds"):
             ScoringCommand(("sh", "-c", code), seconds=4.0).predictions("")
         pid = int((tmp_path / "pid").read_text())
-        for _ in range(200):
-            if not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text():
-                break
-            time.sleep(0.05)
-        else:
-            os.kill(pid, 9)
-            pytest.fail("it still runs")
+
+        def ended() -> bool:
+            try:
+                return " Z " in Path(f"/proc/{pid}/stat").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                return True
+
+        wait_until(ended)
 
     def test_nothing_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

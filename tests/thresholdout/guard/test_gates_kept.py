@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from tests.patience import PATIENCE
 from tests.thresholdout.guard.gating import (
     STEPS,
     N,
@@ -167,7 +168,7 @@ def test_a_crash_before_or_after_the_decision_is_stored(tmp_path: Path, where: s
     file = tmp_path / "guard.db"
     child = multiprocessing.get_context("fork").Process(target=dies, args=(file, right, where), daemon=True)
     child.start()
-    child.join(60)
+    child.join(PATIENCE)
     assert child.exitcode == 3
     guard = guarded(right, ledger=file)
     assert sources(guard) == ([] if where == "before" else ["keep"])
@@ -193,9 +194,9 @@ def in_children(function: Any, *args: tuple[Any, ...]) -> list[Any]:
         receiving, sending = spawn.Pipe(duplex=False)
         child = spawn.Process(target=answer_through, args=(sending, function, given), daemon=True)
         child.start()
-        assert receiving.poll(60)
+        assert receiving.poll(PATIENCE)
         found.append(receiving.recv())
-        child.join(60)
+        child.join(PATIENCE)
     return found
 
 

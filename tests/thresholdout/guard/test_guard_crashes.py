@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.guard.guard_child import BUDGET, forgetful, history
 
@@ -28,7 +29,7 @@ def start(command: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> list[str]:
-    out, errors = process.communicate(timeout=400)  # for hundreds of kills on a busy disk
+    out, errors = process.communicate(timeout=PATIENCE)  # for hundreds of kills on a busy disk
     assert process.returncode == 0, errors
     return out.splitlines()
 

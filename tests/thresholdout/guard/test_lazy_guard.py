@@ -17,6 +17,7 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.group_sizes import GroupSizes
+from tests.patience import PATIENCE
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
@@ -501,7 +502,7 @@ def from_elsewhere(guard: Thresholdout) -> list[Any]:
 def test_other_processes_ask_too(table: pd.DataFrame) -> None:
     guard, alone = lazy_guard(of_polars, table), lazy_guard(of_polars, table)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        found = pool.submit(from_elsewhere, guard).result(timeout=120)
+        found = pool.submit(from_elsewhere, guard).result(timeout=PATIENCE)
     assert [one.interval for one in found] == [one.interval for one in from_elsewhere(alone)]
     assert guard.score("good").repeated
     assert guard.history["value"].tolist() == alone.history["value"].tolist()

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.integrations import GuardedCandidates, guard_of_examples
 from thresholdout.integrations.candidates import Part
@@ -175,7 +176,7 @@ class HookContract(ABC):
                 stderr=errors,
             )
         try:
-            assert killed.wait(120) in (9, -signal.SIGKILL), (tmp_path / "errors").read_text()[-2000:]
+            assert killed.wait(PATIENCE) in (9, -signal.SIGKILL), (tmp_path / "errors").read_text()[-2000:]
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(killed.pid, signal.SIGKILL)

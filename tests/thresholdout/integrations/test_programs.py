@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.patience import PATIENCE
 from thresholdout import InputError, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.integrations import GuardedPrograms
@@ -127,7 +128,7 @@ def test_what_cannot_be_asked_is_refused(make: Make) -> None:
 
 def asked(url: str, sent: bytes) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, sent), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, sent), timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -142,7 +143,11 @@ def test_the_file_asks_the_server_and_only_its_owner_reads_it(make: Make, tmp_pa
             (results / f"{name}.json").unlink(missing_ok=True)
         command = [sys.executable, "-I", "-S", str(file), "--program_path", str(tmp_path / "program.py")]
         ran = subprocess.run(
-            [*command, "--results_dir", str(results)], timeout=60, check=False, capture_output=True, env=os.environ
+            [*command, "--results_dir", str(results)],
+            timeout=PATIENCE,
+            check=False,
+            capture_output=True,
+            env=os.environ,
         )
         if ran.returncode:
             return ran.returncode, ran.stderr.decode(), None
@@ -169,7 +174,7 @@ def test_the_file_asks_the_server_and_only_its_owner_reads_it(make: Make, tmp_pa
         assert evaluated("a")[1]["combined_score"] == 0.0
         assert asked(url + "/evaluate", b"[]")[0] == 400
         assert asked(url + "x/evaluate", b'{"candidate": "a"}')[0] == 404
-        with urllib.request.urlopen(url + "/status", timeout=20) as answer:
+        with urllib.request.urlopen(url + "/status", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"budget": {"exhausted": True, "remaining": None}}
     status, error, _ = evaluated("aa")
     assert status == 1  # nobody serves: an error, and no score

@@ -14,6 +14,7 @@ from types import FrameType
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import (
     InputError,
@@ -61,7 +62,7 @@ class ThreadsContract:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(60)
+                thread.join(PATIENCE)
         finally:
             sys.setswitchinterval(interval)
         assert errors == []
@@ -148,7 +149,7 @@ class ThreadsContract:
             signal.signal(signal.SIGALRM, handler)
             end.set()
             for thread in threads:
-                thread.join(60)
+                thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
         assert interrupts >= 60
         got = [entry for list_ in answers for entry in list_]

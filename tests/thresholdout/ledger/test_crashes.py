@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.sizes import corners, sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.ledger import SQLLedger
@@ -24,7 +25,7 @@ def start(command: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> list[str]:
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, errors
     return out.splitlines()
 

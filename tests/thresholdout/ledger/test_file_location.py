@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism
 from thresholdout.errors import LedgerPlaceWarning, LedgerUnusable
 from thresholdout.ledger import SQLLedger
@@ -84,7 +85,7 @@ def test_processes_that_make_a_file_at_once_all_open_it(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [process.communicate(timeout=120)[1] for process in processes] == [""] * 4
+    assert [process.communicate(timeout=PATIENCE)[1] for process in processes] == [""] * 4
     assert os.stat(tmp_path / "guard.db").st_nlink == 1
 
 

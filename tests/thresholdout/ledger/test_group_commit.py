@@ -6,12 +6,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import SQLLedger
@@ -47,12 +47,12 @@ class Held:
         self.outcomes: dict[int, Entry | BaseException] = {}
         self.threads: list[threading.Thread] = []
         self.start(self.ask_slowly)
-        assert self.begun.wait(60)
+        assert self.begun.wait(PATIENCE)
 
     def ask_slowly(self) -> Entry:
         def compute(state: str) -> tuple[str, Entry]:
             self.begun.set()
-            assert self.go.wait(60)
+            assert self.go.wait(PATIENCE)
             return Mechanism()(state)
 
         return self.ledger.ask(GUARD, None, 0.5, "accuracy", compute)[0]
@@ -73,15 +73,12 @@ class Held:
         """Start threads, and return when all of them wait."""
         for work in works:
             self.start(work)
-            limit = time.monotonic() + 60
-            while len(self.ledger._questions._queues[""].waiting) < len(self.threads):
-                assert time.monotonic() < limit
-                time.sleep(1e-4)
+            wait_until(lambda: len(self.ledger._questions._queues[""].waiting) >= len(self.threads))
 
     def end(self) -> list[Entry | BaseException]:
         self.go.set()
         for thread in self.threads:
-            thread.join(60)
+            thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in self.threads)
         return [self.outcomes[number] for number in range(len(self.threads))]
 
@@ -185,7 +182,7 @@ def test_closing_ends_those_who_wait(ledger: SQLLedger) -> None:
     closing = threading.Thread(target=ledger.close)
     held.go.set()
     closing.start()
-    closing.join(60)
+    closing.join(PATIENCE)
     outcomes = held.end()
     assert isinstance(outcomes[0], Entry)
     for outcome in outcomes[1:]:  # either was in time
@@ -216,12 +213,12 @@ for _ in range(8):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(600)
         os._exit(any(thread.is_alive() for thread in threads))
     codes.append(os.waitpid(child, 0)[1])
 end.set()
 for thread in threads:
-    thread.join(30)
+    thread.join(600)
 assert_consistent(ledger)
 print(codes == [0] * 8, sum(entry.name == "child" for entry in ledger.entries(GUARD)))
 """
@@ -234,7 +231,7 @@ def test_a_fork_amid_busy_threads_leaves_both_sides_usable(tmp_path: Path) -> No
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.stdout.split() == ["True", "16"], done.stderr

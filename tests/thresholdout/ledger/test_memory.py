@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.contract import LedgerContract
 from thresholdout.ledger import Ledger, MemoryLedger
 
@@ -31,5 +32,5 @@ class TestMemoryLedger(LedgerContract):
 
 
 def test_a_forked_process_cannot_spend_the_budget_again() -> None:
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.split() == ["0", "state"]

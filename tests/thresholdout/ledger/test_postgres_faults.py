@@ -12,6 +12,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from tests.sizes import corners, sizes
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
@@ -70,11 +71,14 @@ def sessions(server: Server) -> list[int]:
 def waiting_session(server: Server) -> int:
     """Wait until a ledger's session waits for a lock, however slow the machine is; return its number."""
     waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'thresholdout' AND wait_event_type = 'Lock'"
-    until = time.monotonic() + 25  # a ledger waits for 30 seconds
-    while not (rows := server.run(waits)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return int(rows[0][0])
+    rows: list[int] = []
+
+    def seen() -> bool:
+        rows.extend(pid for (pid,) in server.run(waits))
+        return bool(rows)
+
+    wait_until(seen)
+    return rows[0]
 
 
 def test_a_session_that_ends_in_the_middle_of_a_question(server: Server, address: str) -> None:
@@ -194,7 +198,7 @@ def test_locked_by_another_process(address: str) -> None:
 
 
 def test_a_question_waits_for_another_process(server: Server, address: str) -> None:
-    with SQLLedger(address) as ledger, psycopg.connect(address) as other:
+    with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
         seen: list[dict[str, str]] = []
 
@@ -212,7 +216,7 @@ def test_a_question_waits_for_another_process(server: Server, address: str) -> N
 
 
 def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
-    with SQLLedger(address) as ledger, psycopg.connect(address) as other:
+    with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
         thread = threading.Thread(target=lambda: server.run(f"SELECT pg_cancel_backend({waiting_session(server)})"))
         thread.start()

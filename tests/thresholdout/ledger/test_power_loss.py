@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.sizes import corners, sizes
 from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
@@ -66,7 +67,7 @@ def story(library: Path, tmp_path: Path) -> Story:
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> None:
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, errors
 
 

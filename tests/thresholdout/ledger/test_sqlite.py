@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerUnusable
@@ -286,7 +287,7 @@ def test_other_types_are_refused() -> None:
 
 def test_sqlalchemy_is_imported_with_the_first_file() -> None:
     code = "import sys, thresholdout.ledger as l; l.open_ledger(None); print('sqlalchemy' in sys.modules, l.SQLLedger)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.split()[0] == "False"
 
 
@@ -454,7 +455,7 @@ def test_a_question_that_cannot_be_looked_up(file: Path) -> None:
 
 def test_a_question_waits_for_another_process(file: Path) -> None:
     with (
-        SQLLedger(file) as ledger,
+        SQLLedger(file, timeout=PATIENCE) as ledger,
         closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other,
     ):
         other.execute("BEGIN IMMEDIATE")

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, LedgerUnusable
@@ -351,7 +352,7 @@ def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
 def test_killed_at_every_step(tmp_path: Path, kind: str, seen: list[str]) -> None:
     """What is there changes at one step, and is always whole; done again, all is as if nothing had happened."""
     words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.killed_steps", kind, str(tmp_path)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     steps, *found = done.stdout.split()
     assert found == seen

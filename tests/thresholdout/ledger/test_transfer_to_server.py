@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.errors import LedgerDamaged, LedgerRetired, LedgerSealed
@@ -119,7 +120,7 @@ def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(serv
     threads = [threading.Thread(target=make, args=(thread,)) for thread in range(2)]
     for thread in threads:
         thread.start()
-    assert busy.wait(20)
+    assert busy.wait(PATIENCE)
     rekey(where, new_key=new)
     for thread in threads:
         thread.join()
@@ -135,7 +136,7 @@ def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(serv
 def test_moves_to_a_server_are_killed_at_every_step(server: Server, tmp_path: Path) -> None:
     words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.killed_steps", "moves", str(tmp_path)]
     words.append(server.address("DATABASE"))
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     steps, *found = done.stdout.split()
     assert found == ["source", "none", "target"]

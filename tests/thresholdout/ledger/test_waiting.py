@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -17,6 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.ledger.test_crashes import finish, start
@@ -60,14 +60,11 @@ def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server
         other.execute("SELECT 1 FROM thresholdout.guards WHERE id = 1 FOR UPDATE")
         waiting = [in_thread(lambda: ledger.ask(GUARD, None, 0.5, "late", Mechanism()), late) for _ in range(2)]
         held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        until = time.monotonic() + 20
-        while server.run(held) != [(1,)]:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_until(lambda: server.run(held) == [(1,)])
         answers: list[object] = []
         for guard in OTHERS:
             asking = in_thread(partial(ledger.ask, guard, None, 0.5, "other", Mechanism()), answers)
-            asking.join(20)
+            asking.join(PATIENCE)
             ledger.ask(guard, None, 0.5, "main", Mechanism())
             assert [entry.name for entry in ledger.entries(guard)] == ["other", "main"]
         ledger.create("fifth", {}, FIRST)
@@ -80,7 +77,7 @@ def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server
         assert all(thread.is_alive() for thread in waiting)
         other.rollback()
         for thread in waiting:
-            thread.join(30)
+            thread.join(PATIENCE)
         assert len(late) == 2
         assert not any(isinstance(answer, BaseException) for answer in late)
         assert_consistent(ledger)
@@ -94,16 +91,16 @@ def test_readers_wait_for_no_mechanism(address: str) -> None:
 
         def compute(state: str) -> tuple[str, Entry]:
             begun.set()
-            assert go.wait(60)
+            assert go.wait(PATIENCE)
             return Mechanism()(state)
 
         asking = in_thread(lambda: ledger.ask(GUARD, None, 0.5, "slow", compute), late)
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE)
         assert ledger.entries(GUARD) == []
         ledger.ask(OTHERS[0], None, 0.5, "other", Mechanism())
         assert late == []
         go.set()
-        asking.join(30)
+        asking.join(PATIENCE)
         assert len(ledger.entries(GUARD)) == 1
 
 
@@ -116,15 +113,12 @@ def test_readers_of_a_file_wait_for_no_writer(tmp_path: Path) -> None:
         ledger.create(GUARD, {}, FIRST)
         other.execute("BEGIN IMMEDIATE")
         asking = in_thread(lambda: ledger.ask(GUARD, None, 0.5, "late", Mechanism()), late)
-        until = time.monotonic() + 20
-        while not (tmp_path / "guard.db-queue").exists():
-            assert time.monotonic() < until
-            time.sleep(0.001)
+        wait_until((tmp_path / "guard.db-queue").exists)
         for read in (ledger.entries, ledger.state, ledger.parameters, ledger.head, ledger.documents, ledger.verify):
             read(GUARD)
         assert late == []
         other.execute("ROLLBACK")
-        asking.join(30)
+        asking.join(PATIENCE)
         assert isinstance(late[0], tuple)
 
 
@@ -149,7 +143,7 @@ def test_a_server_with_room_for_few_connections(server: Server, address: str) ->
 
             threads = [in_thread(partial(ask, guard), outcomes) for guard in guards]
             for thread in threads:
-                thread.join(60)
+                thread.join(PATIENCE)
             assert outcomes == [None] * 8
             for guard in guards:
                 assert_consistent(ledger, guard)
@@ -173,10 +167,7 @@ def test_every_process_gets_its_share(tmp_path: Path) -> None:
     with SQLLedger(file) as ledger:
         ledger.create(GUARD, {}, FIRST)
     processes = [start("asks_when_told", file, f"{number}", tmp_path / "go") for number in range(8)]
-    until = time.monotonic() + 60
-    while len(list(tmp_path.glob("ready*"))) < 8:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: len(list(tmp_path.glob("ready*"))) == 8)
     (tmp_path / "go").touch()
     for process in processes:
         finish(process)
@@ -199,16 +190,13 @@ def test_every_process_gets_its_share(tmp_path: Path) -> None:
 def test_one_that_hangs_in_the_queue_is_passed(tmp_path: Path) -> None:
     """A process is stopped while it waits in front; the others go on, and so does it when it is let go."""
     file = tmp_path / "guard.db"
-    with SQLLedger(file, timeout=20) as ledger, closing(sqlite3.connect(file, isolation_level=None)) as other:
+    with SQLLedger(file, timeout=PATIENCE) as ledger, closing(sqlite3.connect(file, isolation_level=None)) as other:
         ledger.create(GUARD, {}, FIRST)
         other.execute("BEGIN IMMEDIATE")
         process = start("asks", file, 1)
-        until = time.monotonic() + 30
-        while not file.with_name("guard.db-queue").exists():
-            assert time.monotonic() < until
-            time.sleep(0.001)
-        time.sleep(0.1)
+        wait_until(file.with_name("guard.db-queue").exists)
         process.send_signal(19)
+        wait_until(lambda: " T " in Path(f"/proc/{process.pid}/stat").read_text())
         other.execute("ROLLBACK")
         for _ in range(3):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
@@ -222,14 +210,11 @@ def test_one_that_hangs_in_the_queue_is_passed(tmp_path: Path) -> None:
 def test_what_a_killed_process_leaves_in_the_queue_stops_nobody(tmp_path: Path) -> None:
     file = tmp_path / "guard.db"
     queue = file.with_name("guard.db-queue")
-    with SQLLedger(file, timeout=20) as ledger, closing(sqlite3.connect(file, isolation_level=None)) as other:
+    with SQLLedger(file, timeout=PATIENCE) as ledger, closing(sqlite3.connect(file, isolation_level=None)) as other:
         ledger.create(GUARD, {}, FIRST)
         other.execute("BEGIN IMMEDIATE")
         process = start("asks", file, 1)
-        until = time.monotonic() + 30
-        while not queue.exists():
-            assert time.monotonic() < until
-            time.sleep(0.001)
+        wait_until(queue.exists)
         process.kill()
         process.communicate()
         other.execute("ROLLBACK")
@@ -244,44 +229,42 @@ def test_what_a_killed_process_leaves_in_the_queue_stops_nobody(tmp_path: Path) 
 
 
 QUEUES = """
-import sys, time
+import sys
 from pathlib import Path
 from thresholdout.ledger import file_queue
 
 def attempt():
     try:
-        free.unlink()
+        free.rename(mine)
     except FileNotFoundError:
         return False
     return True
 
-file_queue._PATIENCE = 60.0
-free = Path(sys.argv[2])
-print("waits", flush=True)
-assert file_queue.FileQueue(Path(sys.argv[1])).wait(attempt, 30)
-print(time.monotonic(), flush=True)
+file_queue._PATIENCE = 600.0
+free, mine = Path(sys.argv[2]), Path(sys.argv[3])
+assert file_queue.FileQueue(Path(sys.argv[1])).wait(attempt, 600)
 """
 
 
 @pytest.mark.slow
 def test_first_come_first_served(tmp_path: Path) -> None:
     """Six processes come one after another while the file is taken, and then it is given six times."""
-    words = [sys.executable, "-c", QUEUES, str(tmp_path / "file"), str(tmp_path / "free")]
+    file, free, queue = tmp_path / "file", tmp_path / "free", tmp_path / "file-queue"
+
+    def waiting() -> int:
+        """Return the last number that was drawn; bytes are written once it is."""
+        return int.from_bytes(queue.read_bytes(), "big") if queue.exists() else 0
+
     processes = []
-    for _ in range(6):
-        processes.append(subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True))
-        stdout = processes[-1].stdout
-        assert stdout is not None
-        assert stdout.readline() == "waits\n"
-        time.sleep(0.1)
-    for _ in processes:
-        (tmp_path / "free").touch()
-        until = time.monotonic() + 30
-        while (tmp_path / "free").exists():
-            assert time.monotonic() < until
-            time.sleep(0.001)
-    moments = [float(process.communicate(timeout=30)[0]) for process in processes]
-    assert moments == sorted(moments)
+    for number in range(6):
+        words: list[str | Path] = [sys.executable, "-c", QUEUES, file, free, tmp_path / f"had by {number}"]
+        processes.append(subprocess.Popen(words, cwd=ROOT))
+        wait_until(lambda: waiting() == number + 1)  # noqa: B023
+    for number, process in enumerate(processes):
+        free.touch()
+        wait_until(lambda: not free.exists())
+        assert (tmp_path / f"had by {number}").exists()
+        assert process.wait(PATIENCE) == 0
     assert not (tmp_path / "file-queue").exists()
 
 

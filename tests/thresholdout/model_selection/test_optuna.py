@@ -15,6 +15,7 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.model_selection.optuna_worker import BUDGET, QUERIES, build, make
 from thresholdout import BudgetExhausted, Thresholdout
@@ -74,7 +75,7 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(tmp_path: Path) -
     )
     with objective._lock:
         answered.start()
-    answered.join(30)
+    answered.join(PATIENCE)
     exitcode = answered.exitcode
     answered.kill()
     assert (exitcode, len(objective.guard.history)) == (0, 1)
@@ -286,7 +287,7 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
         )
         for _ in range(workers)
     ]
-    outputs = [process.communicate(timeout=120) for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE) for process in processes]
     assert [process.returncode for process in processes] == [0] * workers, outputs
     reports = [output.split() for output, _ in outputs]
     guard = make(ledger)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.patience import PATIENCE
 from thresholdout.service.crew import Crew
 from thresholdout.service.refusals import ServiceRefused
 
@@ -13,7 +14,7 @@ from thresholdout.service.refusals import ServiceRefused
 def test_more_than_are_at_work_and_wait_are_refused() -> None:
     """Two at work, one waiting: the fourth is refused, and one more is taken when these are done."""
     crew, go = Crew(at_once=2, most_waiting=1), threading.Event()
-    begun = [crew.start(lambda: go.wait(60.0)) for _ in range(3)]
+    begun = [crew.start(lambda: go.wait(PATIENCE)) for _ in range(3)]
     with pytest.raises(ServiceRefused) as refused:
         crew.start(lambda: True)
     assert (refused.value.code, refused.value.retry_after) == ("busy", 1)
@@ -31,15 +32,15 @@ def test_a_stop_waits_for_what_was_begun_and_drops_what_was_not() -> None:
 
     def wait() -> bool:
         begun.set()
-        return go.wait(60.0)
+        return go.wait(PATIENCE)
 
     first = crew.start(wait)
     second = crew.start(lambda: True)
-    assert begun.wait(60.0)
+    assert begun.wait(PATIENCE)
     stopping = threading.Thread(target=crew.stop)
     stopping.start()
     while not second.cancelled():
         assert stopping.is_alive()
     go.set()
-    stopping.join(60.0)
+    stopping.join(PATIENCE)
     assert first.result(0.0)

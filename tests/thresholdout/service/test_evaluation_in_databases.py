@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.errors import LedgerUnusable
@@ -170,7 +171,7 @@ def test_one_key_for_two_contents_at_once_is_one_submission(
         found, thread = find(id), threading.get_ident()
         if thread not in waited:
             waited.add(thread)
-            both.wait(60.0)
+            both.wait(PATIENCE)
         return found
 
     def send(job: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.patience import PATIENCE
 from thresholdout.errors import LedgerUnusable
 from thresholdout.service import running
 from thresholdout.service.running import LEASE, Running
@@ -39,9 +40,9 @@ def test_it_is_said_again_until_the_work_is_done(monkeypatch: pytest.MonkeyPatch
     says.add("one", work)
     thread = says._thread
     assert thread is not None
-    assert told.third.wait(60.0)
+    assert told.third.wait(PATIENCE)
     work.set_result(None)
-    thread.join(60.0)
+    thread.join(PATIENCE)
     assert says._thread is None
     assert {tuple(ids) for ids, _ in told.calls} == {("one",)}
     assert all(before + LEASE <= until <= time.time() + LEASE for _, until in told.calls)

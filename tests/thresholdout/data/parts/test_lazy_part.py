@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tests.patience import PATIENCE
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.parts.lazy_part import LazyPart
@@ -59,7 +60,7 @@ def test_without_narwhals_it_says_how_to_get_it() -> None:
         "try: LazyPart(pl.LazyFrame({'a': [1]}), 'holdout')\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.startswith("ThresholdoutError data that stay in files")
     assert "pip install 'thresholdout[big]'" in done.stdout
 

@@ -6,15 +6,17 @@ import os
 import socket
 import stat
 import tempfile
-import time
+import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from thresholdout import Thresholdout
 from thresholdout.errors import SharingError
 from thresholdout.guard.sharing import private_socket
@@ -115,49 +117,57 @@ def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
         if dribble:
             line.sendall((200).to_bytes(4, "big"))
         line.settimeout(0.1)
-        ended, given_up = False, time.monotonic() + 30
-        while not ended and time.monotonic() < given_up:
+
+        def hung_up_on() -> bool:
             try:
                 if dribble:
                     line.sendall(b"x")
-                ended = line.recv(4096) == b""
+                return line.recv(4096) == b""
             except TimeoutError:
-                continue
+                return False
             except (BrokenPipeError, ConnectionResetError):
-                ended = True
-        assert ended
+                return True
+
+        wait_until(hung_up_on)
+    monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
     assert handle.call("remaining") == 2
-    given_up = time.monotonic() + 30
-    while len(sharing._office._open) > before + 1 and time.monotonic() < given_up:
-        time.sleep(0.01)
-    assert len(sharing._office._open) <= before + 1
+    wait_until(lambda: len(sharing._office._open) <= before + 1)
 
 
 def test_who_has_proved_it_may_take_his_time(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "_DEADLINE", 0.2)
+    """However long that is: the clock that runs meanwhile has been stopped."""
+    timers: list[threading.Timer] = []
+
+    class Noted(threading.Timer):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            timers.append(self)
+
+    monkeypatch.setattr(threading, "Timer", Noted)
+    monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
     monkeypatch.setattr(sharing, "_clients", _Clients())
     assert handle.call("remaining") == 2
     ((connection,),) = sharing._clients._idle.values()
-    time.sleep(0.5)
+    assert [timer.interval for timer in timers] == [PATIENCE]
+    assert timers[0].finished.is_set()
+    assert not timers[0].is_alive()
     assert handle.call("remaining") == 2
     assert list(sharing._clients._idle.values()) == [[connection]]
     sharing._clients.close()
 
 
-def test_there_are_only_so_many_connections(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_clients", _Clients())
-    before = -1
-    while before != len(sharing._office._open):  # those of earlier tests are being closed
-        before = len(sharing._office._open)
-        time.sleep(0.5)
-    monkeypatch.setattr(sharing, "_CLIENTS", before + 3)
+    office = sharing._Office({})  # without the connections of earlier tests, which may just be closed
+    monkeypatch.setattr(sharing, "_office", office)
+    handle = handle_of(Thresholdout(np.arange(200.0), queries=10, budget=2, mechanism="thresholdout"))
+    monkeypatch.setattr(sharing, "_CLIENTS", 3)
     taken: list[Connection] = [Client(handle.address, authkey=handle.authkey) for _ in range(3)]
     with pytest.raises(SharingError, match=f"has {sharing._CLIENTS} connections already"):
         handle.call("remaining")
     for connection in taken:
         connection.close()
-    given_up = time.monotonic() + 30
-    while len(sharing._office._open) >= sharing._CLIENTS and time.monotonic() < given_up:
-        time.sleep(0.01)
+    wait_until(lambda: len(office._open) < 3)
     assert handle.call("remaining") == 2
     sharing._clients.close()
+    office.close()

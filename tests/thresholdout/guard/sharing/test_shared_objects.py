@@ -24,6 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
+from tests.patience import PATIENCE, wait_until
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import (
@@ -78,9 +79,9 @@ def in_child(function: Callable[..., Any], *args: Any) -> Any:
 
     child = FORK.Process(target=run)
     child.start()
-    assert receiving.poll(60)
+    assert receiving.poll(PATIENCE)
     fine, result = receiving.recv()
-    child.join(60)
+    child.join(PATIENCE)
     if not fine:
         raise result
     return result
@@ -272,11 +273,11 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
     def hold() -> None:
         with gate._lock, scorer._lock, guard._ledger._lock:  # type: ignore[attr-defined]
             held.set()
-            release.wait(60)
+            release.wait(PATIENCE)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(60)
+    held.wait(PATIENCE)
     try:
         refused = in_child(lambda: [type(caught_in(use)).__name__ for use in uses])
     finally:
@@ -330,7 +331,7 @@ def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str 
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(PATIENCE)
     assert [child.exitcode for child in children] == [0, 0]
     columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
     pd.testing.assert_frame_equal(guard.history[columns], alone.history[columns], check_exact=True)
@@ -527,9 +528,7 @@ def test_an_interrupted_question_leaves_no_stray_answer() -> None:
         return stopped, there.ask(0.5, np.ones(897), name="next").name
 
     assert in_child(ask) == (True, "next")
-    deadline = time.monotonic() + 30
-    while len(guard.history) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(guard.history) == 2)
     assert sorted(guard.history["name"]) == ["next", "slow"]
 
 

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
+from tests.patience import PATIENCE
 from tests.thresholdout.service.agents.service_double import ServiceDouble, read
 from thresholdout.service.agents import mounted
 from thresholdout.service.agents.mounted import MOST_BYTES, mounted_server
@@ -131,7 +132,7 @@ def test_calls_beyond_those_that_there_is_room_for_are_told_so() -> None:
 
     def slow(content: bytes, content_type: str) -> Any:
         begun.append(content)
-        assert held.wait(30)
+        assert held.wait(PATIENCE)
         return read(content, content_type)
 
     async def run() -> list[int]:

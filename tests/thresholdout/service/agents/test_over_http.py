@@ -15,6 +15,7 @@ import pytest
 from mcp import Client as AgentClient
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.patience import PATIENCE
 from thresholdout.client import BadRequest, Client, KeyRefused, LimitReached, NothingThere
 from thresholdout.client.evaluate_server import EvaluateServer
 from thresholdout.client.scoring_command import ScoringCommand
@@ -58,7 +59,7 @@ def told(board: Board, key: str, name: str, arguments: dict[str, Any]) -> dict[s
     async def run() -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {key}"}
         async with (
-            httpx2.AsyncClient(headers=headers) as http,
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
             AgentClient(streamable_http_client(f"{board.url}/mcp", http_client=http)) as client,
         ):
             return (await client.call_tool(name, arguments)).structured_content or {}
@@ -69,7 +70,7 @@ def told(board: Board, key: str, name: str, arguments: dict[str, Any]) -> dict[s
 def evaluated(board: Board, key: str, candidate: str) -> httpx.Response:
     headers = {"Authorization": f"Bearer {key}"}
     address = f"{board.url}/v1/holdouts/digits/evaluate"
-    return httpx.post(address, json={"candidate": candidate}, headers=headers, trust_env=False)
+    return httpx.post(address, json={"candidate": candidate}, headers=headers, trust_env=False, timeout=PATIENCE)
 
 
 def test_one_content_is_one_submission(board: Board) -> None:
@@ -109,7 +110,7 @@ def test_a_candidate_program_is_run_here_and_its_predictions_are_submitted(board
 def test_a_request_that_is_no_candidate(board: Board, body: bytes) -> None:
     address = f"{board.url}/v1/holdouts/digits/evaluate"
     headers = {"Authorization": f"Bearer {board.bob}"}
-    answer = httpx.post(address, content=body, headers=headers, trust_env=False)
+    answer = httpx.post(address, content=body, headers=headers, trust_env=False, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 

@@ -2,7 +2,6 @@ import gc
 import io
 import json
 import logging
-import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
+from tests.patience import wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, N, made, right_in
 from tests.thresholdout.service.http.applications import Calls, csv, opened, parquet, running, settings_form
 from thresholdout.service.evaluation import EvaluationService
@@ -460,10 +460,7 @@ def test_tables_are_let_go_without_collecting_garbage(
     try:
         for _ in range(3):
             calls.submit("ann", body)
-        end = time.monotonic() + 20
-        while any(table() is not None for table in tables) and time.monotonic() < end:
-            time.sleep(0.001)  # threads may still be on their way out
         assert len(tables) == 3
-        assert [table() for table in tables] == [None] * 3
+        wait_until(lambda: [table() for table in tables] == [None] * 3)  # threads may still be on their way out
     finally:
         gc.enable()

