@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,7 @@ from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.client_models import ClientModels, client_numbers
 from thresholdout.privacy.learning.federated import federated_assumptions
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, run_steps
+from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
     CLASSES_LEAK,
@@ -34,7 +34,7 @@ from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
+from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
 __all__ = ["FederatedClassifier"]
 
@@ -331,15 +331,14 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rounds, local_steps, rate, alpha, clip, delta, bool(self.fit_intercept), N, tau, 0.0, spent.calls, first,
             self.random_state,
         )  # fmt: skip
-        if partial and self.noise_multiplier is None and wanted is None and spent.steps >= rounds:
-            message = f"no round was taken: all {rounds} rounds that the target epsilon is for were taken before"
-            warnings.warn(message, SpentTargetWarning, stacklevel=3)
-            return self
-        taken = rounds if not partial else 1 if wanted is None else wanted
+        taken, shared = rounds, None if self.noise_multiplier is not None else self.epsilon
+        if partial:
+            taken = further_steps(wanted, 1, rounds, spent.steps, shared, name="rounds")
+            if not taken:
+                return self
         noise, target = noise_of_call(
             call.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
-            public=(N, tau), total=rounds, asked=taken if partial else None, steps="rounds",
-            progress=bool(self.progress),
+            public=(N, tau), total=rounds, search=Search(progress=bool(self.progress)),
         )  # fmt: skip
         call = replace(call, rounds=taken, noise=noise)
         event = call.of(taken)(noise) if noise >= LEAST_NOISE else None

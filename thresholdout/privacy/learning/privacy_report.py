@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import open_unit
 from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, Adjacency, Event, check_adjacency
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from thresholdout.privacy.accounting.accountants.accountant import Accountant
 
-__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "choose_noise", "proved_epsilon", "standing_assumptions"]
+__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "proved_epsilon", "standing_assumptions"]
 
 FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
 SECRET = "random_state stays secret and served for no other release: it gives the noise away"
@@ -193,65 +192,3 @@ def account_for(
     return PrivacyReport(
         epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, more, unit
     )
-
-
-def choose_noise(
-    make_event: Callable[[float], Event],
-    *,
-    epsilon: float | None,
-    noise_multiplier: float | None,
-    delta: float,
-    adjacency: Adjacency = "replace_one",
-    tolerance: float = 1e-4,
-    bracket: tuple[float, float] = (0.3, 30.0),
-    progress: bool = False,
-) -> float:
-    """Return the noise multiplier that was given, or the smallest one that meets a target.
-
-    Parameters
-    ----------
-    make_event : callable
-        From a noise multiplier to all that will be done.
-    epsilon : float or None
-        The target, above 0.
-    noise_multiplier : float or None
-        Exactly one of the two is given; 0 is no noise, and no privacy.
-    delta : float
-        In (0, 1).
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    tolerance : float
-        How far above the smallest multiplier the result may be, relatively.
-    bracket : tuple of float
-        Where to look first; widened as needed.
-    progress : bool
-        Whether a bar shows that it is looked for, once two seconds are over.
-
-    Raises
-    ------
-    InputError
-        When both or neither is given, or no noise meets the target.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> noise = choose_noise(GaussianAnswer, epsilon=1.0, noise_multiplier=None, delta=1e-6)
-    >>> 4.2 < noise < 4.3
-    True
-    """
-    from thresholdout.privacy.accounting.accountants.calibration import calibrate
-
-    if (epsilon is None) == (noise_multiplier is None):
-        seen = "both" if epsilon is not None else "neither"
-        raise InputError("epsilon", f"{seen} of epsilon and noise_multiplier", "one of the two")
-    if epsilon is None:
-        return positive(noise_multiplier, "noise_multiplier", zero=True)
-    return calibrate(
-        make_event,
-        positive(epsilon, "epsilon"),
-        open_unit(delta, "delta"),
-        adjacency=adjacency,
-        bracket=bracket,
-        tolerance=tolerance,
-        progress=progress,
-    ).value

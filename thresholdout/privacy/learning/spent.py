@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Event
@@ -41,7 +42,7 @@ class Spent:
     seeded: bool = False
     least_noise: float = math.inf
 
-    def charge(self, event: Event | None, steps: int, noise: float, *, seeded: bool) -> Spent:
+    def charge(self, event: Event | None, steps: int, noise: float, *, seeded: bool) -> Self:
         """Return what was spent with one more call.
 
         Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from thresholdout.errors import InputError
@@ -13,7 +12,7 @@ from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 from thresholdout.privacy.accounting.bound_arguments import positive
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.learning.iterates import check_noise
-from thresholdout.privacy.learning.privacy_report import choose_noise
+from thresholdout.privacy.learning.least_noise import USUAL, MakeEvent, Search, least_noise
 from thresholdout.privacy.learning.spent import Spent
 
 __all__ = [
@@ -21,6 +20,7 @@ __all__ = [
     "SpentTargetWarning",
     "TargetNoise",
     "check_left",
+    "further_steps",
     "noise_for_rest",
     "noise_of_call",
     "warn_if_costly",
@@ -92,8 +92,19 @@ class TargetNoise:
     noise_multiplier: float
 
 
+@dataclass(frozen=True)
+class _After:
+    """What earlier calls and further steps cost together, as a function of the noise of these."""
+
+    spent: Spent
+    make_event: MakeEvent
+
+    def __call__(self, noise: float) -> Event:
+        return self.spent.after(self.make_event(noise))
+
+
 def noise_for_rest(
-    make_event: Callable[[float], Event],
+    make_event: MakeEvent,
     spent: Spent,
     epsilon: float,
     delta: float,
@@ -101,16 +112,14 @@ def noise_for_rest(
     *,
     adjacency: Adjacency = "replace_one",
     stacklevel: int = 4,
-    find: Callable[[Callable[[float], Event]], float] | None = None,
-    progress: bool = False,
+    search: Search = USUAL,
 ) -> float:
     """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
 
     Parameters
     ----------
     make_event : callable
-        From a noise multiplier to all steps to come. A frozen value of public numbers, equal to another one of the same
-        numbers: for the first call it is kept with what was found, as audits fit the same thousands of times.
+        From a noise multiplier to all steps to come, as for `least_noise`.
     spent : Spent
         Earlier calls.
     epsilon, delta : float
@@ -121,11 +130,7 @@ def noise_for_rest(
         What a neighbour is.
     stacklevel : int
         Of the warning, counted from here.
-    find : callable, optional
-        Finds the least noise of an event with which the target is met, in place of `choose_noise`: for a learner whose
-        report knows fewer accountants.
-    progress : bool
-        Whether a bar shows that the noise is looked for, once two seconds are over.
+    search : Search
 
     Raises
     ------
@@ -144,38 +149,83 @@ def noise_for_rest(
     True
     """
     if not spent.calls:
-        return _least_noise(make_event, epsilon, delta, adjacency, progress) if find is None else find(make_event)
+        return least_noise(make_event, epsilon, delta, adjacency, search)
     before = spent.event
     if before is None:
-        seen = f"{epsilon!r} after steps about which nothing is guaranteed"
-        raise InputError("epsilon", seen, f"a new fit, {instead}")
+        raise InputError("epsilon", f"{epsilon!r} after steps about which nothing is guaranteed", instead)
     cost = best_epsilon(before, delta, adjacency=adjacency).epsilon
     check_left(epsilon, cost, instead)
-
-    def after(multiplier: float) -> Event:
-        return spent.after(make_event(multiplier))
-
-    if find is None:
-        noise = choose_noise(
-            after, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency, progress=progress
-        )
-    else:
-        noise = find(after)
+    noise = least_noise(_After(spent, make_event), epsilon, delta, adjacency, search)
     warn_if_costly(epsilon, cost, noise, spent.least_noise, stacklevel=stacklevel)
     return noise
 
 
-@lru_cache(maxsize=64)
-def _least_noise(
-    make_event: Callable[[float], Event], epsilon: float, delta: float, adjacency: Adjacency, progress: bool
-) -> float:
-    return choose_noise(
-        make_event, epsilon=epsilon, noise_multiplier=None, delta=delta, adjacency=adjacency, progress=progress
-    )
+def further_steps(
+    asked: int | None,
+    usual: int,
+    total: int,
+    taken: int,
+    epsilon: object,
+    *,
+    name: str = "n_steps",
+    instead: str = "noise_multiplier= in its place",
+    stacklevel: int = 3,
+) -> int:
+    """Return how many steps a further call takes; none, with a warning, where a target has none left.
+
+    Parameters
+    ----------
+    asked : int or None
+        Those that were asked for.
+    usual : int
+        How many there are otherwise, if the target has as many left.
+    total : int
+        All the steps that the target is for.
+    taken : int
+        Those of earlier calls.
+    epsilon : float or None
+        The target; None where the noise was given: then there are always more.
+    name : str
+        Of the argument that says how many.
+    instead : str
+        What works where the target is used up, for the warning.
+    stacklevel : int
+        Of the warning, counted from the caller.
+
+    Raises
+    ------
+    InputError
+        For more steps than a target has left.
+
+    Warns
+    -----
+    SpentTargetWarning
+        When it has none left, and no number was asked for.
+
+    Examples
+    --------
+    >>> further_steps(None, 10, 25, 20, 1.0), further_steps(3, 10, 25, 20, 1.0), further_steps(None, 10, 25, 20, None)
+    (5, 3, 10)
+    """
+    if epsilon is None:
+        return usual if asked is None else asked
+    left = max(total - taken, 0)
+    if asked is not None:
+        if asked > left:
+            expected = f"at most the {left} that are left of the {total} that the target epsilon is for"
+            raise InputError(name, str(asked), expected)
+        return asked
+    if not left:
+        message = (
+            f"no step was taken: all {total} that the target epsilon {epsilon:g} is for were taken before; more of "
+            f"them need a larger {name} and a larger epsilon for all together, or {instead}"
+        )
+        warnings.warn(message, SpentTargetWarning, stacklevel=stacklevel + 1)
+    return min(usual, left)
 
 
 def noise_of_call(
-    plan: Callable[[int], Callable[[float], Event]],
+    plan: Callable[[int], MakeEvent],
     spent: Spent,
     target: TargetNoise | None,
     *,
@@ -184,10 +234,10 @@ def noise_of_call(
     delta: float,
     public: object,
     total: int,
-    asked: int | None,
-    steps: str,
     adjacency: Adjacency = "replace_one",
-    progress: bool = False,
+    instead: str = INSTEAD,
+    stacklevel: int = 4,
+    search: Search = USUAL,
 ) -> tuple[float, TargetNoise | None]:
     """Return the noise of one call of a learner whose target is for all the steps of a fit, and the target it is for.
 
@@ -206,38 +256,32 @@ def noise_of_call(
     public : object
         All other numbers that the noise depends on; compared.
     total : int
-        The steps of a fit.
-    asked : int or None
-        The steps of this call; None for a fit.
-    steps : str
-        Name of the argument that says how many.
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    progress : bool
+        The steps of a fit, those that were taken before included.
+    adjacency, instead, search
         As in `noise_for_rest`.
+    stacklevel : int
+        Of the warning, counted from here.
 
     Raises
     ------
     InputError
-        As `noise_for_rest`, and for more steps than a target has left.
+        As `noise_for_rest`.
 
     Warns
     -----
     CostlyTargetWarning
-        As `noise_for_rest`, for the caller of the learner's method, two calls away.
+        As `noise_for_rest`.
     """
     if noise_multiplier is not None:
         noise = positive(noise_multiplier, "noise_multiplier", zero=True)
         return check_noise(noise, noise, "noise_multiplier"), None
-    wanted, left = positive(epsilon, "epsilon"), total - spent.steps
-    if asked is not None and asked > left:
-        expected = f"at most the {max(left, 0)} that are left of the {total} that the target epsilon is for"
-        raise InputError(steps, str(asked), expected)
+    wanted = positive(epsilon, "epsilon")
     given = (public, total, wanted, delta)
     if target is None or target.given != given:
         found = noise_for_rest(
-            plan(left), spent, wanted, delta, INSTEAD, adjacency=adjacency, stacklevel=5, progress=progress
-        )
+            plan(total - spent.steps), spent, wanted, delta, instead, adjacency=adjacency, stacklevel=stacklevel + 1,
+            search=search,
+        )  # fmt: skip
         target = TargetNoise(given, found)
     noise = target.noise_multiplier
     return check_noise(noise, noise, "noise_multiplier"), target

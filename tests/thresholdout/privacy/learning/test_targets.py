@@ -14,14 +14,14 @@ from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, estimators_with, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import Composed, best_epsilon
+from thresholdout.privacy.accounting.accountants.calibration import calibrate
 from thresholdout.privacy.learning import (
     CostlyTargetWarning,
     DPSGDClassifier,
     SGLDRegressor,
     SpentTargetWarning,
-    targets,
+    least_noise,
 )
-from thresholdout.privacy.learning.privacy_report import choose_noise
 
 CONTINUING: dict[str, dict[str, Any]] = {
     "DPSGDClassifier": {"noise_multiplier": None},
@@ -167,19 +167,21 @@ def test_one_target_in_parts_needs_no_more_noise() -> None:
     assert parts.privacy_report_.epsilon == whole.privacy_report_.epsilon
 
 
-@pytest.mark.parametrize("name", ["SGLDRegressor", "FederatedClassifier", "DPEMGaussianMixture"])
+@pytest.mark.parametrize("name", corners(estimators_with("epsilon"), 0, 7, 9))
 def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other numbers are another search, and so is the rest of a target that earlier calls have used."""
     searched = []
 
-    def counted(make_event: Any, **options: Any) -> float:
-        searched.append(options["epsilon"])
-        return choose_noise(make_event, **options)
+    def counted(make_event: Any, target_epsilon: float, *args: Any, **options: Any) -> Any:
+        searched.append(target_epsilon)
+        return calibrate(make_event, target_epsilon, *args, **options)
 
-    monkeypatch.setattr(targets, "choose_noise", counted)
-    targets._least_noise.cache_clear()
-    more: dict[str, Any] = {"step_size": None} if name == "SGLDRegressor" else {"noise_multiplier": None}
-    model = clone(ESTIMATORS[name]).set_params(**more)
+    monkeypatch.setattr(least_noise, "calibrate", counted)
+    least_noise.least_noise.cache_clear()
+    parameters = ESTIMATORS[name].get_params()
+    model = clone(ESTIMATORS[name])
+    for given in ("noise_multiplier", "step_size", "sigma"):
+        model.set_params(**{given: None} if given in parameters else {})
     noises = [
         quiet_fit(clone(model).set_params(epsilon=epsilon, random_state=seed)).privacy_report_.noise_multiplier
         for seed, epsilon in enumerate([3.0, 3.0, 2.0, 3.0])

@@ -26,6 +26,7 @@ from thresholdout.privacy.learning.dpem.record_statistics import (
     statistics_sum,
 )
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, run_steps
+from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
     PrivacyReport,
@@ -36,7 +37,7 @@ from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_of_call
+from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
 __all__ = ["DPEMGaussianMixture"]
 
@@ -291,15 +292,15 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if not fresh:
             self._path.mixing.check_same(mixing)
         spent, target = (Spent(), None) if fresh else (self._spent, self._target)
-        if partial and self.noise_multiplier is None and wanted is None and spent.steps >= steps:
-            message = f"no step was taken: all {steps} steps that the target epsilon is for were taken before"
-            warnings.warn(message, SpentTargetWarning, stacklevel=3)
-            return self
-        taken = steps if not partial else 1 if wanted is None else wanted
+        taken, shared = steps, None if self.noise_multiplier is not None else self.epsilon
+        if partial:
+            taken = further_steps(wanted, 1, steps, spent.steps, shared)
+            if not taken:
+                return self
         noise, target = noise_of_call(
             mixing.of, spent, target, noise_multiplier=self.noise_multiplier, epsilon=self.epsilon, delta=delta,
-            public=mixing, total=steps, asked=taken if partial else None, steps="n_steps", adjacency=mixing.adjacency,
-            progress=bool(self.progress),
+            public=mixing, total=steps, adjacency=mixing.adjacency,
+            search=Search(progress=bool(self.progress)),
         )  # fmt: skip
         first = 0 if fresh else self.n_steps_
         records = len(X) if mixing.adjacency == "replace_one" else None

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, GaussianAnswer, check_adjacency
 from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
 from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.learning.dpsgd.clipping import BATCH_LIMIT
 
-__all__ = ["PLACES", "Batches", "Sampling", "check_public_size"]
+__all__ = ["PLACES", "Batches", "PlannedSteps", "Sampling", "check_public_size"]
 
 Sampling = Literal["wor", "wr", "poisson"]
 PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
@@ -123,3 +124,21 @@ class Batches:
         if self.sampling == "poisson":
             return np.flatnonzero(rng.random(n) < self.rate)
         return sample_minibatch(rng, n, self.batch_size, self.sampling)
+
+
+@dataclass(frozen=True)
+class PlannedSteps:
+    """What steps on such batches are charged as, as a function of their noise multiplier.
+
+    Examples
+    --------
+    >>> PlannedSteps(Batches("wor", 10, 100), 7)(2.0)
+    SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=10, records=100), 7)
+    """
+
+    batches: Batches
+    steps: int
+
+    def __call__(self, noise_multiplier: float) -> SelfComposed:
+        """Return the event of steps with a noise multiplier."""
+        return SelfComposed(self.batches.event(noise_multiplier), self.steps)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Output
-from thresholdout.privacy.learning.dpsgd.plans import Call, Target, plan_fit, plan_partial_fit
+from thresholdout.privacy.learning.dpsgd.plans import Call, plan_fit, plan_partial_fit
 from thresholdout.privacy.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.privacy.learning.dpsgd.spending import Account
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend
@@ -23,7 +23,7 @@ from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import check_alike
-from thresholdout.privacy.learning.targets import SpentTargetWarning
+from thresholdout.privacy.learning.targets import TargetNoise
 from thresholdout.privacy.learning.threads import threads_for
 
 __all__ = ["DivergedWarning", "PrivateDescent"]
@@ -76,7 +76,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     _n_averaged: int
     _leaks: tuple[str, ...]
     _details: dict[str, Any]
-    _target: Target | None
+    _target: TargetNoise | None
     _prepare: Preparation
     _report: PrivacyReport | None
     _stopped: _Steps | None
@@ -131,7 +131,6 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             target = None if fresh else self._target
             planned = plan_partial_fit(settings, len(X), account, delta, target, n_steps)
             if planned is None:
-                self._warn_of_spent_target(settings)
                 return
             call = planned
         else:
@@ -139,7 +138,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             share = noise_share(call.noise, call.rates, call.batches.batch_size, network.n_parameters)
             warn_of_noise(share, self._most_noise, "as many records, or as large an epsilon,", stacklevel=4)
         random = streams(self.random_state, account.calls)
-        charged = account.charge(call.batches, call.noise, seeded=is_seeded(self.random_state))
+        charged = account.charge_batches(call.batches, call.noise, seeded=is_seeded(self.random_state))
         parameters = network.start(random.initial) if fresh else self._parameters
         rows = settings.prepare(X)
         first = 0 if fresh else self.n_steps_
@@ -162,14 +161,6 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             n_steps_=first,
         )
         self._follow(steps, rows, targets, random, stacklevel=5)
-
-    def _warn_of_spent_target(self, settings: Settings) -> None:
-        message = (
-            f"no step was taken: all the steps that the target epsilon {settings.epsilon:g} is for were taken before; "
-            "more of them need a larger n_steps or n_epochs, with a larger epsilon for all together or with "
-            "noise_multiplier= in its place"
-        )
-        warnings.warn(message, SpentTargetWarning, stacklevel=5)
 
     @staticmethod
     def _described(call: Call, settings: Settings) -> dict[str, Any]:

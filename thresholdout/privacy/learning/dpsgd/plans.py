@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.learning.dpsgd.batches import Batches
+from thresholdout.privacy.learning.dpsgd.batches import Batches, PlannedSteps
 from thresholdout.privacy.learning.dpsgd.settings import Settings
-from thresholdout.privacy.learning.dpsgd.spending import Account, noise_for_target, per_step
+from thresholdout.privacy.learning.dpsgd.spending import Account, noise_for_target, per_step, search_for
+from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
-__all__ = ["Call", "Target", "plan_fit", "plan_partial_fit"]
+__all__ = ["Call", "plan_fit", "plan_partial_fit"]
 
 Floats = NDArray[np.float64]
 WARM = (
     "noise_multiplier= in its place, warm_start=False, or partial_fit with n_steps=, which uses one target up in parts"
 )
-PARTIAL = "or noise_multiplier= in its place"
-
-
-@dataclass(frozen=True)
-class Target:
-    """A noise that was found for a target, and for what.
-
-    Attributes
-    ----------
-    batches : Batches
-    steps : int
-        How many steps the target is for, since the parameters started.
-    epsilon, delta : float
-    noise_multiplier : float
-    """
-
-    batches: Batches
-    steps: int
-    epsilon: float
-    delta: float
-    noise_multiplier: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +33,7 @@ class Call:
     noise, rates : ndarray, shape (steps,)
         Each step's noise multiplier and learning rate.
     delta : float
-    target : Target or None
+    target : TargetNoise or None
         None where the noise was given.
     """
 
@@ -61,7 +41,7 @@ class Call:
     noise: Floats
     rates: Floats
     delta: float
-    target: Target | None
+    target: TargetNoise | None
 
 
 def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) -> Call:
@@ -71,12 +51,12 @@ def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) 
     steps, target = settings.steps(batches), None
     if settings.epsilon is not None:
         noise_multiplier = noise_for_target(account, batches, steps, settings.epsilon, delta, WARM)
-        target = Target(batches, account.steps + steps, settings.epsilon, delta, noise_multiplier)
+        target = TargetNoise((batches, account.steps + steps, settings.epsilon, delta), noise_multiplier)
     return _call(settings, batches, account, steps, delta, target)
 
 
 def plan_partial_fit(
-    settings: Settings, n: int, account: Account, delta: float | None, target: Target | None, n_steps: object
+    settings: Settings, n: int, account: Account, delta: float | None, target: TargetNoise | None, n_steps: object
 ) -> Call | None:
     """Return the call of ``partial_fit``; None where the target's steps were all taken, and no number was asked for.
 
@@ -84,7 +64,7 @@ def plan_partial_fit(
     ----------
     settings, n, account, delta
         As in `plan_fit`.
-    target : Target or None
+    target : TargetNoise or None
         Of earlier calls.
     n_steps : int or None
         How many steps; one epoch when None.
@@ -103,22 +83,20 @@ def plan_partial_fit(
     batches = settings.batches(n)
     delta = _delta(settings, batches, delta)
     epoch = math.ceil(batches.records / batches.batch_size)
-    steps = epoch if n_steps is None else count(n_steps, "n_steps")
+    most = settings.steps(batches)
+    asked = None if n_steps is None else count(n_steps, "n_steps")
+    name = "n_steps or n_epochs" if asked is None else "n_steps"
+    steps = further_steps(asked, epoch, most, account.steps, settings.epsilon, name=name, stacklevel=5)
+    if not steps:
+        return None
     if settings.epsilon is None:
         return _call(settings, batches, account, steps, delta, None)
-    most = settings.steps(batches)
-    left = most - account.steps
-    if n_steps is None and left <= 0:
-        return None
-    if n_steps is None:
-        steps = min(steps, left)
-    if steps > left:
-        expected = f"at most the {max(left, 0)} that are left of the {most} that the target epsilon is for"
-        raise InputError("n_steps", str(steps), expected)
-    wanted = (batches, most, settings.epsilon, delta)
-    if target is None or wanted != (target.batches, target.steps, target.epsilon, target.delta):
-        noise_multiplier = noise_for_target(account, batches, left, settings.epsilon, delta, PARTIAL)
-        target = Target(*wanted, noise_multiplier)
+    account.check(batches)
+    _, target = noise_of_call(
+        partial(PlannedSteps, batches), account, target, noise_multiplier=None, epsilon=settings.epsilon, delta=delta,
+        public=batches, total=most, adjacency=batches.adjacency, stacklevel=6,
+        search=search_for(batches, most - account.steps),
+    )  # fmt: skip
     return _call(settings, batches, account, steps, delta, target)
 
 
@@ -127,7 +105,7 @@ def _delta(settings: Settings, batches: Batches, earlier: float | None) -> float
 
 
 def _call(
-    settings: Settings, batches: Batches, account: Account, steps: int, delta: float, target: Target | None
+    settings: Settings, batches: Batches, account: Account, steps: int, delta: float, target: TargetNoise | None
 ) -> Call:
     multiplier = settings.noise_multiplier if target is None else target.noise_multiplier
     noise = per_step(multiplier, "noise_multiplier", steps, first=account.steps, zero=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,15 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 from thresholdout.privacy.accounting.bound_arguments import count, number, positive
-from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
-from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches
-from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
-from thresholdout.privacy.learning.targets import check_left, warn_if_costly
+from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, PlannedSteps
+from thresholdout.privacy.learning.least_noise import Search
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import noise_for_rest
 
-__all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step"]
+__all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step", "search_for"]
 
 Floats = NDArray[np.float64]
 DEFAULT_EPSILON = 1.0
@@ -78,41 +79,37 @@ def per_step(value: Any, name: str, steps: int, *, first: int = 0, zero: bool = 
 
 
 @dataclass(frozen=True)
-class Account:
-    """Everything that was done since the parameters started; an immutable value.
+class Account(Spent):
+    """What was spent since the parameters started, and how batches were drawn; an immutable value.
 
     Attributes
     ----------
-    events : tuple of Event, or None
-        All steps, as groups of equal ones; None once a step had no noise.
-    calls, steps : int
-        How many calls and steps there were.
-    seeded : bool
-        Whether a call's randomness came from something that could be known.
-    least_noise : float
-        Smallest noise multiplier of a step.
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
     samplings : frozenset of str
         How batches were drawn.
 
+    Notes
+    -----
+    The other attributes are those of `Spent`.
+
     Examples
     --------
-    >>> account = Account().charge(Batches("wor", 4, 100), np.full(10, 2.0), seeded=True)
-    >>> account = account.charge(Batches("wor", 4, 100), np.full(5, 2.0), seeded=True)
+    >>> account = Account().charge_batches(Batches("wor", 4, 100), np.full(10, 2.0), seeded=True)
+    >>> account = account.charge_batches(Batches("wor", 4, 100), np.full(5, 2.0), seeded=True)
     >>> account.events
     (SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=4, records=100), 15),)
     """
 
-    events: tuple[Event, ...] | None = ()
-    calls: int = 0
-    steps: int = 0
-    seeded: bool = False
-    least_noise: float = math.inf
     adjacency: Adjacency = "replace_one"
     samplings: frozenset[str] = frozenset()
 
-    def charge(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
+    def check(self, batches: Batches) -> None:
+        """Refuse batches with other neighbours than those of the earlier calls."""
+        if self.calls and batches.adjacency != self.adjacency:
+            raise InputError("adjacency", batches.adjacency, f"{self.adjacency}, as in the earlier calls")
+
+    def charge_batches(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
         """Return the account with the steps of one more call.
 
         Parameters
@@ -121,35 +118,21 @@ class Account:
         noise : ndarray, shape (steps,)
             Noise multipliers.
         seeded : bool
-            See the attribute.
+            See `Spent`.
 
         Raises
         ------
         InputError
             When the earlier calls had other neighbours.
         """
-        if self.calls and batches.adjacency != self.adjacency:
-            raise InputError("adjacency", batches.adjacency, f"{self.adjacency}, as in the earlier calls")
-        events = self.events
-        if events is not None:
-            events = None if (noise == 0).any() else _merged(events, batches, noise)
-        return replace(
-            self,
-            events=events,
-            calls=self.calls + 1,
-            steps=self.steps + len(noise),
-            seeded=self.seeded or seeded,
-            least_noise=min(self.least_noise, float(noise.min())),
-            adjacency=batches.adjacency,
-            samplings=self.samplings | {batches.sampling},
-        )
-
-    @property
-    def event(self) -> Event | None:
-        """All of it as one event."""
-        if self.events is None:
-            return None
-        return self.events[0] if len(self.events) == 1 else Composed(self.events)
+        self.check(batches)
+        event = None
+        if noise.all():
+            values, counts = np.unique(noise, return_counts=True)
+            groups = zip(values.tolist(), counts.tolist(), strict=True)
+            event = Composed([PlannedSteps(batches, steps)(multiplier) for multiplier, steps in groups])
+        charged = self.charge(event, len(noise), float(noise.min()), seeded=seeded)
+        return replace(charged, adjacency=batches.adjacency, samplings=self.samplings | {batches.sampling})
 
     def report(self, delta: float, *, leaks: tuple[str, ...], details: Mapping[str, Any]) -> PrivacyReport:
         """Return the report, at the smallest epsilon of all accountants.
@@ -178,18 +161,6 @@ class Account:
             leaks=leaks,
             details={**details, "steps": self.steps, "calls": self.calls},
         )
-
-
-def _merged(events: tuple[Event, ...], batches: Batches, noise: Floats) -> tuple[Event, ...]:
-    values, counts = np.unique(noise, return_counts=True)
-    found: dict[Event, int] = {}
-    for event in events:
-        assert isinstance(event, SelfComposed)
-        found[event.event] = event.count
-    for multiplier, times in zip(values.tolist(), counts.tolist(), strict=True):
-        step = batches.event(multiplier)
-        found[step] = found.get(step, 0) + times
-    return tuple(SelfComposed(step, times) for step, times in found.items())
 
 
 def noise_for_target(
@@ -227,48 +198,37 @@ def noise_for_target(
     >>> 2 * 4.22 < noise < 2 * 4.23
     True
     """
-    target = positive(epsilon, "epsilon")
-    if account.events is None:
-        raise InputError("epsilon", repr(epsilon), "noise_multiplier instead: steps without noise were taken before")
-    delta = number(delta, "delta")
-    if not account.events:
-        return _calibrated((), batches, count(steps, "steps"), target, delta)
-    spent = best_epsilon(Composed(account.events), delta, adjacency=account.adjacency).epsilon
-    check_left(target, spent, instead)
-    found = _calibrated(account.events, batches, count(steps, "steps"), target, delta)
-    warn_if_costly(target, spent, found, account.least_noise, stacklevel=6)
-    return found
+    account.check(batches)
+    left = count(steps, "steps")
+    return noise_for_rest(
+        PlannedSteps(batches, left), account, positive(epsilon, "epsilon"), number(delta, "delta"), instead,
+        adjacency=batches.adjacency, stacklevel=7, search=search_for(batches, left),
+    )  # fmt: skip
 
 
-@lru_cache(maxsize=256)
-def _calibrated(before: tuple[Event, ...], batches: Batches, steps: int, epsilon: float, delta: float) -> float:
-    def make_event(multiplier: float) -> Event:
-        return Composed([*before, SelfComposed(batches.event(multiplier), steps)])
-
-    near = _guess(make_event, batches, steps, epsilon, delta)
-    return choose_noise(
-        make_event,
-        epsilon=epsilon,
-        noise_multiplier=None,
-        delta=delta,
-        adjacency=batches.adjacency,
-        tolerance=CALIBRATION,
-        bracket=(near / 1.003, near * 1.003),
-    )
+def search_for(batches: Batches, steps: int) -> Search:
+    """Return how the noise of steps is searched for."""
+    return Search(tolerance=CALIBRATION, guess=_Guess(batches, steps))
 
 
-def _guess(make_event: Callable[[float], Event], batches: Batches, steps: int, epsilon: float, delta: float) -> float:
-    """Return about the noise that a target needs, by secants of logarithms: epsilon nearly is a power of the noise."""
-    rate = batches.batch_size / batches.records
-    value = 2 * rate * math.sqrt(2 * steps * math.log(1 / delta)) / epsilon + 0.5  # [B24, App. G] for much noise
-    value, slope, earlier = min(max(value, 0.5), 1e6), -1.0, (math.inf, 0.0)
-    for _ in range(3):
-        found = best_epsilon(make_event(value), delta, adjacency=batches.adjacency).epsilon
-        if not 0.0 < found < math.inf:
-            return value
-        here = math.log(value), math.log(found)
-        if earlier[0] < math.inf and here[0] != earlier[0]:
-            slope = min(max((here[1] - earlier[1]) / (here[0] - earlier[0]), -3.0), -0.3)
-        earlier = here
-        value = min(max(value * (found / epsilon) ** (-1 / slope), 0.05), 1e6)
-    return value
+@dataclass(frozen=True)
+class _Guess:
+    """About the noise that a target needs, by secants of logarithms: epsilon nearly is a power of the noise."""
+
+    batches: Batches
+    steps: int
+
+    def __call__(self, make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
+        rate = self.batches.batch_size / self.batches.records
+        value = 2 * rate * math.sqrt(2 * self.steps * math.log(1 / delta)) / epsilon + 0.5  # [B24, App. G], much noise
+        value, slope, earlier = min(max(value, 0.5), 1e6), -1.0, (math.inf, 0.0)
+        for _ in range(3):
+            found = best_epsilon(make_event(value), delta, adjacency=self.batches.adjacency).epsilon
+            if not 0.0 < found < math.inf:
+                return value
+            here = math.log(value), math.log(found)
+            if earlier[0] < math.inf and here[0] != earlier[0]:
+                slope = min(max((here[1] - earlier[1]) / (here[0] - earlier[0]), -3.0), -0.3)
+            earlier = here
+            value = min(max(value * (found / epsilon) ** (-1 / slope), 0.05), 1e6)
+        return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
-from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, check_public_size
+from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
+from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, PlannedSteps, check_public_size
+from thresholdout.privacy.learning.least_noise import least_noise
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
-from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments
@@ -220,7 +220,7 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         batches, sigma = None, 0.0
         if private:
             batches = Batches("poisson", self.batch_size, N, check_adjacency(self.adjacency))
-            sigma = _noise(batches, n_steps, self.epsilon, self.noise_multiplier, self.delta)
+            sigma = self._noise(PlannedSteps(batches, n_steps))
         scaling = Scaling.of(self, X, y, private=private, allow_leaks=leaky)
         call = _Call(
             batches, sigma, n_steps, N, self.batch_size, float(self.learning_rate), float(self.noise_precision),
@@ -312,6 +312,11 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
                 positive(getattr(self, name), name)
         return private
 
+    def _noise(self, steps: PlannedSteps) -> float:
+        if self.epsilon is None:
+            return float(self.noise_multiplier)  # type: ignore[arg-type]
+        return least_noise(steps, self.epsilon, self.delta, steps.batches.adjacency)
+
     def _report(self, call: _Call, leaks: tuple[str, ...]) -> PrivacyReport:
         released = "the weights' means and variances after each step, and all that is computed from them alone"
         batches = call.batches
@@ -353,13 +358,3 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         variances = [np.exp(self.q_.log_0), np.exp(self.q_.log_1)]
         eta = [mean / variance for mean, variance in zip(means, variances, strict=True)]
         return {"means": means, "variances": variances, "eta": eta, "Lam": [1 / variance for variance in variances]}
-
-
-@lru_cache(maxsize=64)
-def _noise(batches: Batches, steps: int, epsilon: float | None, noise_multiplier: float | None, delta: float) -> float:
-    def event(sigma: float) -> Event:
-        return SelfComposed(batches.event(sigma), steps)
-
-    return choose_noise(
-        event, epsilon=epsilon, noise_multiplier=noise_multiplier, delta=delta, adjacency=batches.adjacency
-    )

@@ -7,16 +7,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountants.calibration import METHODS, calibrate
+from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, floats, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
     PrivacyReport,
@@ -321,18 +321,17 @@ class Fitting:
         if self.sigma is not None:
             return self.sigma
         assert self.epsilon is not None
-        if before.calls:
-            later = noise_for_rest(
-                partial(_event, N, self.n_epochs, self.sampling),
-                before,
-                self.epsilon,
-                self.delta,
-                _INSTEAD,
-                stacklevel=6,
-                find=partial(_least_noise, self.epsilon, self.delta, self.accountant),
-            )
-            return split_sigma(later, self.shares)
-        one = _calibrated(self.epsilon, self.delta, N, self.n_epochs, self.sampling, self.accountant)
+        if self.accountant in BOUNDS and not before.calls:
+            one = calibrate_sep_sigma(self.epsilon, self.delta, 1 / N, N * self.n_epochs, self.accountant)
+            return split_sigma(one, self.shares)
+        search = Search(
+            None if self.accountant == "best" else METHODS["rdp"], limits=(0.02, 4e7), progress=self.progress
+        )
+        with silence(EdgeOrderWarning):
+            one = noise_for_rest(
+                _Updates(N, self.n_epochs, self.sampling), before, self.epsilon, self.delta, _INSTEAD, stacklevel=6,
+                search=search,
+            )  # fmt: skip
         return split_sigma(one, self.shares)
 
     def _report(
@@ -521,20 +520,13 @@ def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[f
     return found, shares
 
 
-@lru_cache(maxsize=128)
-def _calibrated(epsilon: float, delta: float, N: int, n_epochs: int, sampling: str, accountant: str) -> float:
-    if accountant in BOUNDS:
-        return calibrate_sep_sigma(epsilon, delta, 1 / N, N * n_epochs, accountant)
-    return _least_noise(epsilon, delta, accountant, partial(_event, N, n_epochs, sampling))
+@dataclass(frozen=True)
+class _Updates:
+    """What the updates of a call are charged as, as a function of their noise multiplier."""
 
+    N: int
+    n_epochs: int
+    sampling: str
 
-def _least_noise(epsilon: float, delta: float, accountant: str, make: Callable[[float], Event]) -> float:
-    makers = None if accountant == "best" else METHODS["rdp"]
-    with silence(EdgeOrderWarning):
-        return calibrate(
-            make, epsilon, delta, accountants=makers, bracket=(0.3, 30.0), limits=(0.02, 4e7), tolerance=1e-4
-        ).value
-
-
-def _event(N: int, n_epochs: int, sampling: str, sigma: float) -> Event:
-    return sep_event(sigma, N, n_epochs, sampling)
+    def __call__(self, sigma: float) -> Event:
+        return sep_event(sigma, self.N, self.n_epochs, self.sampling)

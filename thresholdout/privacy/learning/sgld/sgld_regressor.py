@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
@@ -34,7 +34,7 @@ from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
 from thresholdout.privacy.learning.sgld.sampler import Problem, UnfinishedChains, run, step_sizes, warn_if_diverging
 from thresholdout.privacy.learning.sgld.swinging_chains import warn_of_noisy_steps, warn_of_swing
 from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import SpentTargetWarning, TargetNoise, noise_for_rest
+from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -305,11 +305,13 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         spent, target = (self._spent, self._target) if continued else (Spent(), None)
         steps = self.n_steps
         if partial:
-            sweep = math.ceil(len(y) / size)
-            steps = self._partial_steps(spent, asked, sweep)
+            sweep, instead = math.ceil(len(y) / size), "step_size= in its place"
+            steps = further_steps(asked, sweep, self.n_steps, spent.steps, self.epsilon, instead=instead)
+            cut = self.epsilon is not None and self.order != "uniform" and steps % sweep
+            if cut and steps < self.n_steps - spent.steps:
+                expected = f"whole sweeps of {sweep} steps, as a sweep costs the same in parts"
+                raise InputError("n_steps", str(steps), expected)
             if not steps:
-                message = f"no step was taken: all {self.n_steps} steps that the target is for were taken before"
-                warnings.warn(message, SpentTargetWarning, stacklevel=3)
                 return self
         eta, target = self._step_sizes(rows, size, delta, spent, target, steps, partial=partial)
         problem = Problem(
@@ -490,22 +492,6 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("warm_start", seen, f"shape {shape}, or warm_start=False")
         return np.asarray(self.samples_)
 
-    def _partial_steps(self, spent: Spent, asked: int | None, sweep: int) -> int:
-        """Return how many steps a partial call takes; none when a target has none left and no number was asked for."""
-        if self.epsilon is None:
-            return sweep if asked is None else asked
-        left = self.n_steps - spent.steps
-        if asked is None:
-            return max(0, min(sweep, left))
-        if asked > left:
-            expected = f"at most the {max(left, 0)} that are left of the {self.n_steps} that the target epsilon is for"
-            raise InputError("n_steps", str(asked), expected)
-        if self.order != "uniform" and asked % sweep and asked < left:
-            raise InputError(
-                "n_steps", str(asked), f"whole sweeps of {sweep} steps, as a sweep costs the same in parts"
-            )
-        return asked
-
     def _step_sizes(
         self,
         rows: Floats,
@@ -524,13 +510,13 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return step_sizes(given, steps), None
         if self.epsilon is not None:
             clip = float(self.clip)  # type: ignore[arg-type]
-            left = self.n_steps - spent.steps if partial else steps
-            key = (n, size, clip, self.order, self.n_chains, self.n_steps, self.epsilon, delta)
-            if not partial or target is None or target.given != key:
-                plan, bar = PlannedSteps(left, n, size, clip, self.order, self.n_chains), bool(self.progress)
-                found = noise_for_rest(plan, spent, self.epsilon, delta, INSTEAD, stacklevel=5, progress=bar)
-                target = TargetNoise(key, found)
-            return np.full(steps, step_size_of(target.noise_multiplier, n, size, clip)), target
+            same = (n, size, clip, self.order, self.n_chains)
+            noise, target = noise_of_call(
+                lambda steps: PlannedSteps(steps, *same), spent, target if partial else None, noise_multiplier=None,
+                epsilon=self.epsilon, delta=delta, public=same, total=self.n_steps if partial else spent.steps + steps,
+                instead=INSTEAD, stacklevel=5, search=Search(progress=bool(self.progress)),
+            )  # fmt: skip
+            return np.full(steps, step_size_of(noise, n, size, clip)), target
         if self.domain is not None:
             largest = n * self.domain.x_h**2
             top = largest

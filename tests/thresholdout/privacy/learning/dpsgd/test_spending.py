@@ -219,9 +219,9 @@ def test_default_delta_is_of_the_public_number() -> None:
 
 
 def test_neighbours_are_the_same_in_all_calls() -> None:
-    account = Account().charge(Batches("wor", 2, 10), np.ones(3), seeded=False)
+    account = Account().charge_batches(Batches("wor", 2, 10), np.ones(3), seeded=False)
     with pytest.raises(InputError, match="adjacency"):
-        account.charge(Batches("poisson", 2, 10, "add_remove"), np.ones(3), seeded=False)
+        account.charge_batches(Batches("poisson", 2, 10, "add_remove"), np.ones(3), seeded=False)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, [1.0, 2.0], np.ones((3, 1)), [1.0, 0.0, 1.0], lambda step: -1.0])
