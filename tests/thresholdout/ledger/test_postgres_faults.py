@@ -231,7 +231,7 @@ def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "least"), [(10, 25), pytest.param(5, 50, marks=pytest.mark.slow)])
 def test_clients_killed_at_lines_of_a_question(address: str, step: int, least: int) -> None:
-    """At some of them, and at others each time; for a file, a test kills at all of them."""
+    """At some of them; for a file, a test kills at all of them."""
     (said,) = finish(start("killed_at_every_line", address, step))
     kills, before = map(int, said.split())
     assert kills > least
