@@ -60,10 +60,10 @@ class RevealedBlocks:
         return sum(count * change**2 for change, count in zip(self.changes, self.counts, strict=True))
 
     @classmethod
-    def of_groups(cls, sizes: Iterable[int] | IntArray, missed: float = 0.0) -> Self:
+    def of_groups(cls, sizes: Iterable[int] | IntArray) -> Self:
         """Return blocks of which each changes so many records."""
         values, counts = np.unique(np.asarray(sizes, dtype=np.int64), return_counts=True)
-        return cls(tuple(values.tolist()), tuple(counts.tolist()), missed)
+        return cls(tuple(values.tolist()), tuple(counts.tolist()))
 
     @classmethod
     def of_series(cls, n: int, gap: int, missed: float = 0.0) -> Self:
