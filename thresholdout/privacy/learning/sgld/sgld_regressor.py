@@ -267,7 +267,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X, y
-            Those of the interrupted call, whose parameters count, also where they were changed since.
+            Those of the interrupted call, in their order: in another one a sweep could look at a record twice, for the
+            price of once. Its parameters count, also where they were changed since.
 
         Returns
         -------
