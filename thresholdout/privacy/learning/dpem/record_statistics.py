@@ -28,7 +28,8 @@ COVARIANCE_TYPES: tuple[CovarianceType, ...] = ("spherical", "diag", "full")
 BITS = 18
 GRID = 2.0**BITS
 MOST_RECORDS = 2**26
-_INSIDE = 1.0 - 2.0**-30  # for the rounding of norms of fewer than 2**22 coordinates
+MOST_COORDINATES = 2**21
+_INSIDE = 1.0 - 2.0**-30  # for the rounding of norms of at most MOST_COORDINATES
 _ROUNDED = 1.0 + 2.0**-20  # for the rounding of sums, scales and noise of at most MOST_RECORDS records
 _ROWS = 2**15
 _CHUNK = 2**22
@@ -49,6 +50,11 @@ def on_grid(X: Floats, bound: float) -> Floats:
     ndarray, shape (n, d)
         Whole multiples of 2^-18 of a norm of at most 1, exactly; each row is a function of its record and the bound.
 
+    Raises
+    ------
+    InputError
+        For more coordinates than the rounding of norms is bounded for, 2^21.
+
     Examples
     --------
     >>> on_grid(np.array([[3.0, 4.0], [0.5, 0.0]]), 1.0).round(4)
@@ -56,6 +62,8 @@ def on_grid(X: Floats, bound: float) -> Floats:
            [0.5, 0. ]])
     """
     n, d = X.shape
+    if d > MOST_COORDINATES:
+        raise InputError("X", f"{d} features", f"at most {MOST_COORDINATES}")
     largest = np.zeros(n)
     for j in range(d):
         np.maximum(largest, np.abs(X[:, j]), out=largest)
