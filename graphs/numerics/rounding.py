@@ -8,6 +8,7 @@ functions by `FUNCTION_ULPS` units), and enlarge the result by more than the cou
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import overload
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = [
     "down",
     "down_relative",
     "formula_up",
+    "shown_above",
+    "shown_below",
     "up",
     "up_relative",
     "upward_sum",
@@ -201,3 +204,29 @@ def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
     unit = math.ldexp(1.0, exponent)
     # a quotient below the smallest float is 0, and counts as one unit all the same
     return np.maximum(np.ceil(epsilon / unit), epsilon > 0.0).astype(np.int64), unit
+
+
+def shown_above(number: float, digits: int = 3) -> str:
+    """Return a number in so many digits, rounded up: a bound in words is a bound too.
+
+    Examples
+    --------
+    >>> shown_above(1.2349), shown_above(2.0), shown_above(1.0602, 4), shown_above(math.inf)
+    ('1.24', '2', '1.061', 'inf')
+    """
+    return _shown(number, digits, ROUND_CEILING)
+
+
+def shown_below(number: float, digits: int = 3) -> str:
+    """Return a number in so many digits, rounded down.
+
+    Examples
+    --------
+    >>> shown_below(2.0876), shown_below(2.0)
+    ('2.08', '2')
+    """
+    return _shown(number, digits, ROUND_FLOOR)
+
+
+def _shown(number: float, digits: int, rounding: str) -> str:
+    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(repr(float(number)))):.{digits}g}"

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.problem import Setting, within_limits
@@ -19,7 +20,6 @@ from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
 from thresholdout.limits.rounded_intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
-from thresholdout.mechanisms.rounding_costs import shown_above
 
 if TYPE_CHECKING:
     import pandas as pd

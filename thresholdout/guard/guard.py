@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
@@ -51,7 +52,6 @@ from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import Mechanism
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.rounding_costs import shown_above
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, Given, MechanismName, check_budget
 from thresholdout.planning.declared_parameters import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from graphs.numerics.rounding import UNIT
@@ -11,9 +10,8 @@ from thresholdout.data.arguments import check_count, check_number
 from thresholdout.data.values import BLOCK
 from thresholdout.errors import InputError
 
-__all__ = ["check_grid", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
+__all__ = ["check_grid", "integer_sensitivity", "mean_error", "round_up"]
 
-_THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _MOST_INTERVALS = 1 << 30
 
 
@@ -93,17 +91,6 @@ def round_up(exact: Fraction) -> float:
     """
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def shown_above(number: float) -> str:
-    """Return a number in three digits, rounded up: a bound in words is a bound too.
-
-    Examples
-    --------
-    >>> shown_above(1.2349), shown_above(2.0), shown_above(math.inf)
-    ('1.24', '2', 'inf')
-    """
-    return f"{float(_THREE_DIGITS.create_decimal(repr(number))):.3g}"
 
 
 def check_grid(grid: object) -> int:

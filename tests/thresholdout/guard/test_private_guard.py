@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from graphs import Groups
+from graphs.numerics.rounding import shown_above
 from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.private_claims import SmallClaims
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
@@ -20,7 +21,6 @@ from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.edges import private_noise
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
-from thresholdout.mechanisms.rounding_costs import shown_above
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
 from thresholdout.privacy.auditing.error_counts import Method, audit_delta, audit_epsilon
 
@@ -73,8 +74,9 @@ class AuditResult:
 
     def __repr__(self) -> str:
         given = ("delta", self.delta) if self.measured == "epsilon" else ("epsilon", self.epsilon)
-        found = f"{self.measured} >= {float(self):.3g} at {given[0]} {given[1]:g}, confidence {self.confidence:g}"
-        return f"<{found}; {self.n_fp} and {self.n_fn} outputs show {self.largest:.3g} at most>"
+        least, most = shown_below(float(self)), shown_above(self.largest)
+        found = f"{self.measured} >= {least} at {given[0]} {given[1]:g}, confidence {self.confidence:g}"
+        return f"<{found}; {self.n_fp} and {self.n_fn} outputs show {most} at most>"
 
     @property
     def table(self) -> pd.DataFrame:

@@ -95,7 +95,7 @@ def audit_learner(
     >>> zeros = np.zeros(10)
     >>> one = np.append(np.zeros(9), 1.0)
     >>> audit_learner(noisy_mean, zeros, one, features=float, models=1000, delta=1e-5, random_state=0, progress=False)
-    <epsilon >= 2.74 at delta 1e-05, confidence 0.9; 500 and 500 outputs show 6.07 at most>
+    <epsilon >= 2.74 at delta 1e-05, confidence 0.9; 500 and 500 outputs show 6.08 at most>
     """
     setting = check_options(options)
     size = count(models, "models", least=4)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.privacy.accounting.bound_arguments import open_unit
 from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, Adjacency, Event, check_adjacency
 
@@ -90,7 +91,7 @@ class PrivacyReport:
             lines = [f"No privacy: there is no bound on what can be learned about a {self.unit} from {self.released}."]
         else:
             lines = [
-                f"({self.epsilon:.4g}, {self.delta:g})-differential privacy of {self.released}, "
+                f"({shown_above(self.epsilon, 4)}, {self.delta:g})-differential privacy of {self.released}, "
                 f"for neighbours with {_NEIGHBOURS[self.adjacency].format(self.unit)} ({self.accountant} accountant, "
                 f"noise multiplier {self.noise_multiplier:.4g})."
             ]

@@ -194,17 +194,20 @@ class TestStages:
 
 class TestResult:
     def test_words(self) -> None:
+        """A limit is rounded down in words, too, and what could be shown at most is rounded up."""
         rng = np.random.default_rng(14)
         first, second = rng.normal(size=2000), rng.normal(2.0, 1.0, 2000)
         result = audit_outputs(first, second, delta=1e-5, confidence=0.99)
         most = math.log((1 - 1e-5) / (1 - 0.01 ** (1 / 2000)) - 1)  # without errors, by the joint set
-        found = f"epsilon >= {result.epsilon:.3g} at delta 1e-05, confidence 0.99"
-        assert repr(result) == f"<{found}; 1000 and 1000 outputs show {most:.3g} at most>"
+        least = math.floor(100 * result.epsilon) / 100
+        assert f"{result.epsilon:.3g}" == "3.04" > str(least)
+        found = f"epsilon >= {least} at delta 1e-05, confidence 0.99"
+        assert repr(result) == f"<{found}; 1000 and 1000 outputs show {math.ceil(100 * most) / 100} at most>"
         assert result.method == "joint"
         other = audit_outputs(first, second, epsilon=1.0, method="clopper-pearson")
         most = 1 - (1 + math.e) * (1 - 0.05 ** (1 / 1000))
-        found = f"delta >= {other.delta:.3g} at epsilon 1, confidence 0.9"
-        assert repr(other) == f"<{found}; 1000 and 1000 outputs show {most:.3g} at most>"
+        found = f"delta >= {math.floor(1000 * other.delta) / 1000} at epsilon 1, confidence 0.9"
+        assert repr(other) == f"<{found}; 1000 and 1000 outputs show {math.ceil(1000 * most) / 1000} at most>"
         many = audit_outputs(np.tile(first, 21), np.tile(second, 21), delta=1e-5)
         assert many.method == "clopper-pearson"
 

@@ -1,5 +1,7 @@
 """What a privacy report says in words."""
 
+from dataclasses import replace
+
 from thresholdout.privacy.accounting import GaussianAnswer, best_epsilon
 from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, check_adjacency
 from thresholdout.privacy.learning.privacy_report import account_for, proved_epsilon
@@ -19,6 +21,13 @@ def test_a_guarantee_comes_with_its_assumptions_and_says_whose_it_is() -> None:
     assert "for neighbours with another client in one's place" in guarantee
     assert assumption.startswith("It holds if nobody reads the low bits")
     assert report.to_series()["unit"] == "client"
+
+
+def test_an_epsilon_in_words_is_rounded_up() -> None:
+    """To the nearest, 1.0602 would be said to be 1.06, which is less than what is proved."""
+    report = account_for(GaussianAnswer(4.0), delta=1e-6, released="the answer", noise_multiplier=4.0)
+    assert str(replace(report, epsilon=1.0602)).startswith("(1.061, 1e-06)-differential privacy")
+    assert str(replace(report, epsilon=2.0)).startswith("(2, 1e-06)-differential privacy")
 
 
 def test_equal_events_are_priced_once() -> None:

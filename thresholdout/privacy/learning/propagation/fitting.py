@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
@@ -363,9 +364,8 @@ class Fitting:
             claim = epsilon_of(together, 1 / N, N * self.n_epochs, self.delta, self.accountant)
             details |= {"formula": self.accountant, "formula_epsilon": claim.epsilon, "order": claim.order}
             if self.epsilon is not None and best.epsilon > self.epsilon:
-                message = (
-                    f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {best.epsilon:.4g} is proved"
-                )
+                proved = shown_above(best.epsilon, 4)
+                message = f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {proved} is proved"
                 warnings.warn(message, UnprovedTargetWarning, stacklevel=6)
         assumed = standing_assumptions(seeded=charged.seeded, calls=charged.calls)
         if self.sampling == "uniform":
