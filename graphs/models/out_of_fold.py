@@ -14,6 +14,7 @@ from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 from graphs.structure.labelled_values import align, read, refuse_unordered
+from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["OutOfFold"]
 
@@ -127,6 +128,16 @@ class OutOfFold(DependenceModel):
         largest = np.zeros(len(self._sizes), dtype=np.int64)
         np.maximum.at(largest, self._folds, sizes[self._groups])
         return self.n / int(largest.sum())
+
+    def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
+        """Return a block for every group of records: how the records are revealed, of which the values are functions.
+
+        Examples
+        --------
+        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).revealed_blocks()
+        RevealedBlocks(changes=(1, 2), counts=(1, 2), missed=0.0)
+        """
+        return RevealedBlocks.of_groups(np.bincount(self._groups))
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         return Profile.constant(float("inf"), self.n)

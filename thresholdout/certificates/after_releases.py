@@ -10,13 +10,12 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian.log_odds import LogOdds
-from thresholdout.certificates.problem import leakage
-from thresholdout.certificates.route import Route
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
+from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
-from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
+from thresholdout.certificates.routes.posterior import PosteriorWidths
+from thresholdout.certificates.routes.posterior_beside_looks import beside_looks_with_a_delta, beside_pure_looks
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -27,6 +26,7 @@ __all__ = ["pure_looks", "uncovered_look", "with_looks"]
 
 SOURCE = "accounting/LOOKS.md"
 ALSO = "; other looks are as private as recorded"
+_CLAIMS = "guards that make claims (mechanism='thresholdout') and ladders pay for any look from the risk that is left"
 
 
 def uncovered_look(event: Event) -> str:
@@ -43,7 +43,7 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(BlackBox(0.1))
     ''
     >>> uncovered_look(GaussianAnswer(2.0))
-    "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
+    'GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards...'
     """
     from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
     from thresholdout.privacy.accounting.events.composed_events import check_event, leaves
@@ -53,8 +53,7 @@ def uncovered_look(event: Event) -> str:
     if accountant.supports(found):
         return ""
     refused = next(leaf for leaf, _ in leaves(found) if not accountant.supports(leaf))
-    kinds = "looks with a delta, or only Renyi divergences,"
-    return f"{kinds} are covered by guards that make claims (mechanism='thresholdout') only; {refused!r}"
+    return f"{refused!r} has a delta, or only Renyi divergences, for which nothing is proved here; {_CLAIMS}"
 
 
 def pure_looks(event: Event) -> float:
@@ -78,6 +77,7 @@ def with_looks(
     model: DependenceModel,
     parameters: Parameters,
     looks: Event,
+    spare: float = 0.0,
 ) -> Certificate:
     """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
 
@@ -90,7 +90,10 @@ def with_looks(
     parameters
         Of the guard's mechanism.
     looks : Event
-        Each may have been chosen in view of everything released before it.
+        Each may have been chosen in view of everything released before it. Those of a `Composed` one were recorded one
+        after the other.
+    spare : float, default=0.0
+        Probability of error that the certificate has left for looks with a delta; 0 for none.
 
     Returns
     -------
@@ -120,14 +123,14 @@ def with_looks(
             continue
         if parameters.prices_looks and route.applies:
             changed = _claims(route, model, looks)
-        elif math.isinf(epsilon):
-            changed = _lost(route, uncovered_look(looks))
         elif not route.applies:
             changed = route
         elif isinstance(route.widths, PosteriorWidths):
-            changed = _posterior(route, route.widths, model, epsilon)
+            changed = _posterior(route, route.widths, model, looks, epsilon, spare)
+        elif isinstance(route.widths, GaussianWidths):
+            changed = _gaussian(route, route.widths, looks, epsilon)
         else:
-            changed = _lost(route, "nothing is proved for this route beside other looks")
+            changed = _lost(route, f"nothing is proved for this route beside other looks; {_CLAIMS}")
         routes.append(changed)
     chosen = next((route for route in routes if route.name == certificate.route and route.eligible), None)
     return dataclasses.replace(certificate, compared=(*routes, *_baselines(certificate)), chosen=chosen)
@@ -145,10 +148,17 @@ def _lost(route: Route, why: str) -> Route:
 
 
 def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
-    """Keep the route: looks are paid from the risk that is left, whenever they happen; see `Claims.look`."""
+    """Keep the route: looks are paid from the risk that is left, whenever they happen; see `Claims.look`.
+
+    A bound on all half-widths was about the whole risk: intervals say what they are now.
+    """
     if not math.isfinite(smallest_nats(model, looks, pure_looks(looks), 0.01)):
         return _lost(route, _too_much(model, looks))
-    return dataclasses.replace(route, assumes=route.assumes + ALSO, source="PROOFS.md, B8")
+    widths = route.widths
+    assert isinstance(widths, ConstantWidth)
+    source = "PROOFS.md, V11" if route.name == "fold claims" else "PROOFS.md, B8"
+    found = dataclasses.replace(route, assumes=route.assumes + ALSO, source=source)
+    return dataclasses.replace(found, tolerance=1.0, widths=dataclasses.replace(widths, width=1.0))
 
 
 def _too_much(model: DependenceModel, looks: Event) -> str:
@@ -162,16 +172,47 @@ def _too_much(model: DependenceModel, looks: Event) -> str:
     )
 
 
-def _posterior(route: Route, widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> Route:
+def _posterior(
+    route: Route, widths: PosteriorWidths, model: DependenceModel, looks: Event, epsilon: float, spare: float
+) -> Route:
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
-    total = math.nextafter(widths.epsilon + epsilon, math.inf)
-    alone, together = mean_total_variation(model, widths.epsilon), mean_total_variation(model, total)
-    width = formula_up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
-    beliefs = LogOdds(leakage(model, total, "uninformed"))
+    moved: PosteriorWidths | str
+    if math.isfinite(epsilon):
+        moved, lemma = beside_pure_looks(widths, model, epsilon), "L1"
+    elif not spare or _unaccounted(looks):
+        return _lost(route, uncovered_look(looks))
+    else:
+        moved, lemma = beside_looks_with_a_delta(widths, model, _one_by_one(looks), spare), "L6"
+    if isinstance(moved, str):
+        return _lost(route, f"the looks {moved}; {_CLAIMS}")
+    return dataclasses.replace(
+        route, tolerance=moved.width, assumes=route.assumes + ALSO, source=f"{SOURCE}, {lemma}", widths=moved
+    )
+
+
+def _gaussian(route: Route, widths: GaussianWidths, looks: Event, epsilon: float) -> Route:
+    """Keep the events on which the certificate rests: looks are terms of their bounds from now on."""
+    if math.isinf(epsilon):
+        return _lost(route, uncovered_look(looks))
+    after = widths.beside(epsilon)
     return dataclasses.replace(
         route,
-        tolerance=width,
+        tolerance=after.tolerance(),
         assumes=route.assumes + ALSO,
-        source=f"{SOURCE}, L1",
-        widths=PosteriorWidths(widths.error, width, beliefs, widths.epsilon),
+        source=f"{SOURCE}, L5",
+        widths=after,
     )
+
+
+def _one_by_one(looks: Event) -> tuple[Event, ...]:
+    """Return the looks as they were recorded."""
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+
+    return looks.events if isinstance(looks, Composed) else (looks,)
+
+
+def _unaccounted(looks: Event) -> bool:
+    """Return whether no accountant knows some look."""
+    from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
+
+    return any(not composed_accountants(look, "replace_one", all_accountants())[0] for look in _one_by_one(looks))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILED",
     "FAILURES",
+    "LOOKS",
     "Answering",
     "LabelsCorrected",
     "Worth",
@@ -46,6 +47,9 @@ __all__ = [
 
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
+
+LOOKS: Final = FAILURES / 4.0
+"""Share of beta for looks with a delta beside Algorithm 1, a part of `FAILURES` that failures leave (LOOKS.md, L6)."""
 
 
 def failure_share(failures: int, asked: int, queries: int | None) -> float:
@@ -64,7 +68,7 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     -------
     float
         ``FAILURES (4 m)^-f`` for declared m, ``FAILURES 4^-f prod 6/(pi i)^2 >= FAILURES 4^-f (6/(pi asked)^2)^f``
-        otherwise; the shares of all arrangements, of errors and interrupts, have a sum of at most ``FAILURES``.
+        otherwise; the shares of all arrangements, of errors and interrupts, have a sum of at most 0.65 ``FAILURES``.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.errors import InputError, LedgerMismatch
+from thresholdout.guard.answering import LOOKS
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -38,6 +39,7 @@ class LooksRecorded:
     _id: str
     _parameters: Parameters
     _alone: Certificate
+    _confidence: float
     _interaction: Interaction
     n: int
     dependence: DependenceModel
@@ -53,7 +55,7 @@ class LooksRecorded:
         if seen is None or seen[0] != names:
             looks = self._read_looks(names)
             # Not read again: another thread may have set what it found when there were fewer looks.
-            self._seen = seen = names, with_looks(self._alone, self.dependence, self._parameters, looks)
+            self._seen = seen = names, self._with(looks)
         return self._stated(seen[1])
 
     @property
@@ -100,8 +102,12 @@ class LooksRecorded:
         from thresholdout.privacy.accounting.events.composed_events import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
-        looks = Composed([self._read_looks(self._look_names()), more])
-        return with_looks(self._alone, self.dependence, self._parameters, looks)
+        return self._with(Composed([*self.recorded_looks.events, more]))
+
+    def _with(self, looks: Composed) -> Certificate:
+        """Return what the answers are worth after some looks, in the order in which they were recorded."""
+        spare = (1.0 - self._confidence) * LOOKS
+        return with_looks(self._alone, self.dependence, self._parameters, looks, spare)
 
     def record_look(self, event: Event, *, void: bool = False) -> Certificate:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
@@ -157,11 +163,12 @@ class LooksRecorded:
         after = self.certificate_with(checked)
         if after.chosen is None and not void:
             raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
-        if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
+        priced = self._parameters.prices_looks
+        if not (void or priced) and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
-        if self._parameters.prices_looks:
+        if priced:
             self._interaction.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
         number = len(self._look_names())
         while True:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["KFoldGuard"]
 
@@ -136,7 +138,7 @@ class KFoldGuard(Shared):
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_origin", "_repr_html_", "answers", "certificate", "dependence", "exhausted", "folds",
-            "history", "n", "parameters", "remaining", "risk_left", "score", "told",
+            "history", "n", "parameters", "record_look", "recorded_looks", "remaining", "risk_left", "score", "told",
         }
     )  # fmt: skip
     """What other processes may use."""
@@ -301,6 +303,42 @@ class KFoldGuard(Shared):
     def answers(self) -> list[Answer]:
         """Every answer so far."""
         return self._guard.answers()
+
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record another private look at the records, *before* anything that it releases is seen.
+
+        It is paid from the risk that is left, whatever was answered before, also where it has a delta; later intervals
+        are wider. What the look computes must then be decided before the guard is asked again.
+
+        Parameters
+        ----------
+        event, void
+            As in `Thresholdout.record_look`.
+
+        Returns
+        -------
+        Certificate
+            From now on.
+
+        Raises
+        ------
+        InputError
+            When intervals could be the whole range afterwards, and `void` is false. Nothing was recorded.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout.privacy.accounting import GaussianAnswer
+        >>> guard = KFoldGuard(np.arange(2000.0)[:, None], np.arange(2000) % 2, cv=2, queries=10)
+        >>> guard.record_look(GaussianAnswer(1000.0)).route, round(guard.told, 2)
+        ('fold claims', 0.2)
+        """
+        return self._guard.record_look(event, void=void)
+
+    @property
+    def recorded_looks(self) -> Composed:
+        """Other private looks at the records, as far as they were recorded."""
+        return self._guard.recorded_looks
 
     def origin(self, X: Any, y: Any = None) -> Origin:
         """Say where records come from: "holdout" when they are exactly these; see `Thresholdout.origin`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["OutOfFoldGuard"]
+
+_NO_ANSWER: Final = ("failed", "look")
 
 
 class OutOfFoldGuard(Thresholdout):
@@ -47,7 +49,7 @@ class OutOfFoldGuard(Thresholdout):
         return [
             Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
             for entry in self._ledger.entries(self._id)
-            if entry.source != "failed"
+            if entry.source not in _NO_ANSWER
         ]
 
     def last(self, metric: Metric) -> float | None:
@@ -55,7 +57,7 @@ class OutOfFoldGuard(Thresholdout):
         read, values = self._last
         for entry in self._ledger.entries(self._id, read + 1):
             read = entry.query
-            if entry.source != "failed":
+            if entry.source not in _NO_ANSWER:
                 values = values | {entry.name: entry.value}
         self._last = read, values
         return values.get(metric.name)

@@ -22,6 +22,7 @@ here the step is a limit that holds at that moment.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
@@ -32,11 +33,14 @@ from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number, check_unit, check_word
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past, refuse_if
+from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
+from thresholdout.mechanisms.claims.lists import NOTHING
+from thresholdout.mechanisms.claims.paid_looks import after_look
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
+from thresholdout.mechanisms.ladder_state import LadderState
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 if TYPE_CHECKING:
@@ -45,8 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["LADDER", "Ladder", "LadderParameters", "LadderState"]
 
 Floats: TypeAlias = NDArray[np.float64]
-
-_FORMAT: Final = "ladder/1"
 
 _ASSUMES: Final = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
@@ -92,6 +94,7 @@ class LadderParameters(Parameters):
     )
     given_features: ClassVar[bool] = True
     folds: ClassVar[bool] = True
+    prices_looks: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"told"})
 
@@ -156,72 +159,6 @@ class LadderParameters(Parameters):
         raise InputError(
             "guard", seen, "a guard with mechanism='thresholdout'; or guard.score(model, metric) candidate by candidate"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class LadderState:
-    """State of `Ladder`; nothing in it is secret. Scores are turned so that larger is better.
-
-    Attributes
-    ----------
-    log_risk : float
-        Natural logarithm of the risk that is left.
-    asked : int
-        Questions so far, those that failed among them.
-    failed : int
-        Questions that could not be computed.
-    releases : int
-        Scores that were shown.
-    best : int
-        Cell of the last of them.
-    low, high : float
-        Where the best truth so far is.
-
-    Examples
-    --------
-    >>> state = LadderState(log_risk=-4.5, asked=3, failed=0, releases=1, best=60, low=0.5, high=0.6)
-    >>> LadderState.from_text(state.to_text()) == state
-    True
-    """
-
-    log_risk: float
-    asked: int = 0
-    failed: int = 0
-    releases: int = 0
-    best: int = 0
-    low: float = 0.0
-    high: float = 0.0
-
-    def agrees(self, past: Past) -> bool:
-        """Whether a history has as many questions and failures, and room for the scores that were shown."""
-        sources = past.sources
-        answered, failed = sources.get("holdout", 0), sources.get("failed", 0)
-        return (self.asked, self.failed) == (past.asked, failed) and self.releases <= answered
-
-    def to_text(self) -> str:
-        """Return the state as one line of text, for a ledger."""
-        counts = f"{self.asked} {self.failed} {self.releases} {self.best}"
-        return f"{_FORMAT} {counts} {self.log_risk!r} {self.low!r} {self.high!r}"
-
-    @classmethod
-    def from_text(cls, text: str) -> LadderState:
-        """Read what `to_text` wrote.
-
-        Raises
-        ------
-        InputError
-            When the text is something else.
-        """
-        try:
-            tag, *words = text.split(" ")
-            asked, failed, releases, best = map(int, words[:4])
-            log_risk, low, high = map(float, words[4:])
-            counted = 0 <= failed <= asked and 0 <= releases <= asked - failed and best >= 0
-            if tag != _FORMAT or not (counted and log_risk < 0.0 and 0.0 <= low <= high <= 1.0):
-                raise ValueError
-        except ValueError:
-            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, failed, releases, best, low, high)
 
 
 class Ladder(Mechanism[LadderState, Reading]):
@@ -322,6 +259,12 @@ class Ladder(Mechanism[LadderState, Reading]):
         )
         return after, outcome
 
+    def look(self, state: LadderState, nats: Callable[[float], float]) -> tuple[LadderState, Outcome]:
+        """Pay for another private look at the holdout: a node of its own; see `Mechanism.look` (PROOFS.md, B8, V11)."""
+        left = after_look(state.log_risk, nats)
+        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
+        return after, Outcome(0.0, "look", state.releases, after.asked, interval=(0.0, 1.0), risk=left)
+
     def noted(self, state: LadderState) -> tuple[LadderState, Outcome]:
         """Write a line into the history, in place of a round without a new score; see `Mechanism.noted`."""
         after = replace(state, asked=state.asked + 1)
@@ -336,8 +279,10 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     def refusal(self, state: LadderState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
-        if state.asked >= self._queries:
-            return BudgetExhausted("queries", state.asked, int(self._queries))
+        if state.log_risk <= NOTHING:
+            return BudgetExhausted("risk", state.questions, state.questions)
+        if state.questions >= self._queries:
+            return BudgetExhausted("queries", state.questions, int(self._queries))
         return None
 
     def restore(self, text: str) -> LadderState:
@@ -346,7 +291,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     def remaining(self, state: LadderState) -> int | None:
         """Return how many questions are left; ``None`` without a limit."""
-        return None if self.parameters.queries is None else self.parameters.queries - state.asked
+        return None if self.parameters.queries is None else self.parameters.queries - state.questions
 
     def log_risk(self, state: LadderState) -> float:
         """Return the natural logarithm of the risk that is left."""
@@ -471,7 +416,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
         The last is ``None`` where the claim of a letter may have what is left after it.
         """
-        rest, number = 1.0 - 2.0 * RAISED, state.asked + 1
+        rest, number = 1.0 - 2.0 * RAISED, state.questions + 1
         side: float | None = None
         if self.parameters.random_truths:
             queries = self.parameters.queries
@@ -479,7 +424,7 @@ class Ladder(Mechanism[LadderState, Reading]):
             rest, side = rest - paid, 0.5 * paid
         if state.releases == 0:
             return rest, 0.0, side
-        shown = rest * (state.releases - 0.5) / (state.asked - state.failed)
+        shown = rest * (state.releases - 0.5) / (state.questions - state.failed)
         return shown, rest - shown, side
 
     def _edge(self, state: LadderState, steps: int, limit: Limit, level: float) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import ULP, formula_up
-from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift
+from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift, look_cost
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway, given_text, read_given, truths
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import Earlier, larger_side
@@ -131,8 +131,31 @@ class GaussianWidths:
         self._totals = np.cumsum(runs * self._single)
         self._constant = largest_normal_superquantile(schedule.answers, noise_failure) if declared else math.nan
         records = drift.blocks.fewest
-        self._start = tuple(GivenAway(records, stretch, failure) for stretch, failure in drift.events)
+        self._start = tuple(
+            GivenAway(records, stretch, failure, looks=look_cost(drift.blocks, drift.looks, stretch))
+            for stretch, failure in drift.events
+        )
         self._followed: tuple[list[tuple[float, str]], list[tuple[GivenAway, ...]]] = ([], [self._start])
+
+    def beside(self, looks: float) -> GaussianWidths:
+        """Return the half-widths from now on, on the same events, where other looks had this epsilon together.
+
+        Examples
+        --------
+        >>> from thresholdout.certificates.independent_blocks import IndependentBlocks
+        >>> drift = Drift(IndependentBlocks.of_records(10_000), 0.3, 0.02)
+        >>> widths = GaussianWidths(drift, NoiseRuns.constant(0.02, 100), noise_failure=0.03)
+        >>> round(widths.tolerance(), 4), round(widths.beside(0.01).tolerance(), 4)
+        (0.1096, 0.1109)
+        """
+        return GaussianWidths(
+            dataclasses.replace(self.drift, looks=looks),
+            self.schedule,
+            self.noise_failure,
+            threshold=self.threshold,
+            slack=self.slack,
+            declared=self.declared,
+        )
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graphs.numerics.rounding import ULP
+from thresholdout.certificates.gaussian.drift import beside_looks
 from thresholdout.certificates.gaussian.plausible_truths import largest_spread, lowest_truth
 from thresholdout.errors import InputError
 
@@ -54,6 +55,8 @@ class GivenAway:
         b2, probability with which this may ever be wrong.
     weighed, noise : float
         ``S = sum h_j/(2 N s_j^2)`` and ``Y = sum 1/(2 N s_j^2)`` of the answers so far.
+    looks : float
+        A, what other private looks add so far: `thresholdout.certificates.gaussian.drift.look_cost`.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class GivenAway:
     failure: float
     weighed: float = 0.0
     noise: float = 0.0
+    looks: float = 0.0
 
     @property
     def dilation(self) -> float:
@@ -79,7 +83,7 @@ class GivenAway:
         b = self.stretch
         # (a - 1)/(1 - a^-2) = (1 + b)/(a + 1), without cancellation
         room = 1.0 - (1.0 + b) / (self.dilation + 1.0) * noise / (4.0 * self.records) * _UP
-        return (b * weighed - math.log(self.failure)) / room / self.records * _UP if room > 0.0 else math.inf
+        return beside_looks(b * weighed - math.log(self.failure), room, self.looks) / self.records * _UP
 
     @property
     def bound(self) -> float:
@@ -100,7 +104,7 @@ class GivenAway:
             if smaller > 0.999 * h:
                 break
             h = smaller
-        return GivenAway(self.records, self.stretch, self.failure, (self.weighed + h * single) * _UP, noise)
+        return replace(self, weighed=(self.weighed + h * single) * _UP, noise=noise)
 
 
 def given_text(answers: int, states: Sequence[GivenAway]) -> str:

@@ -15,6 +15,7 @@ as it is. No noise is drawn: one record takes part in all models, and nothing th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -29,6 +30,7 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, ref
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
+from thresholdout.mechanisms.claims.paid_looks import after_look
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -74,6 +76,7 @@ class FoldClaimsParameters(Parameters):
         "in which cell of the range it lies; each answer costs some of the probability of error that all answers "
         "share, and unexpected ones more, so that later ones are wider."
     )
+    prices_looks: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"told"})
 
@@ -217,13 +220,19 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, letters=state.letters + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
+    def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
+        """Pay for another private look at the records: a node of its own; see `Mechanism.look` (PROOFS.md, V11)."""
+        left = after_look(state.log_risk, nats)
+        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
+        return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+
     def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
-        if state.asked >= self._queries:
-            return BudgetExhausted("queries", state.asked, int(self._queries))
+        if state.questions >= self._queries:
+            return BudgetExhausted("queries", state.questions, int(self._queries))
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        return BudgetExhausted("risk", state.asked, state.asked) if state.log_risk <= NOTHING else None
+        return BudgetExhausted("risk", state.questions, state.questions) if state.log_risk <= NOTHING else None
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -240,7 +249,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def _share(self, state: ClaimsState) -> int:
         """Return which part of the risk the next question gets: one in so many."""
         queries = self.parameters.queries
-        return state.asked + _AHEAD if queries is None else queries - state.asked
+        return state.questions + _AHEAD if queries is None else queries - state.questions
 
     def _log_left(self, state: ClaimsState) -> float:
         """Return the logarithm of what the next question leaves for all its letters together."""
@@ -257,7 +266,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         if share == 1:
             half = 0
         else:
-            ahead = max(20, state.asked) if parameters.queries is None else share
+            ahead = max(20, state.questions) if parameters.queries is None else share
             budget = self._budget - state.hits
             log_risk = state.log_risk
             size = best_deviations(deviation, variance, parameters.effective, log_risk, share, ahead, budget)

@@ -30,6 +30,7 @@ from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
+from thresholdout.mechanisms.claims.paid_looks import after_look
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
@@ -42,7 +43,6 @@ __all__ = ["Claims"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _USUAL: Final = 100  # questions, where their number is not declared
-_LEAST: Final = 1e-290  # of which the price of a look can be computed
 
 
 class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
@@ -340,12 +340,9 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         state : ClaimsState
             Before the look.
         nats : callable
-            From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for
-            the records that were looked at.
+            Its price, see `thresholdout.mechanisms.claims.paid_looks.after_look`.
         """
-        risk = math.exp(state.log_risk)
-        cost = nats(risk) if risk >= _LEAST else math.inf
-        left = max(NOTHING, lowered(state.log_risk - cost * (1.0 + 1e-12)))
+        left = after_look(state.log_risk, nats)
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
         return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
