@@ -19,10 +19,14 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class SmallModel:
-    """Independent groups, each with a law over a few states, and its number of records."""
+    """Independent groups, each with a law over a few states, and its number of records.
+
+    `look` is the logarithm of the probability of what another look released, by joint state.
+    """
 
     laws: Sequence[Floats]
     sizes: Floats
+    look: Floats | float = 0.0
 
     @cached_property
     def states(self) -> NDArray[np.int64]:
@@ -93,7 +97,7 @@ class SmallModel:
         means = queries @ self.prior
         dilated = means[:, None] + dilation * (queries - means[:, None])
         residuals = (answers[:, None] - dilated) / scales[:, None]
-        return np.asarray(np.log(self.prior) - 0.5 * np.sum(residuals**2, axis=0))
+        return np.asarray(np.log(self.prior) + self.look - 0.5 * np.sum(residuals**2, axis=0))
 
 
 def random_model(rng: np.random.Generator, groups: int, states: int, *, equal: bool) -> SmallModel:

@@ -43,7 +43,7 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(BlackBox(0.1))
     ''
     >>> uncovered_look(GaussianAnswer(2.0))
-    'GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards...'
+    "GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards..."
     """
     from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
     from thresholdout.privacy.accounting.events.composed_events import check_event, leaves

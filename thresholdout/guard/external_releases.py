@@ -113,10 +113,11 @@ class LooksRecorded:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
 
         Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
-        and all hold together with the guard's confidence. A guard that makes claims pays for a look from the risk that
-        is left, at any time, and with a delta too if it is known how far the dependence of records reaches (independent
-        records, groups, windows, graphs, Markov chains); what the look computes must then be decided before the guard
-        is asked again.
+        and all hold together with the guard's confidence. A guard that makes claims, or a ladder, pays for a look from
+        the risk that is left, at any time, and with a delta too if it is known how far the dependence of records
+        reaches (independent records, groups, windows, graphs, Markov chains); what the look computes must then be
+        decided before the guard is asked again. Algorithm 1 (`threshold=` and `noise_scale=`) takes looks with a delta
+        for independent records and groups, Gaussian answers none with a delta.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class LooksRecorded:
         return f"the route {name!r}: {why}"
 
     def _instead(self) -> str:
-        claims = "" if self._parameters.prices_looks else "a guard that makes claims (mechanism='thresholdout'), "
+        claims = "" if self._parameters.prices_looks else "for such looks a guard with mechanism='thresholdout'; here "
         return f"{claims}another look, or void=True to do without half-widths"
 
     def _least(self) -> float:

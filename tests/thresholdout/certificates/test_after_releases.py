@@ -66,9 +66,11 @@ def test_what_is_not_proved_is_not_claimed() -> None:
         assert after.chosen is None
         assert after.tolerance == math.inf
         assert after.half_width(1, 0, "train") == math.inf
-        assert "covered by guards that make claims" in after.statement
-    for parameters in (GaussianParameters(0.018, queries=100), SplittingParameters(10)):
-        other = with_looks(certify_parameters(model, parameters), model, parameters, BlackBox(0.01))
+        assert "has a delta" in after.statement
+        assert "pay for any look from the risk that is left" in after.statement
+    gaussian, splitting = GaussianParameters(0.018, queries=100), SplittingParameters(10)
+    for parameters, looks in ((gaussian, GaussianAnswer(1000.0)), (splitting, BlackBox(0.01))):
+        other = with_looks(certify_parameters(model, parameters), model, parameters, looks, spare=1e-8)
         assert other.chosen is None
         assert not other.routes["chosen"].any()
 

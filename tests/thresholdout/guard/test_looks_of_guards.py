@@ -145,29 +145,89 @@ def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_looks_that_no_certificate_covers() -> None:
-    guard = make()
-    with pytest.raises(InputError, match="with a delta"):
-        guard.record_look(GaussianAnswer(10.0))
+    guard = make(dependence=MovingWindow(len(HOLDOUT), 2), threshold=0.1)
+    with pytest.raises(
+        InputError, match=r"have a delta, which is covered for independent records.*mechanism='thresholdout'"
+    ):
+        guard.record_look(GaussianAnswer(1000.0))
     assert guard.recorded_looks == Composed([])
-    after = guard.record_look(GaussianAnswer(10.0), void=True)
+    after = guard.record_look(GaussianAnswer(1000.0), void=True)
     assert after.route == "none"
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
-def test_mechanisms_that_no_look_is_proved_for() -> None:
+@pytest.mark.parametrize("groups", [None, np.arange(len(HOLDOUT)) // 2])
+def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> None:
+    """At any time, on the route and the events of before."""
+    guard = make(groups=groups)
+    first = guard.ask(0.25, HOLDOUT < 2500)
+    guard.record_look(BlackBox(0.001))
+    pure = guard.certificate
+    after = guard.record_look(GaussianAnswer(1000.0))
+    second = guard.ask(0.25, HOLDOUT < 2501)
+    assert (after.route, after.chosen and after.chosen.source) == ("posterior", "accounting/LOOKS.md, L6")
+    assert pure.tolerance + 2**-12 < after.tolerance < pure.tolerance + 0.01
+    assert second.half_width > first.half_width
+    assert guard.history["half_width"][0] == first.half_width
+    assert guard.record_look(GaussianAnswer(1000.0)).tolerance > after.tolerance
+
+
+def test_pure_looks_beside_gaussian_answers() -> None:
     guard = make(mechanism="gaussian")
-    with pytest.raises(InputError, match="'gaussian'"):
+    first = guard.ask(0.25, HOLDOUT < 2500)
+    before = guard.certificate
+    after = guard.record_look(BlackBox(0.01))
+    assert (after.route, after.chosen and after.chosen.source) == ("gaussian", "accounting/LOOKS.md, L5")
+    assert before.tolerance < after.tolerance < before.tolerance * 1.05
+    second = guard.ask(0.25, HOLDOUT < 2501)
+    assert (
+        before.half_width(2, 1, "holdout")
+        < after.half_width(2, 1, "holdout")
+        < 1.05 * before.half_width(2, 1, "holdout")
+    )
+    assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
+    assert guard.record_look(BlackBox(0.01)).tolerance == guard.certificate_with([]).tolerance > after.tolerance
+    with pytest.raises(
+        InputError, match=r"GaussianAnswer\(std=1000.0\) has a delta.*nothing is proved here; guards that"
+    ):
+        guard.record_look(GaussianAnswer(1000.0))
+    guard.record_look(GaussianAnswer(1000.0), void=True)
+    assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
+
+
+def test_mechanisms_that_no_look_is_proved_for() -> None:
+    guard = make(mechanism="splitting", identically_distributed=True, budget=None, queries=4)
+    with pytest.raises(
+        InputError, match="'splitting': nothing is proved for this route beside other looks; guards that"
+    ):
         guard.record_look(BlackBox(0.01))
     guard.record_look(BlackBox(0.01), void=True)
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
-def test_half_widths_that_a_mechanism_states_are_not_believed_after_a_look() -> None:
+def test_a_ladder_pays_for_looks() -> None:
+    guard = make(mechanism=LadderParameters(queries=3))
+    high = guard.ask(0.25, HOLDOUT < 2500, binary=True).interval[1]
+    risk = guard.risk_left
+    assert risk is not None
+    after = guard.record_look(BlackBox(0.01))
+    assert (after.route, after.tolerance) == ("ladder", 1.0)
+    assert guard.risk_left == pytest.approx(risk * math.exp(-price(0.01, risk)), rel=1e-6)
+    second = guard.ask(0.25, HOLDOUT < 2400, binary=True)
+    assert second.interval[1] > high + 0.005
+    assert guard.history["source"].tolist() == ["holdout", "look", "holdout"]
+    guard.record_look(GaussianAnswer(1000.0))
+    guard.ask(0.25, HOLDOUT < 2400, binary=True)
+    assert guard.exhausted == "queries"
+
+
+def test_a_ladder_that_nothing_is_left_of() -> None:
     guard = make(mechanism=LadderParameters())
-    low, high = guard.ask(0.25, HOLDOUT < 2500).interval
-    guard.record_look(BlackBox(0.01), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2600).interval == (0.0, 1.0)
-    assert high - low < 1.0
+    with pytest.raises(InputError, match="which says nothing"):
+        guard.record_look(BlackBox(1e300))
+    guard.record_look(BlackBox(1e300), void=True)
+    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+        guard.ask(0.25, HOLDOUT < 2500)
 
 
 def test_no_event() -> None:

@@ -1,0 +1,117 @@
+"""Cross-validations whose records are also looked at: PROOFS.md, V11."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from graphs import Groups, Independent
+from graphs.models.out_of_fold import OutOfFold
+from thresholdout import KFoldGuard
+from thresholdout.certificates.routes.change_of_measure import smallest_nats
+from thresholdout.errors import InputError
+from thresholdout.mechanisms import Known, LadderParameters
+from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
+from thresholdout.mechanisms.ladder import Ladder
+from thresholdout.noise.sources import SeededNoise
+from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer
+
+RECORDS = 300
+NOISE = SeededNoise(0)
+
+
+def broken(mechanism: Any, look: BlackBox | None, told: float) -> float:
+    """Return the exact probability that the one answer's interval misses the truth, 1/2.
+
+    The labels are fair coins. A look says of each what it is with the look's privacy; `told` of them agree on average.
+    The question is how often the table of what was said is right: its truth is 1/2 for any table, and the number that
+    is right is binomial. A learner that says the table whatever it is fitted to makes that an out-of-fold average.
+    """
+    state = mechanism.start(NOISE)
+    if look is not None:
+        pure = math.inf if look.delta else look.epsilon
+        state, _ = mechanism.look(state, lambda risk: smallest_nats(Independent(RECORDS), look, pure, risk))
+    missed = 0.0
+    for right in range(RECORDS + 1):
+        values = np.arange(RECORDS) < right
+        reading = mechanism.read(values, RECORDS, (0.0, 1.0), "values", Known(binary=True))
+        low, high = mechanism.step(state, 0.5, reading, NOISE)[1].interval
+        missed += float(binom.pmf(right, RECORDS, told)) * (not low <= 0.5 <= high)
+    return missed
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+@pytest.mark.parametrize("kind", ["ladder", "ladder of folds", "folds"])
+def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: float) -> None:
+    epsilon, confidence = 0.3, 0.9
+    mechanism: Any = Ladder(LadderParameters(confidence), RECORDS)
+    if kind == "ladder of folds":
+        mechanism = Ladder(LadderParameters(confidence, queries=1, random_truths=True), RECORDS)
+    elif kind == "folds":  # as if the folds were independent, which the table's values are: N = n
+        mechanism = FoldClaims(FoldClaimsParameters(RECORDS, 1.0, confidence, queries=1), RECORDS)
+    told = delta + (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert broken(mechanism, BlackBox(epsilon, delta), told) <= 0.1
+    assert broken(mechanism, None, told) > 0.1  # broken twin: a look that is not paid for
+    assert broken(mechanism, None, 0.5) <= 0.1
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """The same label for every record."""
+
+    def fit(self, X: Any, y: Any) -> Constant:
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X), dtype=int)
+
+
+def cross_validation(**settings: Any) -> KFoldGuard:
+    rng = np.random.default_rng(3)
+    return KFoldGuard(rng.random((2000, 1)), rng.integers(0, 2, 2000), cv=2, **settings)
+
+
+@pytest.mark.parametrize("mechanism", ["thresholdout", LadderParameters(queries=3)])
+@pytest.mark.parametrize("look", [BlackBox(0.01), GaussianAnswer(500.0)])
+def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look: Any) -> None:
+    queries = 3 if mechanism == "thresholdout" else None
+    guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
+    for one in (guard, other):
+        one.score(Constant())
+    risk = guard.risk_left
+    assert risk is not None
+    guard.record_look(look)
+    pure = look.epsilon if isinstance(look, BlackBox) else math.inf
+    paid = smallest_nats(Independent(2000), look, pure, risk)
+    assert guard.risk_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
+    assert guard.recorded_looks == Composed([look])
+    low, high = guard.score(Constant()).interval
+    narrow = other.score(Constant()).interval
+    assert high - low > narrow[1] - narrow[0]
+    assert guard.history["source"].tolist()[1] == "look"
+    assert len(guard.answers) == 2
+    guard.score(Constant())
+    assert guard.exhausted == "queries"
+
+
+def test_groups_of_records_pay_for_groups() -> None:
+    """The price is that of the records, which are independent, and not of the values, which are not."""
+    labels = np.arange(2000) // 4
+    guard = cross_validation(groups=labels)
+    guard.record_look(BlackBox(0.005))
+    paid = smallest_nats(Groups(labels), BlackBox(0.005), 0.005, 0.05)
+    assert guard.told == pytest.approx(paid, rel=1e-6)
+    assert OutOfFold(labels % 2, labels).revealed_blocks() == Groups(labels).revealed_blocks()
+
+
+def test_a_look_that_leaves_nothing() -> None:
+    guard = cross_validation()
+    with pytest.raises(InputError, match="which says nothing"):
+        guard.record_look(GaussianAnswer(1.0))
+    assert guard.recorded_looks == Composed([])
+    assert guard.told == pytest.approx(0.0, abs=1e-9)
