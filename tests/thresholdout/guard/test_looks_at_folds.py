@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
@@ -60,17 +60,6 @@ def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: flo
     assert broken(mechanism, None, 0.5) <= 0.1
 
 
-class Constant(ClassifierMixin, BaseEstimator):
-    """The same label for every record."""
-
-    def fit(self, X: Any, y: Any) -> Constant:
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.zeros(len(X), dtype=int)
-
-
 def cross_validation(**settings: Any) -> KFoldGuard:
     rng = np.random.default_rng(3)
     return KFoldGuard(rng.random((2000, 1)), rng.integers(0, 2, 2000), cv=2, **settings)
@@ -82,7 +71,7 @@ def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look
     queries = 3 if mechanism == "thresholdout" else None
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
     for one in (guard, other):
-        one.score(Constant())
+        one.score(DummyClassifier(strategy="constant", constant=0))
     risk = guard.risk_left
     assert risk is not None
     guard.record_look(look)
@@ -90,12 +79,12 @@ def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look
     paid = smallest_nats(Independent(2000), look, pure, risk)
     assert guard.risk_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
     assert guard.recorded_looks == Composed([look])
-    low, high = guard.score(Constant()).interval
-    narrow = other.score(Constant()).interval
+    low, high = guard.score(DummyClassifier(strategy="constant", constant=0)).interval
+    narrow = other.score(DummyClassifier(strategy="constant", constant=0)).interval
     assert high - low > narrow[1] - narrow[0]
     assert guard.history["source"].tolist()[1] == "look"
     assert len(guard.answers) == 2
-    guard.score(Constant())
+    guard.score(DummyClassifier(strategy="constant", constant=0))
     assert guard.exhausted == "queries"
 
 

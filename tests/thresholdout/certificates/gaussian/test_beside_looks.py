@@ -25,7 +25,7 @@ def leaks(model: SmallModel, look: Floats) -> float:
     """Return epsilon about one record: the largest log-ratio of states that differ in a group, for its size."""
     pairs = itertools.combinations(range(len(model.prior)), 2)
     differ = [(i, j, np.flatnonzero(model.states[i] != model.states[j])) for i, j in pairs]
-    return max(abs(look[i] - look[j]) / model.sizes[g[0]] for i, j, g in differ if len(g) == 1)
+    return max(abs(float(look[i] - look[j])) / float(model.sizes[g[0]]) for i, j, g in differ if len(g) == 1)
 
 
 def looked_at(rng: np.random.Generator) -> tuple[SmallModel, Floats, Floats, Floats, float]:
@@ -49,7 +49,7 @@ def slack(model: SmallModel, queries: Floats, scales: Floats, answers: Floats, d
     bound, gained = model.lower_bound(squares, model.information(scales), dilation), 2 * (1 - dilation**-2) * squares
     epsilon = leaks(model, np.asarray(model.look))
     whole = cost * math.log(dilation) * epsilon**2 * float(np.sum(model.sizes**2)) / 16
-    return ratio - max(bound - t * gained - whole / t for t in np.geomspace(1e-5, 0.999, 300))
+    return ratio - max(bound - t * gained - whole / t for t in np.geomspace(1e-5, 0.999, 300).tolist())
 
 
 def test_lower_bound_of_the_dilated_density_with_looks() -> None:
