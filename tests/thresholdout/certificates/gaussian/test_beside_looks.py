@@ -49,7 +49,8 @@ def slack(model: SmallModel, queries: Floats, scales: Floats, answers: Floats, d
     bound, gained = model.lower_bound(squares, model.information(scales), dilation), 2 * (1 - dilation**-2) * squares
     epsilon = leaks(model, np.asarray(model.look))
     whole = cost * math.log(dilation) * epsilon**2 * float(np.sum(model.sizes**2)) / 16
-    return ratio - max(bound - t * gained - whole / t for t in np.geomspace(1e-5, 0.999, 300).tolist())
+    shares = np.geomspace(1e-5, 0.999, 300)
+    return ratio - float(np.max(bound - shares * gained - whole / shares))
 
 
 def test_lower_bound_of_the_dilated_density_with_looks() -> None:
