@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -31,7 +32,7 @@ class ReplacedDraws:
     Parameters
     ----------
     shifts, weights : tuple of float
-        Of 1, 2, ... draws; the weights are their probabilities.
+        Of 1, 2, ... draws: shifts increase, the weights are their probabilities.
     omitted : float
         Probability of more draws, which counts as infinite loss.
 
@@ -58,6 +59,8 @@ class ReplacedDraws:
         for name, values in (("shifts", self.shifts), ("weights", self.weights)):
             for value in values:
                 positive(value, name)
+        if any(shift >= larger for shift, larger in pairwise(self.shifts)):
+            raise InputError("shifts", repr(self.shifts), "increasing shifts of 1, 2, ... draws")
         if math.fsum(self.weights) + probability(self.omitted, "omitted") >= 1.0:
             raise InputError("weights", f"a sum of {math.fsum(self.weights)!r}", "less than 1, with what is omitted")
 
@@ -78,9 +81,9 @@ def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, 
     Parameters
     ----------
     shifts, weights : ndarray of shape (k,)
-        Of 1, 2, ... draws.
+        Of 1, 2, ... draws; shifts increase.
     outcomes : ndarray of shape (n,)
-        Increasing; where the likelihood ratio, given that the record is drawn, is ``1 + (g - 1)/q``.
+        Increasing, from half of the first shift on; g grows with them, from 1 on.
 
     Returns
     -------
@@ -92,35 +95,29 @@ def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, 
     >>> float(gaps[0]), float(bounds[0].round(9))  # 1/2 the distance of N(1, 1) and N(0, 1)
     (0.0, 0.191462461)
     """
-    q = math.fsum(weights.tolist())
-    share = weights / q
-    exponents = shifts * (outcomes[:, None] - 0.5 * shifts)
-    excess = np.maximum(np.expm1(exponents) @ share, 0.0)
-    ratio = 1.0 + excess
-    hidden = ndtr(shifts - outcomes[:, None]) @ share
-    hidden = np.maximum(hidden - ratio * ndtr(-outcomes), 0.0) + _DOUBT * hidden
-    logs = np.log1p(excess)[:, None] / shifts
-    known = ndtr(0.5 * shifts - logs) @ share
-    known = np.maximum(known - ratio * (ndtr(-0.5 * shifts - logs) @ share), 0.0) + _DOUBT * known
-    known = np.maximum(known, hidden)
-    bounds: Floats = q * (q * known + (1.0 - q) * (hidden + (known - hidden) / ratio)) * (1.0 + _DOUBT)
-    return q * excess, bounds + _UNDERFLOW
+    never = max(0.0, 1.0 - math.fsum(weights.tolist()) - 4.0 * UNIT)
+    excess = np.expm1(shifts * (outcomes[:, None] - 0.5 * shifts))
+    means = np.cumsum(weights * excess, axis=1) / (never + np.cumsum(weights))
+    gaps = np.maximum(means.max(axis=1), 0.0)
+    hidden = np.arange(shifts.size) <= np.where(gaps > 0, means.argmax(axis=1), -1)[:, None]
+    middle = 0.5 * shifts - np.log1p(gaps)[:, None] / shifts
+    # The outcome itself parts hidden numbers of draws, each known one has its own likelihood ratio.
+    under = ndtr(np.where(hidden, shifts - outcomes[:, None], middle)) @ weights
+    beyond = ndtr(np.where(hidden, -outcomes[:, None], middle - shifts)) @ weights
+    bounds = under - beyond - gaps * (beyond + never * ndtr(-outcomes))
+    bounds = np.maximum(bounds, 0.0) + 2.0 * _DOUBT * under
+    return gaps, bounds * (1.0 + _DOUBT) + _UNDERFLOW
 
 
 def _outcomes(shifts: Floats, weights: Floats, tail: float) -> Floats:
-    """Return outcomes from about where the ratio is 1 to where the divergence is below a probability, or losses end."""
-    share = weights / weights.sum()
-    low, high = 0.0, 0.5 * float(shifts.max()) + 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        below = float(np.expm1(np.minimum(shifts * (middle - 0.5 * shifts), _FARTHEST)) @ share) < 0
-        low, high = (middle, high) if below else (low, middle)
+    """Return outcomes from where the ratio is 1 to where the divergence is below a probability, or losses end."""
+    low = 0.5 * float(shifts[0])
     last = float((_FARTHEST / shifts + 0.5 * shifts).min())
-    middle = min(last, high + reach(tail))
+    middle = min(last, low + reach(tail))
     end = middle
     while end < last and float(profile(shifts, weights, np.array([end]))[1][0]) > tail:
-        end = min(last, high + 1.2 * (end - high))
-    near = np.linspace(high, middle, _POINTS)
+        end = min(last, low + 1.2 * (end - low))
+    near = np.linspace(low, middle, _POINTS)
     return near if end <= middle else np.append(near, middle + (end - middle) * np.geomspace(1e-3, 1.0, _POINTS // 4))
 
 
@@ -130,8 +127,6 @@ def _masses(pair: ReplacedDraws, tail: float) -> tuple[tuple[tuple[float, float]
     certain = 1.0 - pair.omitted
     shifts, weights = np.array(pair.shifts), np.array(pair.weights) / certain * (1.0 + 8 * UNIT)
     gaps, bounds = profile(shifts, weights, _outcomes(shifts, weights, tail))
-    bounds[0] += gaps[0]  # the divergence falls by at most that from 1 to the first point
-    gaps[0] = 0.0
     held = _hull(gaps, bounds)
     gaps, bounds = gaps[held], bounds[held]
     rest = float(bounds[-1])
