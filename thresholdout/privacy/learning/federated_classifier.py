@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from thresholdout.privacy.accounting.generalization.iterative_learners import fe
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.client_models import ClientModels, client_numbers
 from thresholdout.privacy.learning.federated import federated_assumptions
-from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, run_steps
+from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, keep_steps
 from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
@@ -32,7 +32,8 @@ from thresholdout.privacy.learning.privacy_report import (
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
+from thresholdout.privacy.learning.run_interrupted import check_alike
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
@@ -70,6 +71,8 @@ class _Call:
     noise: float
     number: int
     first: int
+    average: bool
+    progress: bool
     random_state: Any
 
     def of(self, rounds: int) -> _Rounds:
@@ -77,7 +80,7 @@ class _Call:
         return _Rounds(self.clients, self.drawn, rounds)
 
 
-class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Softmax regression by federated averaging with privacy about clients.
 
     In each round, clients take gradient steps on their own records, from the current model; the mean of their clipped
@@ -277,13 +280,13 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with UnchangedIfRefused(self):
             return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
 
-    def resume(self, X: Any, y: Any, groups: Any = None) -> FederatedClassifier:
-        """Take the rounds that an interrupted call has left; it was charged for them.
+    def resume(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Take the rounds that an interrupted call has left; see `DPSGDClassifier.resume`.
 
         Parameters
         ----------
         X, y, groups
-            Those of the interrupted call, whose parameters count, also where they were changed since.
+            Those of the interrupted call.
 
         Returns
         -------
@@ -293,18 +296,17 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            When no call was interrupted, or there are other clients than then.
+            When no call was interrupted, or there is another number of clients than then.
         """
-        check_is_fitted(self, "coef_")
-        call = self._stopped
-        if call is None:
-            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more rounds")
+        self._rest(self._call_to_resume(), X, y, groups)
+        return self
+
+    def _rest(self, call: _Call, X: Any, y: Any, groups: Any = None) -> None:
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         labels = _codes(y, self.classes_)
         clients = client_numbers(groups, len(X))
         check_alike("the number of clients", call.clients, int(clients.max()) + 1)
         self._follow(call, self._models(call, X, labels, clients, self.classes_.size), self._trajectory, {})
-        return self
 
     def _train(
         self, X: Any, y: Any, groups: Any, given: Any, *, partial: bool, asked: int | None
@@ -329,7 +331,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first = 0 if fresh else len(self._trajectory) - 1
         call = _Call(
             rounds, local_steps, rate, alpha, clip, delta, bool(self.fit_intercept), N, tau, 0.0, spent.calls, first,
-            self.random_state,
+            bool(self.average), bool(self.progress), self.random_state,
         )  # fmt: skip
         taken, shared = rounds, None if self.noise_multiplier is not None else self.epsilon
         if partial:
@@ -369,17 +371,14 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ClientModels(X, labels, classes, clients, call.local_steps, call.rate, decay)
 
     def _follow(self, call: _Call, models: ClientModels, trajectory: Floats, charged: Mapping[str, Any]) -> None:
-        """Take the rounds of a call, or what an interrupt has left of them; keep what there is in any case.
-
-        All that belongs together is set at once: whenever somebody interrupts, the report is that of the model.
-        """
+        """Take the rounds of a call, or what an interrupt has left of them."""
         random = streams(call.random_state, call.number)
         std = call.clip * (call.noise / call.drawn)
         before, done = trajectory[: call.first], trajectory[call.first :]
 
-        def keep(found: Floats, stopped: _Call | None) -> None:
-            whole = np.concatenate([before, found])
-            self.__dict__.update({**charged, **self._described(whole, models.shape), "_stopped": stopped})
+        def keep(found: Floats, left: bool) -> None:
+            whole = self._described(call, np.concatenate([before, found]), models.shape)
+            self.__dict__.update({**charged, **whole, "_stopped": call if left else None})
 
         def step(_: int, theta: Floats) -> Floats:
             increments = models.increments(draw(random.sampling, call.clients, call.drawn), theta)
@@ -389,20 +388,12 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             draw(random.sampling, call.clients, call.drawn)
             random.noise.standard_normal(math.prod(models.shape))
 
-        keep(done, call)
-        try:
-            found = run_steps(
-                done[0], call.rounds, step, progress=self.progress, unit="rounds", done=done, replay=replay
-            )
-        except RunInterrupted as stopped:
-            keep(stopped.run, call)
-            raise
-        keep(found, None)
+        keep_steps(keep, done, call.rounds, step, replay, progress=call.progress, unit="rounds")
 
-    def _described(self, trajectory: Floats, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _described(self, call: _Call, trajectory: Floats, shape: tuple[int, ...]) -> dict[str, Any]:
         """Return all rounds so far, with their coefficients and intercepts, one row for each class."""
         rounds, width = len(trajectory) - 1, self.n_features_in_
-        late = trajectory[rounds // 2 + 1 :] if self.average else trajectory[-1:]
+        late = trajectory[rounds // 2 + 1 :] if call.average else trajectory[-1:]
         parameters = (late if len(late) else trajectory).mean(axis=0).reshape(shape).T
         if len(parameters) == 2:
             parameters = parameters[1:] - parameters[:1]

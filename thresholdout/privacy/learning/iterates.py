@@ -20,7 +20,7 @@ from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
-__all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
+__all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "keep_steps", "run_steps", "starting_point"]
 
 Floats = NDArray[np.float64]
 
@@ -251,3 +251,39 @@ def run_steps(
     except KeyboardInterrupt as stopped:
         raise RunInterrupted(_frozen(trajectory[: taken + 1].copy())) from stopped
     return _frozen(trajectory)
+
+
+def keep_steps(
+    keep: Callable[[Floats, bool], None],
+    done: Floats,
+    T: int,
+    step: Callable[[int, Floats], Floats],
+    replay: Callable[[], object],
+    *,
+    progress: bool,
+    unit: str,
+) -> None:
+    """Take the steps of a call that was charged, or what an interrupt has left; keep what there is in any case.
+
+    Parameters
+    ----------
+    keep : callable
+        Sets all that an estimator has of some iterates, and whether steps are left. It must do that at once: whenever
+        somebody interrupts, the report is that of the model beside it.
+    done : ndarray, shape (steps + 1, d)
+        The start, and the iterates that there are.
+    T, step, replay, progress, unit
+        As in `run_steps`.
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted.
+    """
+    keep(done, True)
+    try:
+        found = run_steps(done[0], T, step, progress=progress, unit=unit, done=done, replay=replay)
+    except RunInterrupted as stopped:
+        keep(stopped.run, True)
+        raise
+    keep(found, False)

@@ -131,6 +131,7 @@ def noise_for_rest(
     stacklevel : int
         Of the warning, counted from here.
     search : Search
+        How the noise is looked for.
 
     Raises
     ------

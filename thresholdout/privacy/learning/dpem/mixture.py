@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit
 from thresholdout.privacy.learning.dpem.maximization import (
     MixtureParameters,
@@ -25,7 +24,7 @@ from thresholdout.privacy.learning.dpem.record_statistics import (
     on_grid,
     statistics_sum,
 )
-from thresholdout.privacy.learning.iterates import LEAST_NOISE, run_steps
+from thresholdout.privacy.learning.iterates import LEAST_NOISE, keep_steps
 from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
@@ -35,7 +34,8 @@ from thresholdout.privacy.learning.privacy_report import (
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
+from thresholdout.privacy.learning.run_interrupted import check_alike
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
@@ -56,10 +56,12 @@ class _Call:
     number: int
     first: int
     records: int | None
+    average: bool
+    progress: bool
     random_state: Any
 
 
-class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of Gaussians by expectation-maximisation with noise on counts, sums and second moments (DP-EM).
 
     In each step the components' counts, sums and second moments, to which each record counts by its probabilities, are
@@ -250,34 +252,12 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         with UnchangedIfRefused(self):
             return self._train(X, partial=True, asked=n_steps)
 
-    def resume(self, X: Any, y: Any = None) -> DPEMGaussianMixture:
-        """Take the steps that an interrupted call has left; it was charged for them.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted call, whose parameters count, also where they were changed since.
-
-        Returns
-        -------
-        DPEMGaussianMixture
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are other records than then.
-        """
-        check_is_fitted(self, "means_")
-        call = self._stopped
-        if call is None:
-            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
+    def _rest(self, call: _Call, X: Any, y: Any) -> None:
         X = validate_data(self, X, dtype=np.float64, reset=False)
         check_records(len(X))
         if call.records is not None:
             check_alike("the number of records", call.records, len(X))
         self._follow(call, X, self._path, {})
-        return self
 
     def _train(self, X: Any, *, partial: bool, asked: int | None) -> DPEMGaussianMixture:
         steps, delta = count(self.n_steps, "n_steps"), open_unit(self.delta, "delta")
@@ -304,7 +284,9 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         first = 0 if fresh else self.n_steps_
         records = len(X) if mixing.adjacency == "replace_one" else None
-        call = _Call(taken, delta, noise, spent.calls, first, records, self.random_state)
+        call = _Call(
+            taken, delta, noise, spent.calls, first, records, bool(self.average), bool(self.progress), self.random_state
+        )
         event = mixing.of(taken)(noise) if noise >= LEAST_NOISE else None
         spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
         report = self._report(mixing, delta, spent)
@@ -320,19 +302,16 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _follow(self, call: _Call, X: Floats, path: Path, charged: Mapping[str, Any]) -> None:
-        """Take the steps of a call, or what an interrupt has left of them; keep what there is in any case.
-
-        All that belongs together is set at once: whenever somebody interrupts, the report is that of the mixture.
-        """
+        """Take the steps of a call, or what an interrupt has left of them."""
         random, mixing = streams(call.random_state, call.number), path.mixing
         rows, everything = on_grid(X, mixing.clip), np.ones((len(X), 1))
         scales = call.noise * mixing.noise_scales
         done = path.states[call.first :]
         noises = np.concatenate([path.noises[: call.first], np.full(call.steps, call.noise)])
 
-        def keep(found: Floats, stopped: _Call | None) -> None:
+        def keep(found: Floats, left: bool) -> None:
             whole = replace(path, states=np.concatenate([path.states[: call.first], found]), noises=noises)
-            self.__dict__.update({**charged, **self._described(whole), "_stopped": stopped})
+            self.__dict__.update({**charged, **self._described(call, whole), "_stopped": call if left else None})
 
         def noisy(sums: Floats) -> Floats:
             return sums + scales * random.noise.standard_normal(sums.shape)
@@ -358,17 +337,11 @@ class DPEMGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         def replay() -> None:
             random.noise.standard_normal(mixing.width if next(taken) == 0 else mixing.components * mixing.width)
 
-        keep(done, call)
-        try:
-            found = run_steps(done[0], call.steps, step, progress=self.progress, unit="steps", done=done, replay=replay)
-        except RunInterrupted as stopped:
-            keep(stopped.run, call)
-            raise
-        keep(found, None)
+        keep_steps(keep, done, call.steps, step, replay, progress=call.progress, unit="steps")
 
-    def _described(self, path: Path) -> dict[str, Any]:
+    def _described(self, call: _Call, path: Path) -> dict[str, Any]:
         """Return all steps so far, with the mixture of them in the units of records."""
-        clip, found = path.mixing.clip, path.mixture(average=bool(self.average))
+        clip, found = path.mixing.clip, path.mixture(average=call.average)
         return {
             "_path": path,
             "n_steps_": path.steps,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
-from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
+from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent, Steps
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation, Output
 from thresholdout.privacy.learning.dpsgd.settings import check_settings
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
@@ -267,28 +267,9 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         with UnchangedIfRefused(self):
             return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
 
-    def resume(self, X: Any, y: Any) -> DPSGDClassifier:
-        """Take the steps that an interrupted call has left; it was charged for them.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted call, whose parameters count, also where they were changed since.
-
-        Returns
-        -------
-        DPSGDClassifier
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are other records than then.
-        """
-        self._call_to_resume()
+    def _rest(self, call: Steps, X: Any, y: Any) -> None:
         X, y = self._checked(X, y, reset=False)
-        self._rest(X, _codes(y, self.classes_))
-        return self
+        self._go_on(call, X, _codes(y, self.classes_))
 
     def _train(self, X: Any, y: Any, classes: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDClassifier:
         settings = check_settings(self)

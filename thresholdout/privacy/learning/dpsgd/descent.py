@@ -22,11 +22,12 @@ from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
 from thresholdout.privacy.learning.run_interrupted import check_alike
 from thresholdout.privacy.learning.targets import TargetNoise
 from thresholdout.privacy.learning.threads import threads_for
 
-__all__ = ["DivergedWarning", "PrivateDescent"]
+__all__ = ["DivergedWarning", "PrivateDescent", "Steps"]
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class DivergedWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class _Steps:
+class Steps:
     """The steps of one call, which were charged: what is taken when it is resumed."""
 
     descent: Descent
@@ -57,9 +58,10 @@ class _Steps:
     average_after: int | None
     random_state: Any
     callback: Any
+    verbose: bool
 
 
-class PrivateDescent(BaseEstimator):  # type: ignore[misc]
+class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
     """Base of `DPSGDClassifier` and `DPSGDRegressor`, where parameters and attributes are described."""
 
     coefs_: list[Floats]
@@ -79,7 +81,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     _target: TargetNoise | None
     _prepare: Preparation
     _report: PrivacyReport | None
-    _stopped: _Steps | None
+    _stopped: Steps | None
 
     _output: Output = "identity"
     _most_noise = 0.1  # of what is learned; for classes more is bearable
@@ -149,7 +151,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         if after == "half":
             after = first + len(call.noise) // 2
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
-        steps = _Steps(descent, account.calls, first, after, self.random_state, settings.callback)
+        callback, verbose = settings.callback, bool(self.verbose)
+        steps = Steps(descent, account.calls, first, after, self.random_state, callback, verbose)
         set_now = {"_network": network, "_account": charged, "_leaks": leaks, "_report": None, "_stopped": steps}
         self.__dict__.update(
             {
@@ -160,7 +163,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             },
             n_steps_=first,
         )
-        self._follow(steps, rows, targets, random, stacklevel=5)
+        self._follow(steps, rows, targets, random)
 
     @staticmethod
     def _described(call: Call, settings: Settings) -> dict[str, Any]:
@@ -180,15 +183,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             "_details": details,
         }
 
-    def _call_to_resume(self) -> _Steps:
-        check_is_fitted(self, "coefs_")
-        if self._stopped is None:
-            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
-        return self._stopped
-
-    def _rest(self, X: Floats, targets: NDArray[Any]) -> None:
-        """Take the steps that an interrupted call has left."""
-        steps = self._call_to_resume()
+    def _go_on(self, steps: Steps, X: Floats, targets: NDArray[Any]) -> None:
+        """Take the steps that are left of an interrupted call."""
         batches = steps.descent.batches
         if batches.adjacency == "replace_one":
             check_alike("the number of records", batches.records, len(X))
@@ -196,9 +192,9 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             seen = f"{batches.records} (n_samples = {len(X)})"
             raise InputError("public_size", seen, "no more than the records that there are")
         random = streams(steps.random_state, steps.number)
-        self._follow(steps, self._prepare(X), targets, random, stacklevel=4)
+        self._follow(steps, self._prepare(X), targets, random)
 
-    def _follow(self, steps: _Steps, rows: Floats, targets: NDArray[Any], random: Streams, *, stacklevel: int) -> None:
+    def _follow(self, steps: Steps, rows: Floats, targets: NDArray[Any], random: Streams) -> None:
         """Take the steps of a call, or what an interrupt has left of them.
 
         Everything that a step leaves is set at once, before anyone is shown it: an interrupt falls between two steps.
@@ -212,7 +208,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             doing=type(self).__name__,
             unit="steps",
             total=len(descent.noise) - done,
-            show=bool(self.verbose),
+            show=steps.verbose,
         )
         small = descent.batches.batch_size * network.n_parameters < FEW_PRODUCTS
         with threads_for(small):
@@ -228,7 +224,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         self._stopped = None
         if not np.isfinite(self._shown()).all():
             message = "the parameters are not finite; try a smaller learning_rate"
-            warnings.warn(message, DivergedWarning, stacklevel=stacklevel)
+            warnings.warn(message, DivergedWarning, stacklevel=5)
 
 
 def _iterate(network: Network, parameters: Floats, averaged: Floats, n_averaged: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
-from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
+from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent, Steps
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation
 from thresholdout.privacy.learning.dpsgd.settings import check_settings, two_bounds
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
@@ -140,28 +140,9 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         with UnchangedIfRefused(self):
             return self._train(X, y, partial=True, n_steps=n_steps)
 
-    def resume(self, X: Any, y: Any) -> DPSGDRegressor:
-        """Take the steps that an interrupted call has left; it was charged for them.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted call, whose parameters count, also where they were changed since.
-
-        Returns
-        -------
-        DPSGDRegressor
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are other records than then.
-        """
-        self._call_to_resume()
+    def _rest(self, call: Steps, X: Any, y: Any) -> None:
         X, targets = self._checked(X, y, self._bounds, reset=False)
-        self._rest(X, targets)
-        return self
+        self._go_on(call, X, targets)
 
     def _train(self, X: Any, y: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDRegressor:
         settings, bounds = check_settings(self), self._checked_bounds()

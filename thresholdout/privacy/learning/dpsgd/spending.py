@@ -207,7 +207,7 @@ def noise_for_target(
 
 
 def search_for(batches: Batches, steps: int) -> Search:
-    """Return how the noise of steps is searched for."""
+    """Return how the noise of steps is searched for: from near where it must be, as each try is dear."""
     return Search(tolerance=CALIBRATION, guess=_Guess(batches, steps))
 
 

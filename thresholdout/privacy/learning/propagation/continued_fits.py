@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
-from sklearn.utils.validation import check_is_fitted
-
-from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
 from thresholdout.privacy.learning.spent import Spent
 
 __all__ = ["ContinuedFits"]
 
 
-class ContinuedFits(ABC):
+class ContinuedFits(ResumedCalls):
     """Calls that continue each other: a posterior is the prior of further records."""
 
     posterior_: Any
@@ -25,7 +23,7 @@ class ContinuedFits(ABC):
     _spent: Spent
     _stopped: Stopped | None
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further records: what was learned before is the prior.
 
         Parameters
@@ -54,54 +52,27 @@ class ContinuedFits(ABC):
         differ in one record, which may be in each; where no record comes back it promises less than is true.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, getattr(self, "posterior_", None), None)
-
-    def resume(self, X: Any, y: Any) -> Self:
-        """Make the updates that an interrupted call has left; it was charged for them, once.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted call, in their order. Its parameters count, also where they were changed since.
-
-        Returns
-        -------
-        object
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are not as many records as then.
-
-        Notes
-        -----
-        A copy that is resumed, too, is a further release, which no report knows.
-        """
-        check_is_fitted(self, "posterior_")
-        if self._stopped is None:
-            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for further records")
-        return self._learn(X, y, None, self._stopped)
+            return self._learn(X, y, getattr(self, "posterior_", None))
 
     @abstractmethod
-    def _learn(self, X: Any, y: Any, prior: Any, stopped: Stopped | None) -> Self:
-        """Learn from records with this prior, that of the parameters if there is none; or go on with a call."""
+    def _learn(self, X: Any, y: Any, prior: Any) -> Self:
+        """Learn from records with this prior, that of the parameters if there is none."""
 
-    def _infer(
+    def _begin(
         self,
-        call: Fitting | Stopped,
+        fitting: Fitting,
         model: Model[Any],
         records: Sequence[Any],
-        *,
         finish: Finish,
+        *,
         leaks: tuple[str, ...] = (),
-        continued: bool = False,
+        continued: bool,
     ) -> Self:
-        """Run a call with a model, or what an interrupt has left of one, whose model is known."""
-        if isinstance(call, Stopped):
-            call.resume(self, records, finish)
-            return self
-        call.check_prior(model.prior, self.prior_norm)
-        spent = self._spent if continued else Spent()
-        call.fit(self, model, records, leaks=leaks, spent=spent, finish=finish)
+        """Make the updates of a new call."""
+        fitting.check_prior(model.prior, self.prior_norm)
+        fitting.fit(self, model, records, leaks=leaks, spent=self._spent if continued else Spent(), finish=finish)
         return self
+
+    def _go_on(self, call: Stopped, records: Sequence[Any], finish: Finish) -> None:
+        """Make the updates that an interrupt has left of a call, whose model is known."""
+        call.resume(self, records, finish)

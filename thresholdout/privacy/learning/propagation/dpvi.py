@@ -22,10 +22,11 @@ from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments
-from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.propagation.scaling import Scaling, checked_numbers
 from thresholdout.privacy.learning.propagation.variational import Gaussians, clipped_gradient_sum, kl_gradient
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
 from thresholdout.privacy.learning.run_interrupted import check_alike, kept_if_interrupted
 
 __all__ = ["DPVIRegressor"]
@@ -79,7 +80,7 @@ class _Call:
         return theta.moved(Gaussians(*parts), self.learning_rate)
 
 
-class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A network with factorised Gaussian weights, fitted by DP-SGD on the variational objective.
 
     Parameters
@@ -245,41 +246,15 @@ class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type
         self._follow(call, X, y, rng)
         return self
 
-    def resume(self, X: Any, y: Any) -> Self:
-        """Take the steps that an interrupted fit has left; it was charged for them, once.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted fit. Its parameters count, also where they were changed since.
-
-        Returns
-        -------
-        object
-            Itself; with an integer as `random_state` as if the fit had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no fit was interrupted, or there are not as many records as then, whose number was public.
-
-        Notes
-        -----
-        A copy that is resumed, too, is a further release, which no report knows.
-        """
-        check_is_fitted(self, "q_")
-        call = self._stopped
-        if call is None:
-            raise InputError("resume", "no fit that was interrupted", "one, or a new fit")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+    def _rest(self, call: _Call, X: Any, y: Any) -> None:
+        X, y = checked_numbers(self, X, y, reset=False)
         if call.of_records:
             check_alike("the number of records", call.N, len(X))
         rng = streams(call.random_state)
         Gaussians.start(X.shape[1], self.q_.mean_0.shape[0], 1.0, rng.initial)
         for _ in range(self.n_steps_):
             call.draws(rng, len(X), self.q_)
-        self._follow(call, X, np.asarray(y, dtype=np.float64), rng)
-        return self
+        self._follow(call, X, y, rng)
 
     def _follow(self, call: _Call, X: Floats, y: Floats, rng: Streams) -> None:
         """Take the steps of a fit, or what an interrupt has left of them; each is set as a whole."""

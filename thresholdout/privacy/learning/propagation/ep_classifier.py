@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
-from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
-from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor
+from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor, Model
 from thresholdout.privacy.learning.propagation.linear_base import LinearBase, design
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
@@ -140,9 +140,9 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
             When there are not two classes, or an argument is out of range or does not fit the others.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, None, None)
+            return self._learn(X, y, None)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn from further records: what was learned before is the prior.
 
         Parameters
@@ -167,18 +167,10 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         As in `EPLinearRegression.partial_fit`.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, getattr(self, "posterior_", None), None, classes)
+            return self._learn(X, y, getattr(self, "posterior_", None), classes)
 
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        prior: GaussianNatural | None,
-        stopped: Stopped | None,
-        classes: Any = None,
-    ) -> Self:
-        fitting = Fitting.check(self) if stopped is None else stopped.fitting
-        fresh = prior is None and stopped is None
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, classes: Any = None) -> Self:
+        fitting, fresh = Fitting.check(self), prior is None
         link = chosen(self.link, "link", self._PROBABILITIES)
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
         given = self.classes if classes is None else classes
@@ -186,8 +178,7 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         if fitting.private and not declared and not fitting.allow_leaks:
             expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
             raise InputError("classes", "None in a private fit", expected)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
-        check_classification_targets(y)
+        X, y = self._checked(X, y, reset=fresh)
         found, signs = self._signs(y, given if fresh or classes is not None else self.classes_)
         if not fresh and not np.array_equal(found, self.classes_):
             raise InputError("classes", "other labels", "those of the earlier calls, in their order")
@@ -197,21 +188,31 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
             if fresh
             else self.scaling_
         )
-        model = stopped.model if stopped is not None else LinearPredictor(self._start(X.shape[1], prior), link)
-        records = list(zip(design(X, scaling, model.prior.eta.size > X.shape[1]), signs.tolist(), strict=True))
+        model = LinearPredictor(self._start(X.shape[1], prior), link)
+        records, finish = self._records(X, signs, scaling, model), self._finish(found, declared, scaling)
+        return self._begin(fitting, model, records, finish, leaks=(*leaks, *scaling.leaks), continued=not fresh)
 
+    def _rest(self, call: Stopped, X: Any, y: Any) -> None:
+        X, y = self._checked(X, y, reset=False)
+        signs, scaling = self._signs(y, self.classes_)[1], self.scaling_
+        finish = self._finish(self.classes_, self._classes_given, scaling)
+        self._go_on(call, self._records(X, signs, scaling, call.model), finish)
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Any]:
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=reset)
+        check_classification_targets(y)
+        return X, y
+
+    @staticmethod
+    def _records(X: Floats, signs: Floats, scaling: Scaling, model: Model[Any]) -> list[tuple[Floats, float]]:
+        return list(zip(design(X, scaling, model.prior.eta.size > X.shape[1]), signs.tolist(), strict=True))
+
+    def _finish(self, classes: Any, declared: bool, scaling: Scaling) -> Finish:
         def finish(model: LinearPredictor, posterior: GaussianNatural) -> dict[str, Any]:
-            known = {"classes_": found, "_classes_given": declared, "_link": model.link}
+            known = {"classes_": classes, "_classes_given": declared, "_link": model.link}
             return {**known, **self._kept(posterior, scaling)}
 
-        return self._infer(
-            stopped or fitting,
-            model,
-            records,
-            finish=finish,
-            leaks=(*leaks, *scaling.leaks),
-            continued=prior is not None,
-        )
+        return finish
 
     def _kept(self, posterior: GaussianNatural, scaling: Scaling) -> dict[str, Any]:
         found = super()._kept(posterior, scaling)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from thresholdout.privacy.accounting.bound_arguments import positive
-from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
-from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel
+from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, Model
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.linear_base import LinearBase, design
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.propagation.scaling import Scaling, checked_numbers, scaled_numbers
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["EPLinearRegression"]
@@ -169,30 +167,28 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
             When an argument is out of range or does not fit the others.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, None, None)
+            return self._learn(X, y, None)
 
-    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
-        fitting = Fitting.check(self) if stopped is None else stopped.fitting
-        noise_var = positive(self.noise_var, "noise_var")
-        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        fresh = prior is None and stopped is None
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=fresh)
-        y = np.asarray(y, dtype=np.float64)
-        scaling = (
-            Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks) if fresh else self.scaling_
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None) -> Self:
+        fitting, noise_var = Fitting.check(self), positive(self.noise_var, "noise_var")
+        X, y, scaling = scaled_numbers(
+            self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks, fresh=prior is None
         )
-        model = stopped.model if stopped is not None else None
-        if model is None:
-            model = LinearModel(self._start(X.shape[1], prior), noise_var / scaling.y_scale**2)
+        model = LinearModel(self._start(X.shape[1], prior), noise_var / scaling.y_scale**2)
+        records, finish = self._records(X, y, scaling, model), self._finish(scaling)
+        return self._begin(fitting, model, records, finish, leaks=scaling.leaks, continued=prior is not None)
+
+    def _rest(self, call: Stopped, X: Any, y: Any) -> None:
+        X, y = checked_numbers(self, X, y, reset=False)
+        self._go_on(call, self._records(X, y, self.scaling_, call.model), self._finish(self.scaling_))
+
+    @staticmethod
+    def _records(X: Floats, y: Floats, scaling: Scaling, model: Model[GaussianNatural]) -> list[tuple[Floats, float]]:
         rows = design(X, scaling, model.prior.eta.size > X.shape[1])
-        records = list(zip(rows, scaling.targets(y).tolist(), strict=True))
+        return list(zip(rows, scaling.targets(y).tolist(), strict=True))
 
-        def finish(model: LinearModel, posterior: GaussianNatural) -> dict[str, Any]:
-            return {"_s2": model.s2, **self._kept(posterior, scaling)}
-
-        return self._infer(
-            stopped or fitting, model, records, finish=finish, leaks=scaling.leaks, continued=prior is not None
-        )
+    def _finish(self, scaling: Scaling) -> Finish:
+        return lambda model, posterior: {"_s2": model.s2, **self._kept(posterior, scaling)}
 
     def _kept(self, posterior: GaussianNatural, scaling: Scaling) -> dict[str, Any]:
         found = super()._kept(posterior, scaling)

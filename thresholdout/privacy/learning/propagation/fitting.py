@@ -437,7 +437,7 @@ class Fitting:
 
 @dataclass(frozen=True, eq=False)
 class Stopped:
-    """One call, without its records, and what an interrupt has left of it.
+    """One call with the settings that it began with, without its records, and what an interrupt has left of it.
 
     Attributes
     ----------

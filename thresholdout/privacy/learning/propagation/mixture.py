@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, floats, positive
 from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
-from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
+from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians, weights_of
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
@@ -150,83 +150,37 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
             When an argument is out of range or does not fit the others.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, None, None)
+            return self._learn(X, y, None)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from further records: what was learned before is the prior.
-
-        Parameters
-        ----------
-        X
-            As in `fit`; records that were not there before, as those that come back count twice.
-        y : None
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        InputError
-            As `fit`; for another number of clusters than in the first call, and for a target epsilon that earlier
-            calls have spent.
-
-        Notes
-        -----
-        As in `EPLinearRegression.partial_fit`.
-        """
-        return super().partial_fit(X, y)
-
-    def resume(self, X: Any, y: Any = None) -> Self:
-        """Make the updates that an interrupted call has left; it was charged for them, once.
-
-        Parameters
-        ----------
-        X
-            Those of the interrupted call, in their order. Its parameters count, also where they were changed since.
-        y : None
-
-        Returns
-        -------
-        object
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are not as many records as then.
-
-        Notes
-        -----
-        As in `EPLinearRegression.resume`.
-        """
-        return super().resume(X, y)
-
-    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None, stopped: Stopped | None) -> Self:
-        fitting = Fitting.check(self) if stopped is None else stopped.fitting
+    def _learn(self, X: Any, y: Any, prior: GaussianNatural | None) -> Self:
+        fitting = Fitting.check(self)
         J, variance = count(self.n_components, "n_components"), positive(self.noise_var, "noise_var")
         precision = positive(self.prior_precision, "prior_precision")
         weights = weights_of(np.full(J, 1 / J) if self.weights is None else self.weights, J)
-        X = validate_data(self, X, dtype=np.float64, reset=prior is None and stopped is None)
-        if stopped is not None:
-            model = stopped.model
-        elif prior is None:
+        X = validate_data(self, X, dtype=np.float64, reset=prior is None)
+        if prior is None:
             d = X.shape[1]
             means = self._prior_means(J, d)
             start = GaussianNatural(precision * means, np.broadcast_to(precision * np.eye(d), (J, d, d)))
-            model = MixtureOfGaussians(start, weights, variance)
         elif len(prior.eta) != J:
             raise InputError("n_components", f"{J}", f"{len(prior.eta)}, as in the earlier calls")
         else:
-            model = MixtureOfGaussians(prior, weights, variance)
+            start = prior
+        model = MixtureOfGaussians(start, weights, variance)
+        return self._begin(fitting, model, list(X), self._finish(fitting, X), continued=prior is not None)
 
+    def _rest(self, call: Stopped, X: Any, y: Any) -> None:
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        self._go_on(call, list(X), self._finish(call.fitting, X))
+
+    @staticmethod
+    def _finish(fitting: Fitting, X: Floats) -> Finish:
         def finish(model: MixtureOfGaussians, posterior: GaussianNatural) -> dict[str, Any]:
             known = _Clusters(model.weights, model.s2, posterior.mean(), posterior.cov())
             found = {"weights_": known.weights, "_s2": known.s2, "means_": known.means, "covariances_": known.covs}
             return found if fitting.private else {**found, "labels_": np.argmax(known.log_joint(X), axis=1)}
 
-        return self._infer(stopped or fitting, model, list(X), finish=finish, continued=prior is not None)
+        return finish
 
     def _prior_means(self, J: int, d: int) -> Floats:
         if isinstance(self.prior_mean, str):

@@ -17,12 +17,12 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
 from thresholdout.privacy.learning.propagation.ep_runs import Run, Unfinished, information_fraction, run_sep
-from thresholdout.privacy.learning.propagation.fitting import Fitting, Stopped
+from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
-from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.propagation.scaling import Scaling, checked_numbers, scaled_numbers
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, kept_if_interrupted
@@ -312,49 +312,46 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
             When more than a tenth of a pass without noise was skipped.
         """
         with UnchangedIfRefused(self):
-            return self._learn(X, y, None, None)
+            return self._learn(X, y, None)
 
-    def _learn(self, X: Any, y: Any, prior: NetworkNatural | None, stopped: Stopped | None) -> Self:
-        fitting: Fitting = _NetworkFitting.check(self) if stopped is None else stopped.fitting
+    def _learn(self, X: Any, y: Any, prior: NetworkNatural | None) -> Self:
+        fitting: Fitting = _NetworkFitting.check(self)
         precision = chosen(self.noise_precision, "noise_precision", ("default", "learn", "fixed"))
         noise_var = positive(self.noise_var, "noise_var")
         hidden = [count(size, "hidden_layer_sizes") for size in np.atleast_1d(self.hidden_layer_sizes).tolist()]
-        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
-        fresh = prior is None and stopped is None
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=fresh)
-        y = np.asarray(y, dtype=np.float64)
-        scaling = (
-            Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks) if fresh else self.scaling_
+        X, y, scaling = scaled_numbers(
+            self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks, fresh=prior is None
         )
-        if stopped is not None:
-            model = stopped.model
-        else:
-            learned = precision == "learn" or (precision == "default" and not fitting.private)
-            shapes = layer_shapes(X.shape[1], hidden)
-            if prior is not None:
-                if shapes != [mean.shape for mean in self.means_]:
-                    raise InputError("hidden_layer_sizes", repr(self.hidden_layer_sizes), "as in the earlier calls")
-                if precision == "default":
-                    learned = prior.learned
-                elif learned != prior.learned:
-                    raise InputError("noise_precision", repr(precision), "as in the earlier calls")
-            start = streams(self.random_state).initial
-            known = None if learned else noise_var
-            model = _RefinedModel(shapes, known, start, refined=bool(self.refine_prior), known=prior)
-        records = list(zip(scaling.inputs(X), scaling.targets(y).tolist(), strict=True))
+        learned = precision == "learn" or (precision == "default" and not fitting.private)
+        shapes = layer_shapes(X.shape[1], hidden)
+        if prior is not None:
+            if shapes != [mean.shape for mean in self.means_]:
+                raise InputError("hidden_layer_sizes", repr(self.hidden_layer_sizes), "as in the earlier calls")
+            if precision == "default":
+                learned = prior.learned
+            elif learned != prior.learned:
+                raise InputError("noise_precision", repr(precision), "as in the earlier calls")
+        start, known = streams(self.random_state).initial, None if learned else noise_var
+        model = _RefinedModel(shapes, known, start, refined=bool(self.refine_prior), known=prior)
+        records, finish = self._records(X, y, scaling), self._finish(scaling)
+        return self._begin(fitting, model, records, finish, leaks=scaling.leaks, continued=prior is not None)
 
+    def _rest(self, call: Stopped, X: Any, y: Any) -> None:
+        X, y = checked_numbers(self, X, y, reset=False)
+        self._go_on(call, self._records(X, y, self.scaling_), self._finish(self.scaling_))
+
+    @staticmethod
+    def _records(X: Floats, y: Floats, scaling: Scaling) -> list[tuple[Floats, float]]:
+        return list(zip(scaling.inputs(X), scaling.targets(y).tolist(), strict=True))
+
+    @staticmethod
+    def _finish(scaling: Scaling) -> Finish:
         def finish(model: _RefinedModel, posterior: NetworkNatural) -> dict[str, Any]:
             means, variances = model.moments(posterior)
-            return {
-                "noise_var_": model.noise_of(posterior),
-                "means_": means,
-                "variances_": variances,
-                "scaling_": scaling,
-            }
+            noise = model.noise_of(posterior)
+            return {"noise_var_": noise, "means_": means, "variances_": variances, "scaling_": scaling}
 
-        return self._infer(
-            stopped or fitting, model, records, finish=finish, leaks=scaling.leaks, continued=prior is not None
-        )
+        return finish
 
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         check_is_fitted(self, "posterior_")

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import floats
 
-__all__ = ["Scaling"]
+__all__ = ["Scaling", "checked_numbers", "scaled_numbers"]
 
 Floats = NDArray[np.float64]
 
@@ -98,6 +99,34 @@ class Scaling:
     def targets(self, y: Floats) -> Floats:
         """Return scaled targets, shape (n,)."""
         return (y - self.y_offset) / self.y_scale
+
+
+def checked_numbers(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats]:
+    """Return inputs and targets of an estimator as numbers, by the checks of scikit-learn."""
+    X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True, reset=reset)
+    return X, np.asarray(y, dtype=np.float64)
+
+
+def scaled_numbers(
+    estimator: Any, X: Any, y: Any, *, private: bool, allow_leaks: bool, fresh: bool
+) -> tuple[Floats, Floats, Scaling]:
+    """Return inputs and targets as numbers, and how they are scaled: as in the first call, where this is no fresh one.
+
+    Parameters
+    ----------
+    estimator : object
+        With the attributes that `Scaling.check` reads, and ``scaling_`` after the first call.
+    X, y : array_like
+    private, allow_leaks : bool
+        As in `Scaling.check`.
+    fresh : bool
+        Whether this is a first call.
+    """
+    Scaling.check(estimator, private=private, allow_leaks=allow_leaks)
+    rows, targets = checked_numbers(estimator, X, y, reset=fresh)
+    if not fresh:
+        return rows, targets, estimator.scaling_
+    return rows, targets, Scaling.of(estimator, rows, targets, private=private, allow_leaks=allow_leaks)
 
 
 def _standard(values: Floats) -> tuple[Floats, Floats]:

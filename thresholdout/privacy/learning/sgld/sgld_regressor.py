@@ -20,6 +20,7 @@ from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
+from thresholdout.privacy.learning.resumed_calls import ResumedCalls
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.sgld.clipped_events import (
     PlannedSteps,
@@ -55,19 +56,20 @@ STEP = "the step size was chosen from the largest rows of the data; give step_si
 
 
 @dataclass(frozen=True, eq=False)
-class _Stopped:
-    """A call that was interrupted: what it does, without its records, and what it has."""
+class _Call:
+    """What one call does, without its records, and the chains that an interrupt has left."""
 
     problem: Problem
     records: int
     intercept: bool
     number: int
-    random_state: Any
-    chains: UnfinishedChains
     partial: bool
+    progress: bool
+    random_state: Any
+    chains: UnfinishedChains | None = None
 
 
-class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Bayesian linear regression by stochastic gradient Langevin dynamics.
 
     The slopes have a prior N(0, 1/alpha), the targets normal noise of precision beta. The states of many independent
@@ -156,7 +158,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     _spent: Spent
     _leaks: tuple[str, ...]
     _target: TargetNoise | None
-    _stopped: _Stopped | None
+    _stopped: _Call | None
+    _problem: Problem
 
     def __init__(
         self,
@@ -261,35 +264,11 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         with UnchangedIfRefused(self):
             return self._sample(X, y, continued=hasattr(self, "samples_"), partial=True, asked=wanted)
 
-    def resume(self, X: Any, y: Any) -> SGLDRegressor:
-        """Take the steps that an interrupted call has left; it was charged for them.
-
-        Parameters
-        ----------
-        X, y
-            Those of the interrupted call, in their order: in another one a sweep could look at a record twice, for the
-            price of once. Its parameters count, also where they were changed since.
-
-        Returns
-        -------
-        SGLDRegressor
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
-
-        Raises
-        ------
-        InputError
-            When no call was interrupted, or there are not as many records as then.
-        """
-        check_is_fitted(self, "samples_")
-        stopped = self._stopped
-        if stopped is None:
-            raise InputError("resume", "no call that was interrupted", "one, or partial_fit for more steps")
+    def _rest(self, call: _Call, X: Any, y: Any) -> None:
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        check_alike("the number of records", stopped.records, len(X))
-        rows = np.column_stack([X, np.ones(len(X))]) if stopped.intercept else X
-        problem = replace(stopped.problem, x=np.ascontiguousarray(rows), y=np.asarray(y, dtype=np.float64))
-        self._run(problem, None, stopped.number, stopped.random_state, stopped.chains, stopped.partial)
-        return self
+        check_alike("the number of records", call.records, len(X))
+        problem = replace(call.problem, x=_design(X, call.intercept), y=np.asarray(y, dtype=np.float64))
+        self._run(call, problem, None)
 
     def _sample(self, X: Any, y: Any, *, continued: bool, partial: bool, asked: int | None) -> SGLDRegressor:
         delta = self._check_parameters()
@@ -298,7 +277,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y = np.asarray(y, dtype=np.float64)
         if self.domain is not None and (X.shape[1] != 1 or self.fit_intercept):
             raise InputError("domain", f"{X.shape[1]} features", "one feature, and fit_intercept=False")
-        rows = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+        rows = _design(X, bool(self.fit_intercept))
         size = min(self.batch_size, len(y))
         if self.order != "uniform" and len(y) % size:
             raise InputError("batch_size", f"{size} of {len(y)} records", "a divisor of it, or order='uniform'")
@@ -316,7 +295,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 return self
         eta, target = self._step_sizes(rows, size, delta, spent, target, steps, partial=partial)
         problem = Problem(
-            x=np.ascontiguousarray(rows),
+            x=rows,
             y=y,
             alpha=float(self.alpha),
             beta=float(self.beta),
@@ -331,50 +310,50 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             warn_of_noisy_steps(problem, stacklevel=3)
         charged = self._charge(problem, spent)
         report, leaks = self._report(problem, delta, charged, self._leaks if continued else ())
-        self._run(problem, start, spent.calls, self.random_state, None, partial, (charged, target, report, leaks))
+        bare = replace(problem, x=rows[:0].copy(), y=y[:0].copy())  # a view would hold all records
+        call = _Call(
+            bare, len(y), bool(self.fit_intercept), spent.calls, partial, bool(self.progress), self.random_state
+        )
+        self._run(call, problem, start, (charged, target, report, leaks))
         return self
 
     def _run(
         self,
+        call: _Call,
         problem: Problem,
         start: Floats | None,
-        number: int,
-        random_state: Any,
-        chains: UnfinishedChains | None,
-        partial: bool,
         charged: tuple[Spent, TargetNoise | None, PrivacyReport, tuple[str, ...]] | None = None,
     ) -> None:
         """Run the chains, and keep what there is, also after an interrupt; what left nothing was not charged."""
         stopped: RunInterrupted | None = None
-        unfinished: _Stopped | None = None
+        left: _Call | None = None
         before = np.empty(problem.shape)
         try:
-            drawn = streams(random_state, number)
-            samples = run(problem, start, drawn, progress=self.progress, resume=chains, before=before)
+            drawn = streams(call.random_state, call.number)
+            samples = run(problem, start, drawn, progress=call.progress, resume=call.chains, before=before)
         except RunInterrupted as interrupt:
             stopped, kept = interrupt, interrupt.run
-            bare = replace(problem, x=problem.x[:0].copy(), y=problem.y[:0].copy())  # a view would hold all records
-            unfinished = _Stopped(bare, len(problem.y), bool(self.fit_intercept), number, random_state, kept, partial)
-            samples = kept.states[: max(kept.moved, 1)]
+            left, samples = replace(call, chains=kept), kept.states[: max(kept.moved, 1)]
         known = {} if charged is None else dict(zip(_CHARGED, charged, strict=True))
         spent = self._spent if charged is None else charged[0]
         # At once: whenever a second interrupt comes, the report is that of the samples beside it.
-        self.__dict__.update({**known, **self._described(problem, samples, spent), "_stopped": unfinished})
+        self.__dict__.update({**known, **self._described(call, samples, spent), "_stopped": left})
         if stopped is not None:
             raise stopped
-        if problem.clip is not None and problem.eta.size and not partial:
-            warn_of_swing(before, samples, self.n_features_in_, stacklevel=4 if chains is None else 3)
+        if problem.clip is not None and problem.eta.size and not call.partial:
+            warn_of_swing(before, samples, self.n_features_in_, stacklevel=4)
 
-    def _described(self, problem: Problem, samples: Floats, spent: Spent) -> dict[str, Any]:
-        width, eta, mean = self.n_features_in_, problem.eta, samples.mean(axis=0)
+    def _described(self, call: _Call, samples: Floats, spent: Spent) -> dict[str, Any]:
+        width, eta, mean = self.n_features_in_, call.problem.eta, samples.mean(axis=0)
         return {
             "samples_": samples,
             "coef_": mean[:width],
             "intercept_": float(mean[-1]) if len(mean) > width else 0.0,
             "step_size_": float(eta[0]) if eta.size and (eta == eta[0]).all() else eta,
-            "batch_size_": problem.batch_size,
-            "n_samples_": len(problem.y),
+            "batch_size_": call.problem.batch_size,
+            "n_samples_": call.records,
             "n_steps_": spent.steps,
+            "_problem": call.problem,
         }
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -396,9 +375,9 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mean = X @ self.coef_ + self.intercept_
         if not return_std:
             return mean
-        rows = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+        rows = _design(X, self.samples_.shape[1] > X.shape[1])
         spread = np.atleast_2d(np.cov(self.samples_, rowvar=False, bias=True))
-        return mean, np.sqrt(1.0 / float(self.beta) + np.einsum("ij,jk,ik->i", rows, spread, rows))
+        return mean, np.sqrt(1.0 / self._problem.beta + np.einsum("ij,jk,ik->i", rows, spread, rows))
 
     def privacy_curve(
         self, epochs: int | None = None, *, c: float | None = None, x_h: float | None = None
@@ -426,19 +405,21 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             With a bound on gradients or step sizes that vary, for which there is no exact law.
         """
         check_is_fitted(self, "samples_")
-        if self.clip is not None:
-            raise InputError("clip", repr(self.clip), "None; with a bound there is a guarantee, in privacy_report_")
+        if self._problem.clip is not None:
+            raise InputError(
+                "clip", repr(self._problem.clip), "None; with a bound there is a guarantee, in privacy_report_"
+            )
         if not isinstance(self.step_size_, float):
             raise InputError("step_size", "step sizes that vary", "one step size")
         return pair_curve(
             self.n_samples_,
             *self._pair(c, x_h),
-            alpha=float(self.alpha),
-            beta=float(self.beta),
+            alpha=self._problem.alpha,
+            beta=self._problem.beta,
             eta=self.step_size_,
             batch_size=self.batch_size_,
             delta=float(self.delta),
-            steps=self.n_steps,
+            steps=self._problem.eta.size,
             epochs=epochs,
         )
 
@@ -585,3 +566,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if worst is not None and math.isfinite(worst.epsilon):
                 found |= {"worst_epoch": worst.epochs, "worst_epoch_epsilon_at_least": worst.epsilon}
         return found
+
+
+def _design(X: Floats, intercept: bool) -> Floats:
+    """Return rows with a column of ones if there is an intercept."""
+    return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from tests.sizes import corners, sizes
-from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine
+from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine, numbers, same
 from tests.thresholdout.privacy.learning.private_learners import LABELS, X, Y
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
@@ -26,7 +26,6 @@ from thresholdout.privacy.learning import (
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.propagation import dpvi, ep_runs
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
-from thresholdout.privacy.learning.propagation.natural import Natural
 from thresholdout.privacy.learning.propagation.variational import clipped_gradient_sum
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 
@@ -49,25 +48,6 @@ POSTERIORS: dict[str, tuple[Any, Any]] = {
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
-
-
-def numbers(value: Any) -> list[Any]:
-    """Return all that is in attributes of a learner, as arrays and texts."""
-    if isinstance(value, dict):
-        return [found for key in sorted(value) for found in numbers(value[key])]
-    if isinstance(value, (list, tuple)):
-        return [found for each in value for found in numbers(each)]
-    if isinstance(value, Natural):
-        return [value.values]
-    return [value] if isinstance(value, (np.ndarray, float, int)) else [str(value)]
-
-
-def same(model: Any, whole: Any) -> None:
-    """Everything that two learners have found is the same, to the bit."""
-    fitted = [{name: value for name, value in vars(each).items() if name.endswith("_")} for each in (model, whole)]
-    assert fitted[0].keys() == fitted[1].keys()
-    for one, other in zip(numbers(fitted[0]), numbers(fitted[1]), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 PRIVATE_AND_NOT: list[dict[str, Any]] = [
@@ -301,7 +281,7 @@ def test_variational_inference(monkeypatch: pytest.MonkeyPatch, steps: int, sett
     model.resume(X, Y)
     same(model, whole)
     np.testing.assert_array_equal(*(each.predict(X, return_std=True)[1] for each in (model, whole)))
-    with pytest.raises(InputError, match="no fit that was interrupted"):
+    with pytest.raises(InputError, match="no call that was interrupted"):
         model.resume(X, Y)
 
 
