@@ -252,6 +252,6 @@ def test_a_refused_fit_of_other_features_leaves_no_way_to_continue_with_them() -
     before = model.privacy_report_
     with pytest.raises(InputError, match="means_init"):
         model.set_params(means_init=np.zeros((2, 2))).fit(np.eye(4)[:, :1])
-    with pytest.raises(InputError, match="the number of features: 1; expected: 2"):
+    with pytest.raises(ValueError, match="X has 1 features, but DPEMGaussianMixture is expecting 2"):
         model.set_params(means_init=None).partial_fit(np.eye(4)[:, :1])
     assert model.privacy_report_ is before
