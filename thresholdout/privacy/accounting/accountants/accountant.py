@@ -18,7 +18,7 @@ from thresholdout.privacy.accounting.events.event_types import Adjacency, Event,
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Accountant", "Stated", "UnsupportedEvent"]
+__all__ = ["Accountant", "Bound", "Stated", "UnsupportedEvent"]
 
 Bound = Literal["exact", "upper", "lower", "estimate"]
 

@@ -31,6 +31,7 @@ from thresholdout.privacy.accounting import (
     UnsupportedEvent,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
+    best_epsilon,
     rdp_fswor,
 )
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (
@@ -317,3 +318,17 @@ def test_twin_of_pure_and_laplace_divergences(order: float, epsilon: float) -> N
         value = float(found(np.array([order]), epsilon)[0])
         assert float(true) * (1 - 1e-15) <= value <= float(true) * (1 + 1e-10) or value == epsilon
         assert mpmath.mpf(value) >= true or value == epsilon
+
+
+def test_lower_bounds_of_parameters_are_about_events_of_which_only_these_are_known() -> None:
+    """Laplace noise leaks less than randomised responses with its epsilon: these are no lower bound for it."""
+    for event in (LaplaceAnswer(1.0), BlackBox(0.5, adjacency="add_remove"), ThresholdoutInteraction(1000, 0.1, 1)):
+        accountant = OptimalAccountant("replace_one").compose(event)
+        for found in (accountant.epsilon_statements(0.1), accountant.delta_statements(0.01)):
+            assert [each.bound for each in found] == ["upper"]
+    alone = OptimalAccountant("replace_one").compose(BlackBox(0.5))
+    assert [each.bound for each in alone.epsilon_statements(0.01)] == ["exact", "lower"]
+    table = best_epsilon(LaplaceAnswer(1.0), 0.1).table
+    exact = 1.0 + 2.0 * math.log1p(-0.1)  # delta is 1 - exp((epsilon - 1)/2)
+    assert (table.loc[table["bound"] == "lower", "epsilon"] <= exact).all()
+    assert (table.loc[table["bound"].isin(["exact", "upper"]), "epsilon"] >= exact).all()
