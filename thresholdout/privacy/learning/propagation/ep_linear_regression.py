@@ -87,6 +87,7 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X @ [1.0, -2.0] + 0.1 * rng.normal(size=200)
