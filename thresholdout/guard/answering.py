@@ -336,7 +336,7 @@ class Answering:
     def _sharing(self, what: str) -> SharesRisk[Any, Any]:
         return self._mechanism.shares_risk(what, "; or ask one after another")
 
-    def look_elsewhere(self, name: str, nats: Callable[[float], float], least: float) -> None:
+    def look_elsewhere(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
         """Charge another private look at the holdout, durably; for mechanisms that have a price for it.
 
         Parameters
@@ -344,7 +344,7 @@ class Answering:
         name : str
             What is looked at.
         nats : callable
-            Its price; see `Claims.look`.
+            Its price for a risk, see `Claims.look`, and whether truths are given the labels by now (PROOFS.md, B9).
         least : float
             Logarithm of the smallest risk that may be left.
 
@@ -357,7 +357,8 @@ class Answering:
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
-            state, outcome = mechanism.look(before.mechanism, nats)
+            given = bool(getattr(before.mechanism, "given", False))
+            state, outcome = mechanism.look(before.mechanism, lambda risk: nats(risk, given))
             if state.log_risk < least:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")

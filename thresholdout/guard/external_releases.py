@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.after_releases import pure_looks, with_looks
-from thresholdout.certificates.routes.change_of_measure import smallest_nats
+from thresholdout.certificates.routes.change_of_measure import smallest_nats, whatever_the_labels
 from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.guard.answering import LOOKS
 
@@ -200,10 +200,15 @@ class LooksRecorded:
         effective = self.dependence.effective_records() or self.n / self.dependence.variance_inflation()
         return -0.5 * effective  # Hoeffding's half-width, sqrt(nats/2N), is a half then
 
-    def _nats(self, event: Event) -> Callable[[float], float]:
-        """Return what a look costs a guard that makes claims, for a risk that is left."""
+    def _nats(self, event: Event) -> Callable[[float, bool], float]:
+        """Return what a look costs a guard that makes claims, for a risk that is left, with the labels known or not."""
         epsilon = pure_looks(event)
-        return lambda risk: smallest_nats(self.dependence, event, epsilon, risk)
+
+        def nats(risk: float, labelled: bool) -> float:
+            model = whatever_the_labels(self.dependence) if labelled else self.dependence
+            return smallest_nats(model, event, epsilon, risk)
+
+        return nats
 
     def _look_names(self) -> tuple[str, ...]:
         return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))

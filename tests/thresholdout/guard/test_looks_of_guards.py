@@ -13,8 +13,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from sklearn.linear_model import LogisticRegression
 
-from graphs import GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow
+from graphs import GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
 from thresholdout import Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
@@ -314,6 +315,26 @@ def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: 
     guard.record_look(GaussianAnswer(4000.0))
     low, high = guard.ask(0.25, HOLDOUT < 2501, binary=True).interval
     assert 0.1 < low < 0.25 < high < 0.4
+
+
+def test_looks_after_a_question_about_given_labels_are_priced_by_independent_groups() -> None:
+    """Its truth is given the labels, which can tie all records of a unit to each other."""
+    units, n = 20, 50
+    X = np.random.default_rng(0).normal(size=(2 * units * n, 2))
+    y = X[:, 0] > X[:, 1] ** 2 - 1
+    model = LogisticRegression().fit(X[: units * n], y[: units * n])
+    prices = []
+    for dependence in (Panel(MovingWindow(n, 1), units), Groups(np.arange(units * n) // n)):
+        half = slice(units * n, None)
+        guard = Thresholdout((X[half], y[half]), train=(X[: units * n], y[: units * n]), dependence=dependence)
+        for _ in range(2):
+            before = guard.told
+            guard.record_look(GaussianAnswer(4000.0))
+            prices.append(guard.told - before)
+            guard.score(model, "roc_auc")
+    window, labelled, *groups = prices
+    assert window < 0.5 * labelled
+    assert labelled == pytest.approx(groups[1], rel=0.2)  # at nearly the same risk
 
 
 def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> None:

@@ -8,6 +8,7 @@ probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ __all__ = [
     "mutual_information_nats",
     "pure_nats",
     "smallest_nats",
+    "whatever_the_labels",
 ]
 
 Floats = NDArray[np.float64]
@@ -255,6 +257,31 @@ def _of_any_number(event: Event) -> bool:
 
     served = (BlackBox, GaussianAnswer, LaplaceAnswer, PoissonGaussianStep)
     return all(isinstance(leaf, served) for leaf, _ in leaves(event))
+
+
+def whatever_the_labels(model: DependenceModel) -> DependenceModel:
+    """Return a model that holds given any labels of all records: independent groups alone survive that.
+
+    Once all labels are known, records may be independent no longer: where each label says whether the coins of two
+    records in a row are the same, all coins of a window follow from one.
+
+    Examples
+    --------
+    >>> from graphs import Independent, MovingWindow, Panel
+    >>> whatever_the_labels(Independent(100)).describe()
+    '100 independent records'
+    >>> whatever_the_labels(Panel(MovingWindow(20, 1), 5)).describe()
+    '100 records in 5 independent groups of 20'
+    >>> whatever_the_labels(MovingWindow(20, 1)).describe()
+    '20 records in 1 independent group of 20'
+    """
+    from graphs import Groups, Independent
+    from graphs.models.group_sizes import GroupSizes
+
+    if isinstance(model, (Independent, Groups, GroupSizes)):
+        return model
+    sizes = model.independent_groups()
+    return GroupSizes({model.n: 1} if sizes is None else Counter(sizes.tolist()))
 
 
 def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float) -> float:

@@ -8,10 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow
+from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow, Panel
 from graphs.structure.revealed_blocks import RevealedBlocks
 from tests.sizes import corners
-from thresholdout.certificates.routes.change_of_measure import information, information_per_record, smallest_nats
+from thresholdout.certificates.routes.change_of_measure import (
+    information,
+    information_per_record,
+    smallest_nats,
+    whatever_the_labels,
+)
 from thresholdout.privacy.accounting import (
     BlackBox,
     Event,
@@ -116,6 +121,21 @@ def test_prices_of_independent_records_are_too_small(name: str, event: Event) ->
     epsilon = 1 / event.scale if isinstance(event, LaplaceAnswer) else math.inf
     exact = exact_nats(law, noisy(event), 0.3)
     assert smallest_nats(Independent(N), event, epsilon, 0.3) < exact < smallest_nats(model, event, epsilon, 0.3)
+
+
+def test_known_labels_leave_nothing_of_a_window_but_independent_groups() -> None:
+    """Labels that say whether the coins of two records in a row are the same: a unit is one coin then."""
+    panel, look, p = Panel(MovingWindow(100, 1), 2), GaussianAnswer(300.0), 0.3
+    exact = exact_nats(copies(100), noisy(look), p)
+    assert smallest_nats(panel, look, math.inf, p) < 0.7 * exact  # the broken twin
+    labelled = whatever_the_labels(panel)
+    assert smallest_nats(labelled, look, math.inf, p) > exact
+    assert smallest_nats(labelled, look, math.inf, p) == smallest_nats(
+        Groups(np.repeat([0, 1], 100)), look, math.inf, p
+    )
+    for model in (Independent(N), Groups(np.arange(N) // 4)):
+        assert whatever_the_labels(model) is model
+    assert whatever_the_labels(MovingWindow(N, 1)).revealed_blocks() == RevealedBlocks((N,), (1,))
 
 
 def renyi(p: Floats, q: Floats, order: int) -> float:
