@@ -317,6 +317,7 @@ def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: 
     assert 0.1 < low < 0.25 < high < 0.4
 
 
+@pytest.mark.slow
 def test_looks_after_a_question_about_given_labels_are_priced_by_independent_groups() -> None:
     """Its truth is given the labels, which can tie all records of a unit to each other."""
     units, n = 20, 50
