@@ -329,9 +329,9 @@ def test_looks_after_a_question_about_given_labels_are_priced_by_independent_gro
         half = slice(units * n, None)
         guard = Thresholdout((X[half], y[half]), train=(X[: units * n], y[: units * n]), dependence=dependence)
         for _ in range(2):
-            before = guard.told
+            before = guard.told or 0.0
             guard.record_look(GaussianAnswer(4000.0))
-            prices.append(guard.told - before)
+            prices.append((guard.told or 0.0) - before)
             guard.score(model, "roc_auc")
     window, labelled, *groups = prices
     assert window < 0.5 * labelled
