@@ -22,8 +22,6 @@ from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.sources import SeededNoise
 
-pytestmark = pytest.mark.statistical
-
 CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 MODEL = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [0, 1])
@@ -127,10 +125,12 @@ def test_a_look_that_tells_them_apart_is_seen() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ORACLES)
 def test_what_is_told_for_nothing_does_not_show_which_rows_are_in_the_holdout(name: str) -> None:
     assert sum(broken(seed, ORACLES[name]) for seed in range(SESSIONS)) <= LIMIT
 
 
+@pytest.mark.statistical
 def test_an_attacker_who_knows_the_rows_of_the_holdout_is_seen() -> None:
     assert sum(broken(seed, with_membership) for seed in range(SESSIONS)) > LIMIT

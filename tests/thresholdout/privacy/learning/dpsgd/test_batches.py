@@ -1,9 +1,13 @@
 """Batches, and the events they are."""
 
+import itertools
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
@@ -50,6 +54,30 @@ def test_draws_from_more_records_than_the_public_number() -> None:
     assert abs(np.mean(sizes) - 100) < 7 * np.sqrt(90 / 400)  # rate 0.1 of 1000; error rate below 1e-11
     drawn = np.concatenate([Batches("wor", 10, 100, "add_remove").draw(rng, 1000) for _ in range(400)])
     assert drawn.max() > 900
+
+
+def batches_with_the_first(draw: Callable[[np.random.Generator], Any]) -> list[int]:
+    """Return of how many sweeps the first, second, third and fourth batch has record 0."""
+    rng = np.random.default_rng(1)
+    return [sum(counts) for counts in zip(*([0 in draw(rng) for _ in range(4)] for _ in range(400)), strict=True)]
+
+
+def is_any_place(counts: list[int]) -> bool:
+    """Whether each count can be one of 400 coins of rate 1/4; wrong with probability at most 1e-9."""
+    low, high = binom.ppf(1e-10, 400, 0.25), binom.isf(1e-10, 400, 0.25)
+    return all(low <= count <= high for count in counts)
+
+
+@pytest.mark.parametrize("scheme", ["wor", "poisson"])
+def test_a_record_is_in_no_batch_rather_than_in_another(scheme: Sampling) -> None:
+    batches = Batches(scheme, 2, 8)
+    assert is_any_place(batches_with_the_first(lambda rng: batches.draw(rng, 8)))
+
+
+def test_a_swept_order_is_seen() -> None:
+    """Batches of two in the order of the records: the first one is in every fourth batch, as everybody knows."""
+    turn = itertools.count()
+    assert not is_any_place(batches_with_the_first(lambda rng: np.arange(2) + 2 * (next(turn) % 4)))
 
 
 def test_all_records() -> None:
