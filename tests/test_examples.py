@@ -16,7 +16,7 @@ DOCUMENTS = documents()
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", corners(EXAMPLES, 3, 6), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", corners(EXAMPLES, 6), ids=lambda path: path.stem)
 def test_example(script: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     picture = tmp_path / "picture.png"

@@ -380,6 +380,7 @@ def test_the_letters_that_a_claim_may_have() -> None:
         assert rest == pytest.approx(sum(map(other, chances)), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values at the edge of the first claim, whose letter may be another; and a cell that is shown."""
 

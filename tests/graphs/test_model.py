@@ -25,6 +25,7 @@ from graphs import (
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile
 from graphs.routes import INFLATIONS, ROUTES
+from tests.sizes import sizes
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]
 MODELS: list[DependenceModel] = [
@@ -91,19 +92,23 @@ def test_more_budget_leaks_more(model: DependenceModel, first: float, ratio: flo
 
 
 @names
-@settings(max_examples=25, deadline=None)
-@given(target=st.floats(1e-6, 20), reduce=st.sampled_from(["max", "mean"]))
-def test_budget_inverts_leakage_on_the_safe_side(model: DependenceModel, target: float, reduce: str) -> None:
-    for method in ("best", *model.methods):
-        try:
-            budget = model.budget(target, method, reduce=reduce)  # type: ignore[arg-type]
-        except RouteUnavailable:
-            continue
-        value = np.max if reduce == "max" else np.mean
-        assert 0 < budget <= target
-        assert value(model.leakage(budget, method)) <= target * (1 + 1e-15)
-        more = budget * (1 + 1e-9)
-        assert value(model.leakage(more, method)) > target * (1 - 1e-12) or more > target
+@sizes("examples", 8, 50)
+def test_budget_inverts_leakage_on_the_safe_side(model: DependenceModel, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(target=st.floats(1e-6, 20), reduce=st.sampled_from(["max", "mean"]))
+    def check(target: float, reduce: str) -> None:
+        for method in ("best", *model.methods):
+            try:
+                budget = model.budget(target, method, reduce=reduce)  # type: ignore[arg-type]
+            except RouteUnavailable:
+                continue
+            value = np.max if reduce == "max" else np.mean
+            assert 0 < budget <= target
+            assert value(model.leakage(budget, method)) <= target * (1 + 1e-15)
+            more = budget * (1 + 1e-9)
+            assert value(model.leakage(more, method)) > target * (1 - 1e-12) or more > target
+
+    check()
 
 
 @names

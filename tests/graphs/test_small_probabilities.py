@@ -18,6 +18,7 @@ from graphs.leakage.chain_supports import distances_from
 from graphs.leakage.spectral import is_reversible, published_budget, published_quilts, spectral_gap, stationary_law
 from graphs.numerics.scaled_floats import Wide
 from graphs.routes import ROUTES
+from tests.sizes import sizes
 
 RARE = [[0.5, 0.5, 0.0], [1e-200, 0.5, 0.5], [0.0, 1e-200, 1.0]]
 UNSEEN = [[1.0, 1e-200, 0.0], [0.5, 0.5, 1e-200], [0.0, 0.5, 0.5]]
@@ -235,24 +236,28 @@ def chains(draw: st.DrawFn) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any,
     return matrix, law() if draw(st.booleans()) else None, draw(st.integers(2, 3))
 
 
-@settings(max_examples=40, deadline=None)
-@given(chains(), st.sampled_from([0.05, 1.0, 3.0]))
-def test_every_bound_holds_or_an_error_has_a_name(chain: tuple[Any, Any, int], epsilon: float) -> None:
-    matrix, initial, n = chain
-    try:
-        model = MarkovChain(matrix, n, initial)
-    except ArgumentError:
-        return
-    start = exact_law(matrix) if initial is None else exact_rows([initial])[0]
-    for adversary, informed in (("informed", True), ("uninformed", False)):
-        truth = np.array(exact_worst(matrix, start, n, epsilon, informed))
-        for method in (*SOUND, "best"):
-            found = model.leakage(epsilon, method, adversary)  # type: ignore[arg-type]
-            assert (found >= truth - 1e-6).all(), (method, adversary)
-            assert (found <= n * epsilon * (1 + 1e-12)).all()
-    for method in PUBLISHED:
-        with contextlib.suppress(RouteUnavailable):
-            assert (model.leakage(epsilon, method) >= 0).all()
-    assert (model.leakage(5e-324) <= n * 5e-324).all()
-    assert 1 <= model.variance_inflation() <= n
-    assert 1 <= model.variance_inflation(bounded_differences=True) <= n
+@sizes("examples", 15, 80)
+def test_every_bound_holds_or_an_error_has_a_name(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(chains(), st.sampled_from([0.05, 1.0, 3.0]))
+    def check(chain: tuple[Any, Any, int], epsilon: float) -> None:
+        matrix, initial, n = chain
+        try:
+            model = MarkovChain(matrix, n, initial)
+        except ArgumentError:
+            return
+        start = exact_law(matrix) if initial is None else exact_rows([initial])[0]
+        for adversary, informed in (("informed", True), ("uninformed", False)):
+            truth = np.array(exact_worst(matrix, start, n, epsilon, informed))
+            for method in (*SOUND, "best"):
+                found = model.leakage(epsilon, method, adversary)  # type: ignore[arg-type]
+                assert (found >= truth - 1e-6).all(), (method, adversary)
+                assert (found <= n * epsilon * (1 + 1e-12)).all()
+        for method in PUBLISHED:
+            with contextlib.suppress(RouteUnavailable):
+                assert (model.leakage(epsilon, method) >= 0).all()
+        assert (model.leakage(5e-324) <= n * 5e-324).all()
+        assert 1 <= model.variance_inflation() <= n
+        assert 1 <= model.variance_inflation(bounded_differences=True) <= n
+
+    check()

@@ -18,7 +18,7 @@ import graphs.structure.correlation.kernel as kernels
 import graphs.structure.correlation.precision as precisions
 from graphs import ArgumentError, GaussianField
 from graphs.structure.correlation.interface import Correlation
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 
 Matrix = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def spherical(distance: Matrix) -> Matrix:
     return 1.0 - 1.5 * share + 0.5 * share**3
 
 
-@pytest.mark.parametrize(("scale", "largest"), [(0.5, 1.98), (1.0, 6.36), (2.0, 23.2)])
+@pytest.mark.parametrize(("scale", "largest"), corners([(0.5, 1.98), (1.0, 6.36), (2.0, 23.2)], 0, 1))
 def test_exponential_kernels_on_a_grid(scale: float, largest: float) -> None:
     grid = np.stack(np.meshgrid(np.arange(32.0), np.arange(32.0)), axis=-1).reshape(-1, 2)
     if scale == 2.0:

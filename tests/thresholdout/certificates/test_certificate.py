@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
+from tests.sizes import sizes
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
@@ -115,41 +116,45 @@ def test_extreme_arguments_stay_finite() -> None:
     assert 0 < certificate.tolerance < 1
 
 
-@settings(max_examples=8, deadline=None)
-@given(
-    st.integers(100, 10**6),
-    st.integers(1, 5000),
-    st.integers(1, 50),
-    st.floats(0.5, 0.9999),
-    st.floats(1e-5, 1e-2),
-    st.integers(1, 12),
-    st.floats(1.01, 4.0),
-)
-def test_monotone(n: int, m: int, b: int, confidence: float, scale: float, bits: int, factor: float) -> None:
-    def tolerances(**changes: object) -> dict[str, float]:
-        arguments = {
-            "n": n,
-            "threshold": 0.05,
-            "queries": m,
-            "budget": b,
-            "confidence": confidence,
-            "noise_scale": scale,
-            "grid": 2.0**-bits,
-        }
-        certificate = certified(**(arguments | changes))  # type: ignore[arg-type]
-        return {route.name: route.tolerance for route in certificate.compared if route.eligible}
+@sizes("examples", 2, 20)
+def test_monotone(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        st.integers(100, 10**6),
+        st.integers(1, 5000),
+        st.integers(1, 50),
+        st.floats(0.5, 0.9999),
+        st.floats(1e-5, 1e-2),
+        st.integers(1, 12),
+        st.floats(1.01, 4.0),
+    )
+    def check(n: int, m: int, b: int, confidence: float, scale: float, bits: int, factor: float) -> None:
+        def tolerances(**changes: object) -> dict[str, float]:
+            arguments = {
+                "n": n,
+                "threshold": 0.05,
+                "queries": m,
+                "budget": b,
+                "confidence": confidence,
+                "noise_scale": scale,
+                "grid": 2.0**-bits,
+            }
+            certificate = certified(**(arguments | changes))  # type: ignore[arg-type]
+            return {route.name: route.tolerance for route in certificate.compared if route.eligible}
 
-    here = tolerances()
-    worse = [
-        tolerances(queries=math.ceil(m * factor)),
-        tolerances(budget=math.ceil(b * factor)),
-        tolerances(confidence=1 - (1 - confidence) / factor),
-        tolerances(threshold=0.05 * factor),
-        tolerances(n=max(1, math.floor(n / factor))),
-    ]
-    for other in worse:
-        for name, tolerance in here.items():
-            assert tolerance <= other[name] * (1 + 1e-3)
+        here = tolerances()
+        worse = [
+            tolerances(queries=math.ceil(m * factor)),
+            tolerances(budget=math.ceil(b * factor)),
+            tolerances(confidence=1 - (1 - confidence) / factor),
+            tolerances(threshold=0.05 * factor),
+            tolerances(n=max(1, math.floor(n / factor))),
+        ]
+        for other in worse:
+            for name, tolerance in here.items():
+                assert tolerance <= other[name] * (1 + 1e-3)
+
+    check()
 
 
 MADE = Route("made", 1e-6, True, "nothing", "nowhere", widths=ConstantWidth(1e-6))

@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
+from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
@@ -67,7 +68,7 @@ def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(timeout=60)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     (error,) = ended
     assert isinstance(error, SearchExhausted)

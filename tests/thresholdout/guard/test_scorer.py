@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import (
@@ -339,13 +340,15 @@ def test_representations() -> None:
     assert guard.scorer(cv="training").guard is guard
 
 
-def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
-    class Leaky(type(tree())):  # type: ignore[misc]
-        def predict(self, X: Any) -> Any:
-            if len(X) == 897:
-                raise ValueError(f"secret {X.sum()}")
-            return super().predict(X)
+class Leaky(DecisionTreeClassifier):  # type: ignore[misc]
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        if len(X) == 897:
+            raise ValueError(f"secret {X.sum()}")
+        return super().predict(X)
 
+
+@pytest.mark.parametrize("backend", corners(["multiprocessing", "loky"], 0))
+def test_errors_about_the_holdout_do_not_show_it_from_a_worker(backend: str) -> None:
     guard = make()
     search = GridSearchCV(
         Leaky(),
@@ -355,7 +358,7 @@ def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
         n_jobs=2,
         error_score="raise",
     )
-    with pytest.raises(InputError, match="it failed on the holdout") as caught, joblib.parallel_config("loky"):
+    with pytest.raises(InputError, match="it failed on the holdout") as caught, joblib.parallel_config(backend):
         search.fit(*TRAIN)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
 

@@ -111,7 +111,7 @@ def _worst_laws(claims: Claims, n: int) -> list[float]:
 
 
 class TestTheProgram:
-    @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 1))
+    @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 0))
     @pytest.mark.parametrize("queries", corners([None, 2], 1))
     def test_no_analyst_exceeds_beta(self, confidence: float, queries: int | None) -> None:
         claims = _claims(confidence, 3, queries)

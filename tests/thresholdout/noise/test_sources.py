@@ -95,7 +95,7 @@ class TestConstruction:
         words = rng.integers(0, 2**16, (2 * size, columns))
         ties = rng.random(words.shape) < 1 / 3
         words[ties] = np.broadcast_to(heads, words.shape)[ties]
-        tail = [int.from_bytes(rng.bytes(8), "little") for _ in range(100_000)]
+        tail = rng.integers(0, 2**64, 100_000, dtype=np.uint64).tolist()
         stream = iter(tail)
         calls = [words.astype("<u2").tobytes()]
 

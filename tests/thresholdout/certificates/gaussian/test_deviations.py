@@ -143,6 +143,7 @@ def test_tolerance_is_monotone(n: int, answers: int, beta: float) -> None:
     assert tolerance(n, answers, beta / 2) >= here / near
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(st.integers(2_000, 10**6), st.floats(0.03, 0.3))
 def test_count_is_monotone(n: int, tolerance: float) -> None:
@@ -241,7 +242,7 @@ def test_worked_runs(redraw: float, inflation: float, longest: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "redraw", "answers"), corners([(100_000, 0.5, 2464), (100_000, 0.1, 44), (1_000_000, 0.1, 5750)], 1)
+    ("n", "redraw", "answers"), corners([(100_000, 0.5, 2464), (100_000, 0.1, 44), (1_000_000, 0.1, 5750)], 0)
 )
 def test_counts_of_a_chain(n: int, redraw: float, answers: int) -> None:
     chain = MarkovChain([[1 - redraw / 2, redraw / 2], [redraw / 2, 1 - redraw / 2]], n=n)

@@ -169,12 +169,16 @@ def test_a_guard_records_a_training() -> None:
     assert 0.45 < low < 0.5 < high < 0.55
 
 
+@pytest.mark.slow
 def test_what_a_training_says_about_new_data() -> None:
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
     found = generalization_certificate(training, 50_000)
     assert found.bound < 0.04
     bounds = found.routes["bound"]
     assert bounds["mutual information"] < bounds["approximate max-information"]
+
+
+def test_what_a_stated_epsilon_says_about_new_data() -> None:
     stated = generalization_certificate(BlackBox(0.01, 1e-10), 10_000)
     assert stated.route == "approximate max-information"
     nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], TEN_THOUSAND, 0.05)

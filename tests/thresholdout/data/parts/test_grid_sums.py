@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import sizes
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts import engines as engine_module
 from thresholdout.data.parts import lazy_part
@@ -125,20 +126,24 @@ def test_booleans_are_counted(engine: str, bounds: tuple[float, float]) -> None:
     assert (found.missing, found.above) == (1, 3 if bounds[1] < 1.0 else 0)
 
 
-@given(data=st.data(), n=st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
-def test_one_pass_for_many_questions_and_one_for_each_agree(data: st.DataObject, n: int) -> None:
-    numbers = st.one_of(st.none(), st.floats(), st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0]))
-    drawn = {name: data.draw(st.lists(numbers, min_size=n, max_size=n)) for name in "abc"}
-    columns = {name: np.array([math.nan if x is None else x for x in column]) for name, column in drawn.items()}
-    part = part_of("polars", **columns)
-    together = part.totals_of([Wanted(name, missing=1.0, squares=True) for name in "abc"])
-    assert together == [part.totals(name, missing=1.0, squares=True) for name in "abc"]
-    for name, found in zip("abc", together, strict=True):
-        known = np.where(np.isnan(columns[name]), 1.0, np.clip(columns[name], 0.0, 1.0))
-        wanted = steps(known.tolist(), n, (0.0, 1.0))
-        assert (found.mean.total, found.missing) == (sum(wanted), int(np.isnan(columns[name]).sum()))
-        assert found.ends == all(q in (0, 1 << record_bits(n)) for q in wanted)
+@sizes("examples", 12, 80)
+def test_one_pass_for_many_questions_and_one_for_each_agree(examples: int) -> None:
+    @given(data=st.data(), n=st.integers(1, 40))
+    @settings(max_examples=examples, deadline=None)
+    def check(data: st.DataObject, n: int) -> None:
+        numbers = st.one_of(st.none(), st.floats(), st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0]))
+        drawn = {name: data.draw(st.lists(numbers, min_size=n, max_size=n)) for name in "abc"}
+        columns = {name: np.array([math.nan if x is None else x for x in column]) for name, column in drawn.items()}
+        part = part_of("polars", **columns)
+        together = part.totals_of([Wanted(name, missing=1.0, squares=True) for name in "abc"])
+        assert together == [part.totals(name, missing=1.0, squares=True) for name in "abc"]
+        for name, found in zip("abc", together, strict=True):
+            known = np.where(np.isnan(columns[name]), 1.0, np.clip(columns[name], 0.0, 1.0))
+            wanted = steps(known.tolist(), n, (0.0, 1.0))
+            assert (found.mean.total, found.missing) == (sum(wanted), int(np.isnan(columns[name]).sum()))
+            assert found.ends == all(q in (0, 1 << record_bits(n)) for q in wanted)
+
+    check()
 
 
 @engines

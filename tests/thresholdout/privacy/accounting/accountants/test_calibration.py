@@ -164,6 +164,7 @@ def test_calibration_by_distributions() -> None:
     assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
 
 
+@pytest.mark.slow
 def test_distributions_know_batches_with_replacement_and_replaced_records() -> None:
     accountant = FixedSizeAccountant("wr", "replace_one", 2, 1000)
     accountant.step(6.0, 10)

@@ -170,6 +170,7 @@ def test_binomial_probabilities_in_many_digits(T: int, log_eps: float, place: fl
     assert found.masses.sum() == pytest.approx(1, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_agreement_with_privacy_loss_distributions_of_a_peer() -> None:
     """dp-accounting agrees where its grid divides every epsilon; for many steps its epsilon is a little too small."""
     from dp_accounting.pld import common

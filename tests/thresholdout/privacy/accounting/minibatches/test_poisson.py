@@ -74,6 +74,7 @@ def test_replace_one_in_high_precision(alpha: float, sigma: float, q: float) -> 
     assert exact <= found <= exact * (1 + mpmath.mpf(1e-11))
 
 
+@pytest.mark.slow
 def test_orders_that_would_take_too_long_get_the_bound_without_replacement() -> None:
     alpha = np.array([2.0, 1e6])
     exact = rdp_poisson(alpha, 2, 0.01, adjacency="replace_one", method="exact")

@@ -45,7 +45,7 @@ def test_gaussian_steps_compose_to_a_gaussian(shift: float, count: int, delta: f
 
 
 @pytest.mark.parametrize("epsilon", corners([0.0, 0.5, 3.0, 6.0], 1))
-@pytest.mark.parametrize(("a", "q"), [(2.0, 0.1), (1 / 3, 0.0024), (2 / 0.8, 0.5)])
+@pytest.mark.parametrize(("a", "q"), corners([(2.0, 0.1), (1 / 3, 0.0024), (2 / 0.8, 0.5)], 2))
 def test_one_step_has_a_closed_form_in_both_directions(a: float, q: float, epsilon: float) -> None:
     removed = q * gaussian_delta(a, math.log1p(math.expm1(epsilon) / q))
     # Added: the density of N(0, 1) exceeds e^epsilon times the mixture's below one point.
@@ -259,7 +259,7 @@ def test_opposite_gradients_are_the_worst_of_poisson_batches() -> None:
 
 
 @pytest.mark.parametrize("epsilon", corners([0.0, 0.3, 2.0], 1))
-@pytest.mark.parametrize(("a", "q"), [(1.0, 0.3), (0.1, 0.01), (3.0, 0.9)])
+@pytest.mark.parametrize(("a", "q"), corners([(1.0, 0.3), (0.1, 0.01), (3.0, 0.9)], 0, 2))
 def test_one_step_of_opposite_gradients_has_a_closed_form(a: float, q: float, epsilon: float) -> None:
     exact = _opposite(a, q, math.exp(epsilon))
     lower, _, upper = PrivacyLossDistribution([poisson_pairs(1 / a, q, "replace_one")[0]]).delta(epsilon)

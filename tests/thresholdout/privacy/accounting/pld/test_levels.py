@@ -76,6 +76,7 @@ def test_outcomes_of_opposite_losses(shift: float, rate: float) -> None:
     assert piece.loss(piece.inverse(losses)) == pytest.approx(losses, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_a_schedule_of_replaced_records() -> None:
     """Bounds from levels hold those of every step on a lattice of its own, and are not much further apart."""
     sigmas = np.linspace(2.0, 6.0, 40).tolist()

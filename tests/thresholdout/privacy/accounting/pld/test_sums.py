@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from thresholdout.privacy.accounting.pld import convolution
 from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete, Laplace, randomised_response
 from thresholdout.privacy.accounting.pld.convolution import Composed
@@ -95,7 +96,7 @@ def test_upper_bounds_of_the_worst() -> None:
     assert guaranteed_delta(both, 1.0) >= max(each.delta(1.0).lower for each in both)
 
 
-@pytest.mark.parametrize(("size", "delta"), [(0.0238, 0.0016336), (0.0012, 3.58e-4), (5.0, 0.4)])
+@pytest.mark.parametrize(("size", "delta"), corners([(0.0238, 0.0016336), (0.0012, 3.58e-4), (5.0, 0.4)], 2))
 def test_an_epsilon_far_below_the_largest_loss(size: float, delta: float) -> None:
     """A tilt so large that only the largest loss counts said nothing about what is far below: [0, 0.022] before."""
     exact = size + 2 * math.log1p(-delta)
@@ -103,6 +104,7 @@ def test_an_epsilon_far_below_the_largest_loss(size: float, delta: float) -> Non
     assert exact * (1 - 1e-4) <= lower <= exact <= upper <= exact * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_a_billion_steps_of_little_loss() -> None:
     """Rounding errors count by what they move, not as if all of it were lost: lower bounds were 0."""
     for total, exact in ((1e-3, 0.002718219088813995), (1.0, 4.3771779)):
@@ -120,6 +122,10 @@ def test_reasons() -> None:
     found = PrivacyLossDistribution([randomised_response(0.5, 1e-3)]).epsilon(1e-4)
     assert found.upper == math.inf
     assert "infinite" in found.reason
+
+
+@pytest.mark.slow
+def test_the_reason_of_a_wide_interval() -> None:
     tiny = PrivacyLossDistribution([fswor_pairs(0.6, 5e-7)[1]]).epsilon(1e-12)
     assert tiny.upper > tiny.lower * 2
     assert "too long" in tiny.reason
@@ -147,6 +153,7 @@ def test_losses_below_a_piece_are_raised() -> None:
         assert lowest < loss.below[0][0] < lowest + 1e-10
 
 
+@pytest.mark.slow
 def test_roundoff_of_small_shifts_is_small() -> None:
     """What rounding adds to losses goes with the shift: 1e8 steps still have a close bound."""
     count, total = 10**8, 0.5

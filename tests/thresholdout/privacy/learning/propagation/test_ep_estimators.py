@@ -160,6 +160,7 @@ def test_the_report_of_a_private_fit() -> None:
     assert not any("random_state" in text for text in shown.privacy_report_.assumptions)
 
 
+@pytest.mark.slow
 def test_targets_are_met() -> None:
     X, y = regression(150)
     for sampling in ("uniform", "cyclic"):

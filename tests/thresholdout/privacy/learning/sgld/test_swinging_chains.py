@@ -50,7 +50,7 @@ def test_a_swinging_chain_is_as_far_from_the_minimum_as_is_derived() -> None:
     """All gradients are clipped on both sides, so it is thrown to and fro by eta n clip / 2, about the slope 1."""
     n, clip, eta = 1000, 0.1, 2.0
     ones = np.ones((n, 1))
-    model = langevin(alpha=1e-6, clip=clip, step_size=eta, batch_size=n, fit_intercept=False, n_chains=200)
+    model = langevin(alpha=1e-6, clip=clip, step_size=eta, batch_size=n, fit_intercept=False, n_chains=80)
     with pytest.warns(LowSignalWarning):
         model.fit(ones, ones[:, 0])
     # Distances |e| and step - |e| alternate, whatever the start: half a step in the mean.
@@ -118,6 +118,7 @@ def test_an_interrupted_fit_warns_when_it_is_resumed(monkeypatch: pytest.MonkeyP
         model.resume(X, Y)
 
 
+@pytest.mark.slow
 def test_steps_in_parts_are_not_warned_of() -> None:
     """A part may be on its way, which is no reason to say that it is worth nothing."""
     model = langevin(epsilon=8.0, clip=0.3)
