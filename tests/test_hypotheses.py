@@ -55,17 +55,28 @@ def named_tests(text: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @cache
-def collected(file: str) -> frozenset[tuple[str, ...]]:
-    """Return the names of a file's tests and of its classes of tests, without running it."""
-    found: set[tuple[str, ...]] = set()
+def collected(file: str) -> dict[tuple[str, ...], bool]:
+    """Return the names of a file's tests and of its classes of tests, without running it, and which are slow."""
+    found: dict[tuple[str, ...], bool] = {}
     for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            found.add((node.name,))
+            found[(node.name,)] = is_slow(node)
         elif isinstance(node, ast.ClassDef):
-            inner = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
-            tests = [(node.name, name) for name in inner if name.startswith("test")]
-            found.update([(node.name,), *tests] if tests else [])
-    return frozenset(found)
+            inner = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name.startswith("test")]
+            slow = is_slow(node)
+            tests: dict[tuple[str, ...], bool] = {(node.name, item.name): slow or is_slow(item) for item in inner}
+            found.update({(node.name,): all(tests.values()), **tests} if tests else {})
+    return found
+
+
+def is_slow(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    """Return whether all cases of a test are marked as slow, and not only some of its parameters."""
+    return any(ast.unparse(decorator) == "pytest.mark.slow" for decorator in node.decorator_list)
+
+
+def are_slow(text: str) -> bool:
+    """Return whether all tests that a text names are slow, so that nobody runs one by default or among simulations."""
+    return all(collected(file)[names] if names else all(collected(file).values()) for file, names in named_tests(text))
 
 
 def missing_tests(text: str) -> list[str]:
@@ -135,6 +146,7 @@ class TestRows:
             said = line[2].startswith(("declared", "stated"))
             assert _CODE.search(line[2]) or said, line
             assert named_tests(line[3]), line
+            assert not are_slow(line[3]), line
             assert line[4], line
 
     def test_every_mechanism_is_here(self) -> None:
@@ -172,6 +184,13 @@ class TestRows:
 )
 def test_a_test_that_does_not_exist_is_found(text: str) -> None:
     assert missing_tests(text) == [text.strip("`")]
+
+
+def test_a_hypothesis_that_only_slow_tests_show_is_found() -> None:
+    slow = "`tests/test_collection.py::test_a_module_whose_examples_come_first_is_the_one_that_tests_know`"
+    assert are_slow(slow)
+    assert are_slow("`tests/test_collection.py`")
+    assert not are_slow(f"{slow}, `tests/test_hypotheses.py::TestMends`")
 
 
 @pytest.mark.parametrize("text", ["`graphs.nothing:Groups`", "`graphs:Nothing`", "`graphs:Groups.nothing`"])
