@@ -27,11 +27,11 @@ from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, Sco
 from thresholdout.errors import InputError
 from thresholdout.ledger import cipher
 
-COPY = ScoringCommand.parse("cp {candidate} {predictions}", seconds=20.0)
+COPY = ScoringCommand.parse("cp {candidate} {predictions}", seconds=PATIENCE)
 CSV = "id,prediction\n1,0\n"
 
 
-def python(code: str, seconds: float = 20.0) -> ScoringCommand:
+def python(code: str, seconds: float = PATIENCE) -> ScoringCommand:
     return ScoringCommand((sys.executable, "-c", code, "{candidate}", "{predictions}"), seconds=seconds)
 
 

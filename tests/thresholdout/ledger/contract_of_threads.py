@@ -136,7 +136,7 @@ class ThreadsContract:
         try:
             for thread in threads:
                 thread.start()
-            deadline = time.monotonic() + 60  # of slow machines; each has answers long before
+            deadline = time.monotonic() + PATIENCE
             while interrupts < 60 or (not all(answers) and time.monotonic() < deadline):
                 try:
                     signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 5e-3) * (1 + interrupts // 60))

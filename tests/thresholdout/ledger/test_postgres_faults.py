@@ -143,7 +143,7 @@ def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Pr
 
 
 def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -> None:
-    with SQLLedger(through(proxy, address), timeout=0.5) as ledger:
+    with SQLLedger(through(proxy, address), timeout=5) as ledger:
         first = ask(ledger, "first")
         proxy.cut_commits = ["after"]
         refuser = threading.Timer(0.0, proxy.refuse)

@@ -183,7 +183,7 @@ def test_no_process_is_forked_while_a_connection_is_closed() -> None:
     assert begun.wait(PATIENCE)
     child = os.fork()
     if child == 0:
-        os._exit(0 if ended and sharing._closing.acquire(timeout=5) else 1)
+        os._exit(0 if ended and sharing._closing.acquire(timeout=PATIENCE) else 1)
     assert ended
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
