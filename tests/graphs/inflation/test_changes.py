@@ -58,7 +58,7 @@ def random_models(seed: int) -> Iterator[tuple[DependenceModel, np.ndarray]]:
         yield given, given.joint()
 
 
-@sizes("seeds", 40, 1000)
+@sizes("seeds", 20, 1000)
 def test_no_mean_and_no_statistic_has_larger_moments(seeds: int) -> None:
     ratios = []
     for seed in range(seeds):

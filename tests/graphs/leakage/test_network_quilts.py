@@ -162,6 +162,7 @@ def test_published_routes_use_four_influences() -> None:
     assert model.leakage(0.1, "quilt-published")[0] == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_sound_quilts_beat_published_ones_and_messages_beat_both_on_trees() -> None:
     tree = nx.random_labeled_tree(40, seed=3)
     model = FactorGraph([2] * 40, [(edge, [[1.05, 1], [1, 1.05]]) for edge in tree.edges])
@@ -170,6 +171,7 @@ def test_sound_quilts_beat_published_ones_and_messages_beat_both_on_trees() -> N
     assert budgets["blanket-published"] < budgets["quilt-published"] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_a_large_network_has_quilts_of_few_nodes() -> None:
     graph = nx.gnm_random_graph(6000, 8000, seed=2)
     factors = [(edge, [[1.1, 1.0], [1.0, 1.1]]) for edge in graph.edges]
@@ -182,6 +184,7 @@ def test_a_large_network_has_quilts_of_few_nodes() -> None:
     assert (found >= epsilon).all()
 
 
+@pytest.mark.slow
 def test_a_hub_is_no_quadratic_cost() -> None:
     star = FactorGraph([2] * 20_001, [((0, k), [[1.2, 1], [1, 1.2]]) for k in range(1, 20_001)])
     found = star.leakage(0.5, "quilt")

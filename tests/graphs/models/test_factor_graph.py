@@ -236,6 +236,7 @@ def test_messages_on_a_network_of_many_shapes_match_a_plain_iteration() -> None:
     assert (model.leakage(epsilon, "messages") <= np.array(expected) * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_a_grid_is_better_off_with_messages_than_with_published_quilts() -> None:
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5))
     model = FactorGraph([2] * 25, [(edge, [[1.2, 1], [1, 1.2]]) for edge in grid.edges])

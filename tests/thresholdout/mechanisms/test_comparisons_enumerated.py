@@ -72,8 +72,9 @@ class TestSharesOfWins:
 class TestGivenTheFeatures:
     """Records with laws of their own: any part of them, and who is right on each of it."""
 
-    @pytest.mark.parametrize("beta", [0.25, 0.5])
-    @pytest.mark.parametrize("binary", [True, False])
+    @pytest.mark.parametrize(
+        ("beta", "binary"), corners([(0.25, True), (0.5, True), (0.25, False), (0.5, False)], 0, 1, 3)
+    )
     @pytest.mark.parametrize(
         "law",
         [

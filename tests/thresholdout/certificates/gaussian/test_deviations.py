@@ -70,7 +70,7 @@ def test_counts(n: int, tolerance: float, same: int, scheduled: int) -> None:
     assert found.tolerance() <= tolerance
 
 
-@pytest.mark.parametrize("n", [5_000, 100_000])
+@pytest.mark.parametrize("n", corners([5_000, 100_000], 0))
 def test_schedule_in_high_precision(n: int) -> None:
     """The noise is taken as it is; everything else is recomputed: no half-width exceeds tau, the failures add up."""
     found = most_answers(records(n), 0.1, 0.05)

@@ -175,6 +175,7 @@ def test_worked_values() -> None:
         found.composition(1e-5, 1e-6, neighbours="agnostic")
 
 
+@pytest.mark.slow
 def test_both_accounts_agree_about_what_is_smaller() -> None:
     found = FederatedRun(np.zeros((2001, 1)), 60_000, 64, 0.5, False, 1.0, "zero")
     optimal = found.composition(1e-6, 1e-6, method="optimal")

@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from tests.estimator_checks import each_check
+from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.propagation.ep_privacy import sep_event
@@ -65,7 +66,7 @@ def test_shared_sites_are_those_of_an_independent_loop(hidden: tuple[int, ...]) 
         np.testing.assert_allclose(model.variances_[depth], variances[depth], rtol=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", ["sep", "ep"])
+@pytest.mark.parametrize("algorithm", corners(["sep", "ep"], 0))
 def test_it_learns_and_says_how_sure_it_is(algorithm: str) -> None:
     X, y = friedman(400)
     model = PBPRegressor((10,), n_epochs=12, algorithm=algorithm, random_state=0).fit(X[:300], y[:300])

@@ -81,7 +81,7 @@ SETTINGS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(SETTINGS, st.integers(1, 40), st.integers(2, 60), st.floats(-3, 3))
 def test_blocks_hold_the_sum(
     setting: tuple[int, float, float, float, float], K: int, blocks: int, shift: float
