@@ -1,6 +1,6 @@
-"""How often `SGLDRegressor` says that it swings, on fits that are good and on fits that are worth nothing.
+"""How often `SGLDRegressor` says that it swings, or has not arrived, on good fits and on fits that are worth nothing.
 
-Run with ``python -m benchmarks.private_learners swings``; some five minutes. Clips are multiples of the one that the
+Run with ``python -m benchmarks.private_learners swings``; some ten minutes. Clips are multiples of the one that the
 comparison sets; batches are a quarter of the records, drawn for each of 400 steps, or a tenth in 20 sweeps.
 """
 
@@ -16,24 +16,27 @@ from benchmarks.private_learners.tasks import EPSILONS, TASKS, Split, splits
 
 __all__ = ["swings"]
 
-MULTIPLES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0)
+MULTIPLES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 30.0)
 ORDERS: tuple[dict[str, Any], ...] = (
     {"order": "uniform", "n_steps": 400},
     {"order": "cyclic", "n_steps": 200},
 )
 
 
-def warned(model: Any, split: Split) -> tuple[bool, bool]:
-    """Return whether a fit warns of its noise, and of its swinging."""
+WORDS = ("the noise moves", "the chain swings", "has not arrived")
+
+
+def warned(model: Any, split: Split) -> list[bool]:
+    """Return whether a fit warns of its noise, of swinging, and of steps that are too short."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         model.fit(split.X, split.y)
     texts = [str(each.message) for each in found]
-    return any("the noise moves" in text for text in texts), any("the chain swings" in text for text in texts)
+    return [any(words in text for text in texts) for words in WORDS]
 
 
 def swings() -> None:
-    print("task  records  epsilon  multiple  order  R2  possible  noise warned of  swing warned of")
+    print("task  records  epsilon  multiple  order  R2  possible  warned of noise  of swing  of start")
     for name in ("linear", "diabetes", "friedman"):
         task = TASKS[name]
         for records in task.sizes if name == "linear" else task.sizes[:1]:
@@ -45,7 +48,7 @@ def swings() -> None:
                             model = PRIVATE["number"]["SGLDRegressor"](task, records, epsilon, split.seed)
                             size = records // (4 if named["order"] == "uniform" else 10)
                             model.set_params(clip=model.clip * multiple, batch_size=size, **named)
-                            noise, swing = warned(model, split)
+                            noise, swing, start = warned(model, split)
                             score = model.score(split.X_test, split.y_test)
                             cell = f"{name}  {records}  {epsilon:g}  {multiple:g}  {named['order']}"
-                            print(f"{cell}  {score:.4g}  {line:.4g}  {noise:d}  {swing:d}", flush=True)
+                            print(f"{cell}  {score:.4g}  {line:.4g}  {noise:d}  {swing:d}  {start:d}", flush=True)

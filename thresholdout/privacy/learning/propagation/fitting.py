@@ -44,8 +44,9 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_ep,
     run_sep,
 )
-from thresholdout.privacy.learning.propagation.gaussian_models import Model
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, Model
 from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Natural, clip_norm_of
+from thresholdout.privacy.learning.propagation.noisy_predictions import noise_of_predictions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.spent import Spent
@@ -67,6 +68,7 @@ ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
 _LEAST_SIGNAL = 3.0  # measured: python -m benchmarks.private_learners worth
+_MOST_NOISE = 4.0  # in predictions; measured: python -m benchmarks.private_learners posteriors
 _INSTEAD = "sigma= in its place, or a new fit"
 # Attributes that only some fits have.
 _SOMETIMES = (
@@ -421,14 +423,24 @@ class Fitting:
             "stationary_noise_std_": float(limit[0]) if len(noise) == 1 else limit,
             "signal_to_noise_": signal,
         }
-        if signal >= _LEAST_SIGNAL:  # a function of what was released, and of public numbers
-            return found, None
-        return found, LowSignalWarning(
-            f"the posterior moved {signal:.2g} times as far as noise alone is expected to, and "
-            f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
-            f"{(_LEAST_SIGNAL / signal) ** 2:.2g} times as many records are needed, or fewer "
-            "dimensions; a larger epsilon helps less"
-        )
+        # Functions of what was released, and of public numbers.
+        if signal < _LEAST_SIGNAL:
+            return found, LowSignalWarning(
+                f"the posterior moved {signal:.2g} times as far as noise alone is expected to, and "
+                f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
+                f"{(_LEAST_SIGNAL / signal) ** 2:.2g} times as many records are needed, or fewer "
+                "dimensions; a larger epsilon helps less"
+            )
+        if isinstance(model, LinearModel):
+            share = noise_of_predictions(run.theta, model.prior, float(now[0]), float(now[-1]))
+            if not share <= _MOST_NOISE:
+                return found, LowSignalWarning(
+                    f"noise adds {share:.2g} times the squares of the predictions to them, and above {_MOST_NOISE:g} "
+                    "fits are worth nothing: some direction of the features is too short for the noise. Features and "
+                    "target that vary by about 1 are needed (x_scale, y_offset and y_scale, from public numbers), or "
+                    "fewer features, or more records"
+                )
+        return found, None
 
     def _moved(self, run: Run[Any], model: Model[Any], gamma: float, N: int) -> Any:
         """Return how far the posterior is from what it was before there were records."""

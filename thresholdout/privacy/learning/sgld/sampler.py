@@ -48,6 +48,8 @@ class UnfinishedChains:
         How many chains have taken a step.
     order : ndarray of int, or None
         Of the group's last sweep, see `batches`.
+    halfway : ndarray of the shape of all chains, or None
+        See `run`.
     """
 
     start: Floats
@@ -56,6 +58,7 @@ class UnfinishedChains:
     steps: int
     moved: int
     order: Indices | None = None
+    halfway: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -170,13 +173,14 @@ def run(
     return_path: bool = False,
     progress: bool = True,
     resume: UnfinishedChains | None = None,
-    before: Floats | None = None,
+    seen: Floats | None = None,
 ) -> Floats:
     """Run a checked problem; without a start, from draws of the prior.
 
     With `resume`, the steps that an interrupted run has left are taken; the random numbers of the others are drawn, and
-    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`. An array `before`, of the shape of all
-    chains, is filled with their states before the last step; or with their last, where no step was left.
+    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`. An array `seen`, three times of the shape
+    of all chains, is filled with their start, with their states after half of the steps, rounded down, and with those
+    before the last step; or with their last ones, where no step was left.
     """
     if resume is not None:
         start = resume.start
@@ -185,6 +189,11 @@ def run(
     steps, n = problem.eta.size, problem.y.size
     shape = (problem.chains, steps + 1, *problem.shape[1:]) if return_path else problem.shape
     result = np.empty(shape) if return_path else np.array(start if resume is None else resume.states)
+    halfway = None if seen is None else seen[1]
+    if seen is not None:
+        seen[:] = start
+        if resume is not None and resume.halfway is not None:
+            seen[1] = resume.halfway
     at_once = MOST_CHAINS
     if problem.order != "uniform":
         at_once = max(1, min(at_once, MOST_INDICES // n))
@@ -200,7 +209,8 @@ def run(
             path = result[part] if return_path else None
             begun = None if resume is None or first != resume.first else resume.order
             try:
-                last = _run_chains(problem, theta, generators, path, bar, taken, begun)
+                half = None if halfway is None else halfway[part]
+                last = _run_chains(problem, theta, generators, path, bar, taken, begun, half)
             except RunInterrupted as stopped:
                 if resume is not None and first < resume.first:  # no more was done than before
                     stopped.run = resume
@@ -208,12 +218,12 @@ def run(
                 number, states, order = stopped.run
                 result[part] = states
                 moved = part.stop if number else first
-                stopped.run = UnfinishedChains(np.array(start), result, first, number, moved, order)
+                stopped.run = UnfinishedChains(np.array(start), result, first, number, moved, order, halfway)
                 raise
             if not return_path:
                 result[part] = theta
-            if before is not None:
-                before[part] = last
+            if seen is not None:
+                seen[2, part] = last
     return result
 
 
@@ -225,10 +235,11 @@ def _run_chains(
     bar: Any,
     taken: int = 0,
     begun: Indices | None = None,
+    halfway: Floats | None = None,
 ) -> Floats:
     """Run some chains, and return their states before the last step; `theta` holds them before and after all steps.
 
-    Of the steps that are taken already only the numbers are drawn.
+    Of the steps that are taken already only the numbers are drawn. The states after half of them go to `halfway`.
     """
     step = _one_dimensional(problem, theta.shape[0]) if problem.x.ndim == 1 else _many_dimensional(problem)
     chains, steps = theta.shape[0], problem.eta.size
@@ -252,6 +263,8 @@ def _run_chains(
             if number >= taken:
                 np.copyto(places[number % 2], theta)
                 kept = number, places[number % 2], order
+                if halfway is not None and number == steps // 2:
+                    np.copyto(halfway, theta)
                 kick = noise[row]
                 kick *= roots[number]
                 step(theta, batch, float(problem.eta[number]), kick)

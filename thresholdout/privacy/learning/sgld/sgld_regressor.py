@@ -22,6 +22,7 @@ from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.resumed_calls import ResumedCalls
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
+from thresholdout.privacy.learning.sgld.chain_warnings import warn_of_noisy_steps, warn_of_start, warn_of_swing
 from thresholdout.privacy.learning.sgld.clipped_events import (
     PlannedSteps,
     clipped_event,
@@ -33,7 +34,6 @@ from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve, plot_pa
 from thresholdout.privacy.learning.sgld.record_orders import ORDERS
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
 from thresholdout.privacy.learning.sgld.sampler import Problem, UnfinishedChains, run, step_sizes, warn_if_diverging
-from thresholdout.privacy.learning.sgld.swinging_chains import warn_of_noisy_steps, warn_of_swing
 from thresholdout.privacy.learning.spent import Spent
 from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 
@@ -222,8 +222,8 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         DivergingChainWarning
             As in `sgld_sample`.
         LowSignalWarning
-            With `clip`: when the noise is likely to drown what can be learned, by public numbers, or when the last
-            step is so long that the chain swings, by the states that are charged for.
+            With `clip`: when the noise is likely to drown what can be learned, by public numbers; by states that are
+            charged for, when the last step is so long that the chain swings, or all are too short to arrive.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
         with UnchangedIfRefused(self):
@@ -327,10 +327,10 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         """Run the chains, and keep what there is, also after an interrupt; what left nothing was not charged."""
         stopped: RunInterrupted | None = None
         left: _Call | None = None
-        before = np.empty(problem.shape)
+        seen = np.empty((3, *problem.shape))
         try:
             drawn = streams(call.random_state, call.number)
-            samples = run(problem, start, drawn, progress=call.progress, resume=call.chains, before=before)
+            samples = run(problem, start, drawn, progress=call.progress, resume=call.chains, seen=seen)
         except RunInterrupted as interrupt:
             stopped, kept = interrupt, interrupt.run
             left, samples = replace(call, chains=kept), kept.states[: max(kept.moved, 1)]
@@ -341,7 +341,9 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         if stopped is not None:
             raise stopped
         if problem.clip is not None and problem.eta.size and not call.partial:
-            warn_of_swing(before, samples, self.n_features_in_, stacklevel=4)
+            warn_of_swing(seen[2], samples, self.n_features_in_, stacklevel=4)
+            if not call.number:  # otherwise the start is no draw from the prior
+                warn_of_start(*seen[:2], samples, problem.eta, stacklevel=4)
 
     def _described(self, call: _Call, samples: Floats, spent: Spent) -> dict[str, Any]:
         width, eta, mean = self.n_features_in_, call.problem.eta, samples.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Clipped chains whose steps throw them from one side of the minimum to the other say so, others do not."""
+"""Clipped chains whose steps are too long or too short for the minimum say so, others do not."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from thresholdout.privacy.learning import LowSignalWarning, SGLDRegressor
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld import sampler
+from thresholdout.privacy.learning.sgld.chain_warnings import swing, warn_of_start, warn_of_swing, way
 from thresholdout.privacy.learning.sgld.sampler import Problem, run
-from thresholdout.privacy.learning.sgld.swinging_chains import swing, warn_of_swing
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (4000, 3))
@@ -86,20 +86,67 @@ def test_the_limit_has_two_sides() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_the_states_before_the_last_step_are_those_of_the_path(steps: int) -> None:
-    before = np.empty(problem(steps=steps).shape)
-    last = run(problem(steps=steps), None, streams(3), progress=False, before=before)
+def test_the_states_that_are_looked_at_are_those_of_the_path(steps: int) -> None:
+    seen = np.empty((3, *problem(steps=steps).shape))
+    last = run(problem(steps=steps), None, streams(3), progress=False, seen=seen)
     path = run(problem(steps=steps), None, streams(3), progress=False, return_path=True)
-    assert (before == path[:, -2]).all()
+    assert (seen[0] == path[:, 0]).all()
+    assert (seen[1] == path[:, steps // 2]).all()
+    assert (seen[2] == path[:, -2]).all()
     assert (last == path[:, -1]).all()
-    assert (before != last).any()
+    assert (seen[2] != last).any()
 
 
-def test_an_interrupted_fit_warns_when_it_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_are_too_short_to_arrive_are_warned_of() -> None:
+    """By `swing`, k is 0.5e-6 * 4000 * 4 / 3 a step, so that 100 steps take a quarter of the way."""
+    with pytest.warns(LowSignalWarning, match="the chain has not arrived"):
+        far = langevin(clip=1e3, step_size=1e-6, order="cyclic", random_state=4).fit(X, Y)
+    assert far.score(X, Y) < 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        near = langevin(clip=1e3, step_size=2e-5, order="cyclic", random_state=4, warm_start=True).fit(X, Y)
+        assert near.score(X, Y) > 0.5
+        near.set_params(step_size=2e-6).fit(X, Y)  # goes on from where it was, which is no start
+
+
+@pytest.mark.parametrize("r", [0.2, 0.5, 0.9])
+def test_the_way_of_a_chain_that_comes_closer_by_a_share(r: float) -> None:
+    start, minimum = np.array([[3.0, -1.0], [0.5, 2.0]]), np.array([1.0, 1.0])
+    deviation = start - minimum
+    gone, pace = way(start, minimum + r * deviation, minimum + r**2 * deviation)
+    assert pace == pytest.approx(r)
+    assert gone == pytest.approx((1 - r**2) ** 2 * (4 + 4 + 0.25 + 1) / (9 + 1 + 0.25 + 4))
+
+
+def test_the_limits_of_the_way_have_two_sides() -> None:
+    """By hand: at a full pace the square of the way may be 0.4 of that of the start, 10; and noise be as long."""
+    eta = np.array([1.0, 1e-3])
+    for length, steps, warned in (
+        (6.2, eta, True),
+        (6.4, eta, False),
+        (6.2, eta * 1e4, False),  # 3.1 by noise of deviation 3.2
+        (6.2, eta * 9e3, True),
+    ):
+        start, halfway, after = np.array([[10.0]]), np.array([[10.0 - length / 2]]), np.array([[10.0 - length]])
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warn_of_start(start, halfway, after, steps, stacklevel=1)
+        assert bool(found) is warned
+    still = np.ones((1, 2))
+    assert way(still, still, still) == (0.0, 0.0)
+    assert way(0 * still, still, still)[0] == math.inf
+
+
+@pytest.mark.parametrize("after", [49, 50, 51])
+@pytest.mark.parametrize(("clip", "size", "words"), [(0.3, 0.02, "swings"), (1e3, 2e-6, "has not arrived")])
+def test_an_interrupted_fit_warns_when_it_is_resumed(
+    monkeypatch: pytest.MonkeyPatch, clip: float, size: float, after: int, words: str
+) -> None:
+    """Also where the half of it, 50 steps, was over."""
     many = sampler._many_dimensional
 
     def interrupted(given: Problem) -> Any:
-        step, taken = many(given), iter(range(50))
+        step, taken = many(given), iter(range(after))
 
         def each(*arguments: Any) -> None:
             if next(taken, None) is None:
@@ -108,14 +155,18 @@ def test_an_interrupted_fit_warns_when_it_is_resumed(monkeypatch: pytest.MonkeyP
 
         return each
 
-    model = langevin(epsilon=8.0, clip=0.3)
+    model = langevin(order="cyclic", step_size=size, clip=clip)
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error", LowSignalWarning)
         patch.setattr(sampler, "_many_dimensional", interrupted)
         with pytest.raises(RunInterrupted):
             model.fit(X, Y)
-    with pytest.warns(LowSignalWarning, match="the chain swings"):
+    with pytest.warns(LowSignalWarning, match=f"the chain {words}"):
         model.resume(X, Y)
+    at_once = langevin(order="cyclic", step_size=size, clip=clip)
+    with pytest.warns(LowSignalWarning, match=f"the chain {words}"):
+        at_once.fit(X, Y)
+    assert (at_once.samples_ == model.samples_).all()
 
 
 @pytest.mark.slow
