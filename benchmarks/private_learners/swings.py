@@ -7,6 +7,7 @@ comparison sets; batches are a quarter of the records, drawn for each of 400 ste
 from __future__ import annotations
 
 import warnings
+from collections import Counter, defaultdict
 from typing import Any
 
 from sklearn.linear_model import LinearRegression
@@ -14,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 from benchmarks.private_learners.learners import PRIVATE
 from benchmarks.private_learners.tasks import EPSILONS, TASKS, Split, splits
 
-__all__ = ["swings"]
+__all__ = ["kind", "swings", "table"]
 
 MULTIPLES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 30.0)
 ORDERS: tuple[dict[str, Any], ...] = (
@@ -35,7 +36,27 @@ def warned(model: Any, split: Split) -> list[bool]:
     return [any(words in text for text in texts) for words in WORDS]
 
 
+def kind(score: float, line: float) -> str:
+    """Return how good a fit is, where a line without privacy has some R2."""
+    return "good" if score >= line / 2 else "at least 0" if score >= 0 else "at least -1" if score >= -1 else "below -1"
+
+
+def table(found: list[tuple[float, float, float, list[bool]]]) -> list[str]:
+    """Return rows of a table: how many fits, by multiple, R2, what is possible and warnings, warn of what."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for multiple, score, line, (noise, swing, start) in found:
+        row, side = counts[kind(score, line)], "small" if multiple <= MULTIPLES[3] else "large"
+        row.update(["fits", *(["noise"] if noise else [side]), *(["all"] if noise or swing or start else [])])
+        row.update([] if noise else [f"{side} swing"] * swing + [f"{side} start"] * start)
+    return [
+        f"| {name} | {row['fits']} | {row['noise']} | {row['small swing']} and {row['small start']} of {row['small']} "
+        f"| {row['large swing']} and {row['large start']} of {row['large']} | {row['all']} |"
+        for name, row in counts.items()
+    ]
+
+
 def swings() -> None:
+    found: list[tuple[float, float, float, list[bool]]] = []
     print("task  records  epsilon  multiple  order  R2  possible  warned of noise  of swing  of start")
     for name in ("linear", "diabetes", "friedman"):
         task = TASKS[name]
@@ -48,7 +69,9 @@ def swings() -> None:
                             model = PRIVATE["number"]["SGLDRegressor"](task, records, epsilon, split.seed)
                             size = records // (4 if named["order"] == "uniform" else 10)
                             model.set_params(clip=model.clip * multiple, batch_size=size, **named)
-                            noise, swing, start = warned(model, split)
+                            said = warned(model, split)
                             score = model.score(split.X_test, split.y_test)
                             cell = f"{name}  {records}  {epsilon:g}  {multiple:g}  {named['order']}"
-                            print(f"{cell}  {score:.4g}  {line:.4g}  {noise:d}  {swing:d}  {start:d}", flush=True)
+                            print(f"{cell}  {score:.4g}  {line:.4g}  {said}", flush=True)
+                            found.append((multiple, score, line, said))
+    print("R2 | fits | noise | small clips: swing and start | larger ones | any", *table(found), sep="\n")

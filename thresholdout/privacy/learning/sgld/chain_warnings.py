@@ -68,7 +68,7 @@ def swing(before: Floats, after: Floats, slopes: int) -> float:
 def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int) -> None:
     """Warn when the last step of clipped chains is so long that they are likely to be worth nothing.
 
-    Of 311 good fits, with at least half the R2 that is possible, whose noise did not give them away, none was above the
+    Of 317 good fits, with at least half the R2 that is possible, whose noise did not give them away, none was above the
     limit; of 56 with an R2 below -1 and clips that were too small, 53 were (``benchmarks/README.md``).
     """
     found = swing(before, after, slopes)
@@ -116,9 +116,10 @@ def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
 def warn_of_start(start: Floats, halfway: Floats, after: Floats, eta: Floats, *, stacklevel: int) -> None:
     """Warn when chains are still near their start, and on their way: the steps were too short to arrive.
 
-    Those on their way moved further in the second half than noise alone would take them. Of 361 good fits that have
-    no other warning, with at least half the R2 that is possible, none was below the limit; of 244 with an R2 below -1,
-    223 were (``benchmarks/README.md``). With few features a random start may happen to be a good one.
+    Those on their way moved further in the second half than noise alone would take them. Of 317 good fits,
+    with at least half the R2 that is possible, whose noise did not give them away, none was below the limit; of 111
+    with an R2 below -1 and clips that were not too small, 104 were (``benchmarks/README.md``). With few features a
+    random start may happen to be a good one: then a good fit is warned of.
     """
     gone, pace = way(start, halfway, after)
     moved, noise = float(((after - halfway) ** 2).sum()), after.size * float(eta[eta.size // 2 :].sum())

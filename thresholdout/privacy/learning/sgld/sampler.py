@@ -409,18 +409,18 @@ def _matrix(x: Any) -> Floats:
     return array
 
 
-def step_sizes(eta: Any, steps: int) -> Floats:
-    """Return a step size for each step: finite and above 0."""
+def step_sizes(eta: Any, steps: int, name: str = "eta") -> Floats:
+    """Return a step size for each step: finite and above 0; errors name the argument."""
     if np.ndim(eta) == 0:
-        return np.full(steps, positive(eta, "eta"))
+        return np.full(steps, positive(eta, name))
     try:
         array = np.asarray(eta, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError("eta", f"a {type(eta).__name__}", "a number, or one for each step") from None
+        raise InputTypeError(name, f"a {type(eta).__name__}", "a number, or one for each step") from None
     if array.shape != (steps,):
-        raise InputError("eta", f"an array of shape {array.shape}", f"a number, or one for each of {steps} steps")
+        raise InputError(name, f"an array of shape {array.shape}", f"a number, or one for each of {steps} steps")
     if not (np.isfinite(array) & (array > 0)).all():
-        raise InputError("eta", "a step size that is not finite and above 0", "step sizes above 0")
+        raise InputError(name, "a step size that is not finite and above 0", "step sizes above 0")
     return array
 
 

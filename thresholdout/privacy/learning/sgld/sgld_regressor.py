@@ -343,7 +343,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         if problem.clip is not None and problem.eta.size and not call.partial:
             warn_of_swing(seen[2], samples, self.n_features_in_, stacklevel=4)
             if not call.number:  # otherwise the start is no draw from the prior
-                warn_of_start(*seen[:2], samples, problem.eta, stacklevel=4)
+                warn_of_start(seen[0], seen[1], samples, problem.eta, stacklevel=4)
 
     def _described(self, call: _Call, samples: Floats, spent: Spent) -> dict[str, Any]:
         width, eta, mean = self.n_features_in_, call.problem.eta, samples.mean(axis=0)
@@ -464,7 +464,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
             if self.step_size is not None:
                 raise InputError("epsilon", "a target and a step size", "one of the two")
         if self.step_size is not None:
-            step_sizes(self.step_size, steps)
+            step_sizes(self.step_size, steps, "step_size")
         if self.domain is not None and not isinstance(self.domain, RegressionDomain):
             raise InputTypeError("domain", f"a {type(self.domain).__name__}", "a RegressionDomain, or None")
         return open_unit(self.delta, "delta")

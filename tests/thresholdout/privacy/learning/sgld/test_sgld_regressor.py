@@ -320,3 +320,9 @@ def test_the_noise_leaves_room_for_the_rounding_of_large_sums() -> None:
     assert noise_multiplier_of(1e-4, 10**9, 10**8, 1.0) == 0.0
     multiplier = noise_multiplier_of(step_size_of(3.0, 10**6, 10**4, 1.0), 10**6, 10**4, 1.0)
     assert 3.0 <= multiplier <= 3.0 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("given", [-1.0, "a", [1e-4], [1e-4, -1.0], [[1e-4, 1e-4]], ["a", "b"]])
+def test_a_step_size_that_cannot_be_used_is_refused_by_its_name(given: Any) -> None:
+    with pytest.raises((InputError, InputTypeError), match=r"^step_size: "):
+        SGLDRegressor(n_steps=2, step_size=given).fit(X, Y)
