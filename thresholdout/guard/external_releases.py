@@ -23,9 +23,22 @@ if TYPE_CHECKING:
     from thresholdout.privacy.accounting.events.composed_events import Composed
     from thresholdout.privacy.accounting.events.event_types import Event
 
-__all__ = ["LooksRecorded"]
+__all__ = ["LooksRecorded", "look_names"]
 
 _PREFIX = "look-"
+
+
+def look_names(ledger: Ledger, guard: str) -> tuple[str, ...]:
+    """Return the names of the documents in which a guard's other private looks are recorded.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard is.
+    guard : str
+        What the ledger calls it.
+    """
+    return tuple(name for name in ledger.documents(guard) if name.startswith(_PREFIX))
 
 
 class LooksRecorded:
@@ -211,7 +224,7 @@ class LooksRecorded:
         return nats
 
     def _look_names(self) -> tuple[str, ...]:
-        return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))
+        return look_names(self._ledger, self._id)
 
     def _read_looks(self, names: tuple[str, ...]) -> Composed:
         """Return the looks of these names."""

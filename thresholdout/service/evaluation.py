@@ -25,7 +25,7 @@ from thresholdout.service.keys import Keys
 from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.promises import mechanism_for
+from thresholdout.service.promises import looked_at, mechanism_for
 from thresholdout.service.proofs import Proofs
 from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
@@ -555,10 +555,11 @@ class EvaluationService:
         return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
-        facts, copies = found.facts or self._facts(found), self._proofs.notes(found)
-        if copies:
-            facts = replace(facts, promise=" ".join([facts.promise, *copies]))
-        return holdout_shown(found, facts, self.ledger, copies)
+        facts = found.facts or self._facts(found)
+        since = (*looked_at(self.ledger, found.identity), *self._proofs.notes(found))
+        if since:
+            facts = replace(facts, promise=" ".join([facts.promise, *since]))
+        return holdout_shown(found, facts, self.ledger, since)
 
     def _keep_facts(self, name: str) -> None:
         """Store what a guard says now; nothing where somebody else has changed it meanwhile."""

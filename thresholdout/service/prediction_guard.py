@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thresholdout.ledger.entry import Entry
+    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
@@ -298,6 +299,30 @@ class PredictionGuard(DecidesAboutPredictions):
         ('labels checked: two disputed labels', Corrections(public=True, notes=(...)))
         """
         return self._labels.correct(corrections, reason, basis)
+
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record another private look at the holdout, *before* anything that it releases is seen.
+
+        Whoever holds the ledger does that, also while a service answers from it: submissions that come later have wider
+        intervals, and everybody reads that there was a look. Nobody's allowance pays for it. What the look computes
+        must be decided before the next submission is answered.
+
+        Parameters
+        ----------
+        event, void
+            As in `Thresholdout.record_look`. With `void`, no submission is answered any more where no certificate can
+            take the look into account.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from thresholdout.privacy.accounting import GaussianAnswer
+        >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
+        >>> service = PredictionGuard.create(open_ledger(None), table[:2000], table[2000:], label="y")
+        >>> service.record_look(GaussianAnswer(500.0)).route, round(service.guard.told, 2)
+        ('claims', 0.33)
+        """
+        return self.guard.record_look(event, void=void)
 
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
         """Return who is certified to be how good, by the best submission of each asker.

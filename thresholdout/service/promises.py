@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from thresholdout.guard.external_releases import look_names
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import LadderParameters
 
 if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
     from thresholdout.scoring.metrics import Metric
     from thresholdout.service.corrections import Corrections
     from thresholdout.service.prediction_guard import PredictionGuard
     from thresholdout.service.shown import Feedback, Phase
 
-__all__ = ["mechanism_for", "promise", "truth"]
+__all__ = ["looked_at", "mechanism_for", "promise", "truth"]
 
 _WHOEVER: Final = (
     "however submissions were chosen in view of earlier answers, whoever sees whose answers, and whether or not teams "
@@ -146,3 +148,24 @@ def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
     if not corrections.public:
         return (_NOT_PROVED,)
     return (_CHECKED_FOR_BEST if best else _CHECKED,)
+
+
+def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
+    """Return what is said where the records were looked at in other private ways; nothing where they were not.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard is.
+    guard : str
+        What the ledger calls it.
+    """
+    number = len(look_names(ledger, guard))
+    if not number:
+        return ()
+    looks = "One other private look" if number == 1 else f"{number} other private looks"
+    was, each = ("was", "it is") if number == 1 else ("were", "they are")
+    return (
+        f"{looks} at these records {was} recorded, such as the training of a private model: answers since then pay for "
+        f"what that can have taught, if {each} as private as recorded, and none is given where it cannot be paid for.",
+    )

@@ -20,7 +20,7 @@ from thresholdout.ledger.settings import read_setting
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.promises import promise, truth
+from thresholdout.service.promises import looked_at, promise, truth
 from thresholdout.service.receipts.comparing_heads import head_at
 from thresholdout.service.receipts.older_copies import copy_notes
 from thresholdout.service.receipts.receipt import written_time
@@ -191,7 +191,7 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
     """
     opened = PredictionGuard.open(ledger, guard)
     identity = opened.identity
-    row, copies = _of_service(ledger, identity), copy_notes(ledger, identity)
+    row, since = _of_service(ledger, identity), (*looked_at(ledger, identity), *copy_notes(ledger, identity))
     if row is not None and row.shown is not None:
         expected = "a holdout whose blind phase was closed, since a statement shows every answer"
         raise InputError("holdout", f"{row.name}, in a blind phase", expected)
@@ -207,13 +207,13 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
         ids=ids_digest(opened._records.holdout_ids),
         mechanism=opened.guard._mechanism.name,
         truth=truth(opened),
-        promise=" ".join([promise(opened, "interval" if row is None else row.settings.feedback), *copies]),
+        promise=" ".join([promise(opened, "interval" if row is None else row.settings.feedback), *since]),
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
         head=head_at(ledger, identity, count),
         nats=_sum(signals),
-        teams=_teams([signal for signal in signals if signal.kind != "note"]),
+        teams=_teams([signal for signal in signals if signal.kind not in ("note", "look")]),
         signals=signals,
-        notes=(*opened.corrections.notes, *copies),
+        notes=(*opened.corrections.notes, *since),
     )
 
 
