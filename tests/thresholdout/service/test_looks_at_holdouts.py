@@ -1,0 +1,54 @@
+"""Other private looks at a holdout behind a service: who records them, what they cost, and what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.thresholdout.service.evaluations import ADMIN, made, right_in, team
+from thresholdout.errors import InputError
+from thresholdout.ledger import open_ledger
+from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
+from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.receipts.statement import statement_of
+from thresholdout.service.refusals import ServiceRefused
+
+
+@pytest.mark.parametrize("feedback", ["interval", "best"])
+def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal["interval", "best"]) -> None:
+    """Recorded where the database is, while the service holds the guard: the next submission pays, and all read it."""
+    looked, other = (made(tmp_path / name, feedback=feedback) for name in ("looked.db", "other.db"))
+    ann, bob = team(looked, "ann"), team(other, "ann")
+    for service, who in ((looked, ann), (other, bob)):
+        service.submit(who, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert looked.holdout(ann, "cells").notes == ()
+    beside = PredictionGuard.open(open_ledger(tmp_path / "looked.db"))
+    for look in (BlackBox(0.02), GaussianAnswer(200.0)):
+        beside.record_look(look)
+    after = looked.submit(ann, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
+    without = other.submit(bob, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
+    ends = [one for one in (after.low, after.high, without.low, without.high) if one is not None]
+    assert len(ends) == 4
+    assert ends[1] - ends[0] > ends[3] - ends[2]
+    shown = looked.holdout(ann, "cells")
+    assert shown.notes[0].startswith("2 other private looks at these records were recorded")
+    assert shown.promise.endswith(shown.notes[0])
+    assert [one.query for one in looked.history(ADMIN, "cells")] == [1, 4]
+    found = statement_of(open_ledger(tmp_path / "looked.db"))
+    assert [(one.team, one.answers) for one in found.teams] == [("ann", 2)]
+    assert found.notes == shown.notes
+
+
+def test_a_look_that_leaves_nothing_is_refused_or_ends_the_answers(tmp_path: Path) -> None:
+    service = made(tmp_path / "board.db")
+    ann = team(service, "ann")
+    beside = PredictionGuard.open(open_ledger(tmp_path / "board.db"))
+    with pytest.raises(InputError, match="which says nothing"):
+        beside.record_look(GaussianAnswer(1.0))
+    assert service.holdout(ann, "cells").notes == ()
+    beside.record_look(BlackBox(1e300), void=True)
+    with pytest.raises(ServiceRefused):
+        service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert service.holdout(ann, "cells").notes[0].startswith("One other private look at these records was recorded")
