@@ -36,7 +36,7 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
     assert shown.notes[0].startswith("2 other private looks at these records were recorded")
     assert shown.promise.endswith(shown.notes[0])
     assert [one.query for one in looked.history(ADMIN, "cells")] == [1, 4]
-    found = statement_of(open_ledger(tmp_path / "looked.db"))
+    found = statement_of(looked.ledger)
     assert [(one.team, one.answers) for one in found.teams] == [("ann", 2)]
     assert found.notes == shown.notes
 
