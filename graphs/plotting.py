@@ -10,6 +10,7 @@ import numpy as np
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, real_array
+from graphs.numerics.rounding import shown_above
 from graphs.routes import ROUTES
 from graphs.structure.labelled_values import by_label
 
@@ -187,7 +188,9 @@ def plot_diagnosis(
     colours = [ORANGE if chosen else GREY for chosen in recommended]
     right.barh(range(len(half_widths)), half_widths, color=colours, height=0.6)
     for row, width in enumerate(half_widths):
-        right.annotate(f"±{width:.3f}", (width, row), xytext=(4, 0), textcoords="offset points", va="center")
+        right.annotate(
+            f"±{shown_above(width, 3, 'f')}", (width, row), xytext=(4, 0), textcoords="offset points", va="center"
+        )
     right.set_yticks(range(len(half_widths)), list(half_widths.index))
     right.set_ylim(len(half_widths) - 0.4, -0.6)
     right.set_xlim(0, 1.25 * max(half_widths))

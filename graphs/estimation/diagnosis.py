@@ -24,6 +24,7 @@ from graphs.inflation.half_widths import check_confidence
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_target
+from graphs.numerics.rounding import shown_above, shown_below
 from graphs.structure.labelled_values import Listed, align, read, refuse_unordered
 from graphs.structure.sort_keys import read_order
 
@@ -141,15 +142,17 @@ class Diagnosis:
         alone, chosen = costs.iloc[0], costs[costs["recommended"]].iloc[0]
         about = "" if self.records == self.n else f" about {self.records:,} records"
         lines.append(
-            f"It costs: one question{about} fixed in advance is answered to ±{chosen['half_width']:.3f} instead of "
-            f"±{alone['half_width']:.3f} with a confidence of {self.confidence:.0%};\n"
+            f"It costs: one question{about} fixed in advance is answered to "
+            f"±{shown_above(chosen['half_width'], 3, 'f')} instead of "
+            f"±{shown_above(alone['half_width'], 3, 'f')} with a confidence of {self.confidence:.0%};\n"
             + _records_in_words(float(chosen[f"records_for_{WISHED}"]))
         )
         lines.append(
             f"With noise that leaks at most {self.epsilon:g} nats about a record it is answered to "
-            f"±{chosen['noisy_half_width']:.3f} instead of ±{alone['noisy_half_width']:.3f}\n"
-            f"(privacy budget {chosen['budget']:.4g} instead of {self.epsilon:.4g}); "
-            f"variance inflation {chosen['inflation']:.4g} instead of 1."
+            f"±{shown_above(chosen['noisy_half_width'], 3, 'f')} instead of "
+            f"±{shown_above(alone['noisy_half_width'], 3, 'f')}\n"
+            f"(privacy budget {shown_below(chosen['budget'], 4)} instead of {self.epsilon:.4g}); "
+            f"variance inflation {shown_above(chosen['inflation'], 4)} instead of 1."
         )
         if chosen["p_value"] <= self.level:
             lines.append(

@@ -8,8 +8,8 @@ functions by `FUNCTION_ULPS` units), and enlarge the result by more than the cou
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import overload
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Final, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -23,11 +23,18 @@ __all__ = [
     "down_relative",
     "formula_up",
     "shown_above",
+    "shown_around",
     "shown_below",
     "up",
     "up_relative",
     "upward_sum",
 ]
+
+Form: TypeAlias = Literal["g", "+g", "f", "+f"]
+
+_EXACT: Final = Context(
+    prec=700
+)  # for sums and differences of decimal numbers of 310 digits before the point, 340 after
 
 #: Relative error of one rounded operation, 2**-53.
 UNIT = 2.0**-53
@@ -206,27 +213,78 @@ def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
     return np.maximum(np.ceil(epsilon / unit), epsilon > 0.0).astype(np.int64), unit
 
 
-def shown_above(number: float, digits: int = 3) -> str:
+def shown_above(number: float, digits: int = 3, form: Form = "g") -> str:
     """Return a number in so many digits, rounded up: a bound in words is a bound too.
+
+    Parameters
+    ----------
+    number : float
+        A bound; exact is the decimal number that it is written as.
+    digits : int
+        How many, at most 15; after the point if `form` is "f" or "+f".
+    form : {"g", "+g", "f", "+f"}
+        As in format strings; with a plus, the sign is always written.
 
     Examples
     --------
     >>> shown_above(1.2349), shown_above(2.0), shown_above(1.0602, 4), shown_above(math.inf)
     ('1.24', '2', '1.061', 'inf')
+    >>> shown_above(0.12491, 4, "f"), shown_above(0.5, 2, "+f")
+    ('0.1250', '+0.50')
     """
-    return _shown(number, digits, ROUND_CEILING)
+    return _shown(Decimal(repr(float(number))), digits, form, ROUND_CEILING)
 
 
-def shown_below(number: float, digits: int = 3) -> str:
+def shown_below(number: float, digits: int = 3, form: Form = "g") -> str:
     """Return a number in so many digits, rounded down.
+
+    Parameters
+    ----------
+    number, digits, form
+        As in `shown_above`.
 
     Examples
     --------
-    >>> shown_below(2.0876), shown_below(2.0)
-    ('2.08', '2')
+    >>> shown_below(2.0876), shown_below(2.0), shown_below(-0.12341, 4)
+    ('2.08', '2', '-0.1235')
     """
-    return _shown(number, digits, ROUND_FLOOR)
+    return _shown(Decimal(repr(float(number))), digits, form, ROUND_FLOOR)
 
 
-def _shown(number: float, digits: int, rounding: str) -> str:
-    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(repr(float(number)))):.{digits}g}"
+def shown_around(
+    value: float, low: float, high: float, digits: int = 4, width_digits: int = 2, form: Form = "g"
+) -> str:
+    """Return a value with a half-width, such that what is shown contains an interval around the value.
+
+    The value is rounded to the nearest, by r. The half-width is the larger side of the interval, plus r, rounded up:
+    ``low >= value - side >= shown - (side + r)``, and the same above.
+
+    Parameters
+    ----------
+    value, low, high : float
+        ``low <= value <= high``.
+    digits, width_digits : int
+        Of the value and of the half-width.
+    form
+        As in `shown_above`.
+
+    Examples
+    --------
+    >>> shown_around(0.84, 0.79, 0.88), shown_around(0.92164, 0.87262, 0.95)
+    ('0.84 ± 0.05', '0.9216 ± 0.05')
+    >>> shown_around(0.84, 0.79, 0.88, 4, 4, "f")
+    '0.8400 ± 0.0500'
+    """
+    exact, least, most = (Decimal(repr(float(number))) for number in (value, low, high))
+    shown = _shown(exact, digits, form, ROUND_HALF_EVEN)
+    side = max(_EXACT.subtract(exact, least), _EXACT.subtract(most, exact))
+    moved = _EXACT.abs(_EXACT.subtract(Decimal(shown), exact))
+    unsigned: Form = "f" if form in {"f", "+f"} else "g"
+    return f"{shown} ± {_shown(_EXACT.add(side, moved), width_digits, unsigned, ROUND_CEILING)}"
+
+
+def _shown(number: Decimal, digits: int, form: Form, rounding: str) -> str:
+    if form in {"f", "+f"} and number.is_finite():
+        return f"{number.quantize(Decimal(1).scaleb(-digits), rounding, _EXACT):{form[:-1]}f}"
+    # a number of at most 15 digits is what the nearest float is written as
+    return f"{float(Context(prec=digits, rounding=rounding).plus(number)):{form[:-1]}.{digits}{form[-1]}}"

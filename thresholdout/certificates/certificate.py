@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from graphs.numerics.rounding import shown_above
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.problem import Setting, within_limits
@@ -146,7 +146,7 @@ class Certificate:
             promise = "each answer's own interval contains the truth, for all answers at once"
         else:
             size = (
-                f"at most {self.tolerance:.3g} of the range"
+                f"at most {shown_above(self.tolerance)} of the range"
                 if self.tolerance < math.inf
                 else "which grows with the questions and with the answers from the holdout so far"
             )
@@ -157,8 +157,9 @@ class Certificate:
         if self.final is not None:
             width = self.final.half_width(0.9)
             promise += (
-                f"; if every claim is confirmed, {self.final.share:.2g} of the risk is left for a final check, which "
-                f"then has a half-width of {width:.2g} at a score of 0.9 (after other answers, guard.final_half_width)"
+                f"; if every claim is confirmed, {shown_below(self.final.share, 2)} of the risk is left for a "
+                f"final check, which then has a half-width of {shown_above(width, 2)} at a score of 0.9 (after other "
+                "answers, guard.final_half_width)"
             )
         if self.limits is not None:
             promise += f", {self.limits.words}"
@@ -369,7 +370,7 @@ class Certificate:
         return min(self.tolerance, widths.expected(expected)) if states(widths) else self.tolerance
 
     def __repr__(self) -> str:
-        width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"
+        width = "an interval with each answer" if self.states_intervals else f"± {shown_above(self.tolerance, 4)}"
         return f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.truth.short}>"
 
     def _repr_html_(self) -> str:
@@ -380,14 +381,20 @@ class Certificate:
         rows = [
             (
                 route.name,
-                "none" if route.tolerance == math.inf else "its own" if own else f"{route.tolerance:.4g}",
+                "none" if route.tolerance == math.inf else "its own" if own else shown_above(route.tolerance, 4),
                 route.why_not or route.assumes,
             )
             for route in found
         ]
         chosen = next((place for place, route in enumerate(found) if route.name == self.route), None)
         table = Table(("route", "half-width", "assumes, or why not"), rows, chosen)
-        width = "each answer has its own interval" if own else "none" if none else f"at most ± {self.tolerance:.4g}"
+        width = (
+            "each answer has its own interval"
+            if own
+            else "none"
+            if none
+            else f"at most ± {shown_above(self.tolerance, 4)}"
+        )
         facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.truth.short)]
         return Card("Certificate", self.statement, facts, table=table).html
 

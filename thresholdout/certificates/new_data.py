@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from graphs.numerics.rounding import formula_up
+from graphs.numerics.rounding import formula_up, shown_above
 from graphs.structure.revealed_blocks import RevealedBlocks
 from thresholdout.certificates.after_releases import pure_looks
 from thresholdout.certificates.problem import check_model, within_limits
@@ -143,13 +143,14 @@ class GeneralizationCertificate:
         else:
             first = (
                 f"With probability at least {self.confidence:g}, the mean of values in [0, 1] on the {self.n:,} "
-                f"records is within {self.bound:.3g} of that on new data (route {high.name}; it assumes "
+                f"records is within {shown_above(self.bound)} of that on new data (route {high.name}; it assumes "
                 f"{high.assumes})."
             )
-        return f"{first} On average it is within {self.average:.3g}."
+        return f"{first} On average it is within {shown_above(self.average)}."
 
     def __repr__(self) -> str:
-        return f"<GeneralizationCertificate: {self.bound:.4g} at confidence {self.confidence:g}, route {self.route}>"
+        bound = shown_above(self.bound, 4)
+        return f"<GeneralizationCertificate: {bound} at confidence {self.confidence:g}, route {self.route}>"
 
 
 def generalization_certificate(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.data.arguments import as_float, check_count
 from thresholdout.errors import InputError, InputTypeError
 
@@ -69,7 +70,9 @@ class PriorLooks:
         assert values is not None
         told = self.number * math.log(values) * (1.0 + 1e-12)
         if told > _MOST:
-            raise InputError("looks", f"{self.number:,} scores, which can tell {told:.3g} nats", "a new holdout")
+            raise InputError(
+                "looks", f"{self.number:,} scores, which can tell {shown_above(told)} nats", "a new holdout"
+            )
         return told
 
     @property
@@ -129,7 +132,7 @@ def confidence_after(looks: PriorLooks | None, n: int, confidence: float) -> flo
         return confidence
     left = (1.0 - confidence) * math.exp(-looks.nats(n)) * (1.0 - 1e-12) - _ROUNDING
     if left < _LEAST:
-        seen = f"{looks!r}, after which {max(0.0, left):.1g} of the probability of error is left"
+        seen = f"{looks!r}, after which {shown_below(max(0.0, left), 1)} of the probability of error is left"
         expected = f"at least {_LEAST:g} beside this mechanism; mechanism='thresholdout' takes any number of looks"
         raise InputError("looks", seen, expected)
     return 1.0 - left

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import click
 
+from graphs.numerics.rounding import shown_above, shown_around, shown_below
 from thresholdout.cli.options import ASKER, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.mechanisms.base import AnswerSource
@@ -227,8 +228,9 @@ def compare(
         low, high = found.interval
         settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
         say(
-            f"{printable(answer.name)}: {found.verdict}, {found.value:+.4f}  (truth in {low:+.4f} to {high:+.4f})"
-            f"{settling}\n{_asked(answer, service.guard.parameters.guesses)}"
+            f"{printable(answer.name)}: {found.verdict}, {found.value:+.4f}  "
+            f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}\n"
+            f"{_asked(answer, service.guard.parameters.guesses)}"
         )
     ctx.exit(_CODES[found.verdict])
 
@@ -260,7 +262,8 @@ def _in_words(answer: Answer, guesses: bool) -> str:
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
     return (
-        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n"
+        f"{name}: {shown_around(answer.value, lower, upper, 4, 4, 'f')}  "
+        f"(truth in {shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')})\n"
         f"{_asked(answer, guesses)}"
     )
 
@@ -301,7 +304,10 @@ def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: st
     if not found:
         say(f"no submissions by {chosen.name} yet")
         return
-    rows = ((one.ranks, one.asker or "-", one.low, one.high, one.submissions, one.best) for one in found)
+    rows = (
+        (one.ranks, one.asker or "-", shown_below(one.low, 6), shown_above(one.high, 6), one.submissions, one.best)
+        for one in found
+    )
     say(table(("rank", "asker", "from", "to", "submissions", "best"), rows))
     say(
         f"With probability {confidence:g} each asker's best truth is in its interval, for all of them at once. "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.cli.options import FILE
 from thresholdout.cli.terminal import say
 
@@ -93,7 +94,7 @@ def account(
         if delta is not None:
             raise click.UsageError("give --epsilon or --delta, not both")
         found = best_delta(happened, epsilon, adjacency=neighbours)
-        say(f"delta {found:.6g} at epsilon {epsilon:g}, {_in_words(neighbours)}")
+        say(f"delta {shown_above(found, 6)} at epsilon {epsilon:g}, {_in_words(neighbours)}")
         return
     at = delta if delta is not None else given.get("delta", 1e-5)
     best = best_epsilon(happened, at, adjacency=neighbours)
@@ -102,7 +103,7 @@ def account(
     if best.accountant == "none":
         refusals = "; ".join(f"{name}: {reason}" for name, reason in best.refused.items())
         raise click.ClickException(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
-    say(f"epsilon {best.epsilon:.6g} at delta {best.delta:g}, {_in_words(neighbours)}\n")
+    say(f"epsilon {shown_above(best.epsilon, 6)} at delta {best.delta:g}, {_in_words(neighbours)}\n")
     say(best.table[["accountant", "epsilon", "bound", "how"]].to_string(index=False))
 
 
@@ -169,5 +170,6 @@ def calibrate(
     )
     event = SelfComposed(step_of(sampling, sigma, batch_size, records), steps)
     best = best_epsilon(event, at, adjacency=neighbours, accountants=METHODS[method])
-    say(f"noise {sigma:.6g}: epsilon {best.epsilon:.6g} at delta {at:g}, {_in_words(neighbours)}")
+    proved = shown_above(best.epsilon, 6)
+    say(f"noise {shown_above(sigma, 6)}: epsilon {proved} at delta {at:g}, {_in_words(neighbours)}")
     say(f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER
 from thresholdout.cli.terminal import say, table
 
@@ -115,7 +116,7 @@ def statement(ledger: str, guard: str | None, as_json: bool, key_file: Path | No
 def _page(found: Statement) -> str:
     """Return a statement as lines to read."""
     called = f"holdout {found.holdout} (guard {found.guard[:12]})" if found.holdout else f"guard {found.guard[:12]}"
-    nats = "" if found.nats is None else f"; charged {found.nats:.3g} nats in all"
+    nats = "" if found.nats is None else f"; charged {shown_above(found.nats)} nats in all"
     teams = ((one.team or "(organiser)", one.answers, one.first, one.last, one.nats) for one in found.teams)
     signals = (
         (one.query, one.time, one.team or "(organiser)", one.name, one.kind, one.value, one.low, one.high, one.nats)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, Never, SupportsFloat
 
+from graphs.numerics.rounding import shown_above, shown_around, shown_below
 from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
@@ -118,7 +119,7 @@ class Answer:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         left = "" if self.remaining is None else f", {self.remaining} left"
-        return f"<Answer {self.query}{name}: {self.value:.4g} ± {self.half_width:.2g} from {self.source}{left}>"
+        return f"<Answer {self.query}{name}: {shown_around(self.value, *self.interval)} from {self.source}{left}>"
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card
@@ -135,7 +136,8 @@ class Answer:
             notes.append("An earlier answer, given again: it costs nothing.")
         return Card(
             f"Answer {self.query}" + (f": {named}" if named else ""),
-            f"{self.value:.4g}; with the guard's confidence the truth is between {low:.4g} and {high:.4g}.",
+            f"{self.value:.4g}; with the guard's confidence the truth is between {shown_below(low, 4)} and "
+            f"{shown_above(high, 4)}.",
             facts,
             [Bar("", low, high, "", self.value, self.source)],
             axis=(self.lower, self.upper),

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from graphs.numerics.rounding import Form, shown_above, shown_below
+
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
 
@@ -80,18 +82,25 @@ class Comparison:
         return cls(answer.value, answer.interval, verdict, settling, answer, about, candidate)
 
     def __repr__(self) -> str:
-        low, high = self.interval
+        value, low, high = self._shown
         name = f" {self.candidate}" if self.candidate else ""
         more = "" if self.settling is None else f"; about {self.settling:,} records would settle it"
         if self.about == "wins":
-            return f"<Comparison{name}: {self.verdict}, {self.value:.4g} of wins in [{low:.4g}, {high:.4g}]{more}>"
-        return f"<Comparison{name}: {self.verdict}, {self.value:+.4g} in [{low:+.4g}, {high:+.4g}]{more}>"
+            return f"<Comparison{name}: {self.verdict}, {value} of wins in [{low}, {high}]{more}>"
+        return f"<Comparison{name}: {self.verdict}, {value} in [{low}, {high}]{more}>"
+
+    @property
+    def _shown(self) -> tuple[str, str, str]:
+        """Value and interval in words: the interval rounded outwards, and differences with their sign."""
+        form: Form = "g" if self.about == "wins" else "+g"
+        low, high = self.interval
+        return f"{self.value:{form[:-1]}.4g}", shown_below(low, 4, form), shown_above(high, 4, form)
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card
 
         wins = self.about == "wins"
-        value, low, high = (f"{limit:.4g}" if wins else f"{limit:+.4g}" for limit in (self.value, *self.interval))
+        value, low, high = self._shown
         lead = (
             f"{'Share of wins' if wins else 'Difference'} {value}; with the guard's confidence, together with all its "
             f"other answers, the truth is between {low} and {high}."

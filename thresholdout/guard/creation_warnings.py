@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any, Final
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.errors import WideAnswersWarning, outside
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
     if width < _USELESS:
         return
     asked = "any number of questions" if queries is None else f"{queries:,} question{'' if queries == 1 else 's'}"
-    size = "nothing is certified" if width == math.inf else f"about ± {width:.2g} at a score of {_SCORE:g}"
+    size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
     paid = "; scores that were seen before (looks=) are part of it" if certificate.looks is not None else ""
     warnings.warn(
         f"the answers of this guard will say next to nothing: {size}, for {asked} to {certificate.records}{paid}. "

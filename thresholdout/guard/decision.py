@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from graphs.numerics.rounding import shown_above, shown_below
+
 __all__ = ["Decision"]
 
 
@@ -75,5 +77,5 @@ class Decision:
             what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
         if self.repeated:  # what was left then is not what is left now
             return f"<Decision {self.query}{name}: {what}; decided before: nothing spent>"
-        cost = "free" if self.test is None else f"cost {self.cost:.2g} nats"
-        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"
+        cost = "free" if self.test is None else f"cost {shown_above(self.cost, 2)} nats"
+        return f"<Decision {self.query}{name}: {what}; {cost}, {shown_below(self.risk_left)} of the risk left>"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from graphs.errors import ArgumentError
+from graphs.numerics.rounding import shown_above
 from graphs.structure.sort_keys import sort_ranks
 from thresholdout.data.overlap import check_groups
 from thresholdout.data.record_columns import is_name, record_column
@@ -284,8 +285,8 @@ def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
         return alone
     if model.half_width() >= _NOTHING_LEFT > alone.half_width():
         seen = (
-            f"training records that join the holdout's: one question is answered to ± {model.half_width():.2g}, and to "
-            f"± {alone.half_width():.2g} without these"
+            f"training records that join the holdout's: one question is answered to ± "
+            f"{shown_above(model.half_width(), 2)}, and to ± {shown_above(alone.half_width(), 2)} without these"
         )
         expected = (
             "whole parts of the network in the holdout (communities, components), or train and graph without the "

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
+from graphs.numerics.rounding import shown_below
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import (
     BudgetExhausted,
@@ -397,7 +398,8 @@ class GuardedCandidates(Shared):
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
         left = self.guard.risk_left
-        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
+        assert left is not None  # claims confirm what is kept
+        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {shown_below(left)} of the risk left>"
 
 
 class _RemoteCandidates(Elsewhere, GuardedCandidates):

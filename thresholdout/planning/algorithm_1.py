@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from graphs.numerics.rounding import formula_up
+from graphs.numerics.rounding import formula_up, shown_above
 from thresholdout.certificates.problem import Setting, within_limits
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.data.arguments import check_count, check_number
@@ -167,8 +167,8 @@ class _Search:
         if best >= 1.0:
             raise PlanError(
                 f"nothing can be certified about {self._queries} questions, {self._budget} of them answered from the "
-                f"holdout, on {self._model.describe()}: the best half-width is {best:.3g} of the range. Take more "
-                "records, fewer queries=, a smaller budget= or confidence="
+                f"holdout, on {self._model.describe()}: the best half-width is {shown_above(best)} of the range. "
+                "Take more records, fewer queries=, a smaller budget= or confidence="
             )
         return found
 

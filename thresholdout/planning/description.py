@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
 from thresholdout.planning.ways import claims_width
 
@@ -21,14 +22,14 @@ _LITTLE: Final = 0.1  # settles little between models
 
 
 def within(width: float) -> str:
-    """Write a half-width as people do.
+    """Write a half-width as people do, rounded up.
 
     Examples
     --------
     >>> within(0.04163)
     '± 0.042'
     """
-    return f"± {width:.2g}"
+    return f"± {shown_above(width, 2)}"
 
 
 def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 
@@ -206,7 +207,7 @@ class Plan:
                 way.name,
                 0.0,
                 way.half_width,
-                f"± {way.half_width:.3g}",
+                f"± {shown_above(way.half_width)}",
                 kind="holdout" if way.name == self.recommended.name else "train",
             )
             for way in self.ways

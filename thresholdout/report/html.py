@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from graphs.numerics.rounding import shown_around
 from thresholdout.notebook.cards import Bar, Card
 from thresholdout.plotting import drawable, main_range, row_names
 from thresholdout.report import sentences as words
@@ -48,4 +49,4 @@ def guard_html(report: GuardReport, name: str) -> str:
 
 
 def _bar(row: Any, label: str) -> Bar:
-    return Bar(label, row.low, row.high, f"{row.value:.4g} ± {row.half_width:.2g}", row.value, row.source)
+    return Bar(label, row.low, row.high, shown_around(row.value, row.low, row.high), row.value, row.source)

@@ -7,6 +7,7 @@ from functools import cache, partial
 from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.plotting import drawable, plot_history
 from thresholdout.report import sentences as words
@@ -74,10 +75,10 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
     if report.budget is not None:
         found.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
     if report.told is not None:
-        found.append(("told so far", f"{report.told:.3g} nats"))
+        found.append(("told so far", f"{shown_above(report.told)} nats"))
     elif report.certificate is not None:
         tolerance = report.certificate.tolerance
-        shown = f"{tolerance:.3g} of the range" if math.isfinite(tolerance) else "grows"
+        shown = f"{shown_above(tolerance)} of the range" if math.isfinite(tolerance) else "grows"
         found.append(("largest half-width from now on", shown))
     return found
 
@@ -117,7 +118,7 @@ def _routes(report: GuardReport) -> list[dict[str, Any]]:
         {
             "name": str(name),
             "chosen": bool(route["chosen"]),
-            "width": f"{route['tolerance']:.4g}" if math.isfinite(route["tolerance"]) else "none",
+            "width": shown_above(route["tolerance"], 4) if math.isfinite(route["tolerance"]) else "none",
             "why": route["why_not"] or route["assumes"],
         }
         for name, route in routes[routes["guards"]].sort_values("tolerance", kind="stable").iterrows()
@@ -149,7 +150,7 @@ def _question(row: Any) -> dict[str, str]:
         "name": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
         "train": f"{row.train:.4f}",
         "answer": f"{row.value:.4f}" if answered else "",
-        "interval": f"{row.low:.4f} to {row.high:.4f}" if answered else "",
+        "interval": f"{shown_below(row.low, 4, 'f')} to {shown_above(row.high, 4, 'f')}" if answered else "",
         "source": str(row.source),
         "left": "" if pd.isna(row.remaining) else f"{row.remaining:,}",
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
+
+from graphs.numerics.rounding import shown_above
 
 if TYPE_CHECKING:
     from thresholdout.report.contents import GuardReport
@@ -60,7 +61,7 @@ def _worth(report: GuardReport) -> str:
     if (answers["high"] - answers["low"] >= _EVERYTHING * (answers["upper"] - answers["lower"])).all():
         return "Nothing is certified about the answers."
     low, high = float(widths.min()), float(widths.max())
-    size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"
+    size = " to ".join(dict.fromkeys((shown_above(low), shown_above(high))))
     return (
         f"With probability at least {report.declared.confidence:g}, the truth is in the interval of every answer, "
         f"all of them at once; half-widths are {size}."

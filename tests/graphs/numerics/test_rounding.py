@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.numerics.rounding import ULP, UNIT, charges, down, down_relative, formula_up, up, up_relative, upward_sum
+from graphs.numerics.rounding import (
+    ULP,
+    UNIT,
+    Form,
+    charges,
+    down,
+    down_relative,
+    formula_up,
+    shown_above,
+    shown_around,
+    shown_below,
+    up,
+    up_relative,
+    upward_sum,
+)
 
 EXACT_UNIT = Fraction(1, 2**53)
 RELATIVE = Fraction(1, 10**14)
@@ -67,3 +82,62 @@ class TestUpAndDown:
         assert up_relative(0.0) == 5e-324
         assert down_relative(0.0) == down_relative(5e-324) == 0.0
         assert up_relative(math.inf) == math.inf
+
+
+NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False)
+FORMS: st.SearchStrategy[Form] = st.sampled_from(["g", "+g", "f", "+f"])
+
+
+def contained(words: str, value: float, low: float, high: float) -> bool:
+    """Whether the interval that is written contains both the real one and the one of equal sides, by exact fractions.
+
+    The bounds are the decimal numbers that their floats are written as.
+    """
+    middle, width = map(Fraction, words.split(" ± "))
+    exact, least, most = (Fraction(repr(number)) for number in (value, low, high))
+    side = max(exact - least, most - exact)
+    return middle - width <= exact - side <= least and most <= exact + side <= middle + width
+
+
+def nearest(value: float, low: float, high: float, digits: int, form: Form) -> str:
+    """Return the same in words as they were: both numbers rounded to the nearest."""
+    width = max(value - low, high - value)
+    return f"{value:{form[:-1]}.{digits}{form[-1]}} ± {width:{form[:-1]}.{digits}{form[-1]}}"
+
+
+class TestWords:
+    @given(NUMBERS, st.integers(1, 8), FORMS)
+    def test_bounds_in_words_are_bounds(self, number: float, digits: int, form: Form) -> None:
+        exact = Fraction(repr(number))
+        above, below = (Fraction(shown(number, digits, form)) for shown in (shown_above, shown_below))
+        size = 0 if number == 0.0 else Decimal(repr(number)).adjusted()
+        step = Fraction(10) ** -digits if "f" in form else Fraction(10) ** (size - digits + 1)
+        assert exact <= above < exact + step
+        assert exact - step < below <= exact
+
+    @given(st.tuples(NUMBERS, NUMBERS, NUMBERS).map(sorted), st.integers(1, 8), FORMS)
+    def test_a_shown_interval_contains_the_real_one(self, ends: list[float], digits: int, form: Form) -> None:
+        low, value, high = ends
+        assert contained(shown_around(value, low, high, digits, digits, form), value, low, high)
+
+    @given(st.lists(st.integers(0, 10**6), min_size=3, max_size=3).map(sorted))
+    def test_shares_are_shown_no_wider_than_it_takes(self, millionths: list[int]) -> None:
+        """With four digits after the point, the width grows by half a unit for the value, and by less than one."""
+        low, value, high = (count / 1e6 for count in millionths)
+        words = shown_around(value, low, high, 4, 4, "f")
+        assert contained(words, value, low, high)
+        side = Fraction(max(millionths[1] - millionths[0], millionths[2] - millionths[1]), 10**6)
+        assert Fraction(words.split(" ± ")[1]) < side + Fraction(3, 2 * 10**4)
+
+    def test_nearest_rounding_is_caught(self) -> None:
+        assert not contained(nearest(0.84, 0.7151, 0.9649, 2, "g"), 0.84, 0.7151, 0.9649)
+        assert shown_around(0.84, 0.7151, 0.9649) == "0.84 ± 0.13"
+        # the width alone is rounded up, and the value moved away from its lower end
+        assert not contained("0.9216 ± 0.0500", 0.92155, 0.87155, 0.95)
+        assert shown_around(0.92155, 0.87155, 0.95, 4, 4, "f") == "0.9216 ± 0.0501"
+
+    def test_what_is_no_number_and_what_has_no_end(self) -> None:
+        assert shown_around(0.5, -math.inf, math.inf) == "0.5 ± inf"
+        assert shown_above(math.inf, 4, "f") == "inf"
+        assert shown_below(-math.inf) == "-inf"
+        assert shown_above(math.nan) == "nan"

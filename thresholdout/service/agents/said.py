@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def _says(submission: Submission | ReceivedSubmission) -> str:
     if submission.verdict in _VERDICTS:
         return (_JUDGED_BEFORE if submission.repeated else _VERDICTS)[submission.verdict]
     if submission.low is not None and submission.high is not None:
-        return f"The truth is certified to be between {submission.low:.6g} and {submission.high:.6g}."
+        low, high = shown_below(submission.low, 6), shown_above(submission.high, 6)
+        return f"The truth is certified to be between {low} and {high}."
     if submission.value is not None:
         return f"The best so far is {submission.value:.6g}."
     return "Answered."

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.errors import InputError
 from thresholdout.ledger.history_file import HistoryFile
 from thresholdout.service.receipts.errors import ReceiptContradicted, ReceiptInvalid
@@ -231,7 +232,7 @@ def _lines(receipt: Receipt) -> list[str]:
     lines = [about, f"{receipt.kind} by {receipt.metric}, stored {receipt.time}"]
     if receipt.low is not None and receipt.high is not None:
         value = "" if receipt.value is None else f"{receipt.value:.6g} "
-        lines.append(f"answer {value}in [{receipt.low:.6g}, {receipt.high:.6g}]")
+        lines.append(f"answer {value}in [{shown_below(receipt.low, 6)}, {shown_above(receipt.high, 6)}]")
     if receipt.verdict is not None:
         lines.append(f"verdict {receipt.verdict}")
     lines.append(f"request {receipt.idempotency}")

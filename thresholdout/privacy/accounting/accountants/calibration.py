@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from graphs.numerics.rounding import shown_above
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
@@ -81,7 +82,7 @@ class BestEpsilon:
         return self.epsilon
 
     def __repr__(self) -> str:
-        return f"<epsilon {self.epsilon:.6g} at delta {self.delta:g}, by the {self.accountant} accountant>"
+        return f"<epsilon {shown_above(self.epsilon, 6)} at delta {self.delta:g}, by the {self.accountant} accountant>"
 
 
 def all_accountants() -> tuple[Make, ...]:
