@@ -24,7 +24,7 @@ from graphs.inflation.half_widths import check_confidence
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_target
-from graphs.numerics.rounding import shown_above, shown_below
+from graphs.numerics.rounding import shown_above
 from graphs.structure.labelled_values import Listed, align, read, refuse_unordered
 from graphs.structure.sort_keys import read_order
 
@@ -151,8 +151,8 @@ class Diagnosis:
             f"With noise that leaks at most {self.epsilon:g} nats about a record it is answered to "
             f"±{shown_above(chosen['noisy_half_width'], 3, 'f')} instead of "
             f"±{shown_above(alone['noisy_half_width'], 3, 'f')}\n"
-            f"(privacy budget {shown_below(chosen['budget'], 4)} instead of {self.epsilon:.4g}); "
-            f"variance inflation {shown_above(chosen['inflation'], 4)} instead of 1."
+            f"(privacy budget {chosen['budget']:.4g} instead of {self.epsilon:.4g}); "
+            f"variance inflation {chosen['inflation']:.4g} instead of 1."
         )
         if chosen["p_value"] <= self.level:
             lines.append(

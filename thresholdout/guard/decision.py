@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from graphs.numerics.rounding import shown_above, shown_below
+from graphs.numerics.rounding import shown_above
 
 __all__ = ["Decision"]
 
@@ -46,7 +46,7 @@ class Decision:
     --------
     >>> decision = Decision("keep", True, "bets", 0.105, 0.045, None, 0.02, 3)
     >>> decision, bool(decision)
-    (<Decision 3: keep, certified by bets; cost 0.1 nats, 0.045 of the risk left>, True)
+    (<Decision 3: keep, certified by bets; cost 0.11 nats, 0.045 of the risk left>, True)
     >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
     <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
     >>> Decision("keep", True, "bets", 0.0, 0.045, None, 0.02, 3, repeated=True)
@@ -78,4 +78,4 @@ class Decision:
         if self.repeated:  # what was left then is not what is left now
             return f"<Decision {self.query}{name}: {what}; decided before: nothing spent>"
         cost = "free" if self.test is None else f"cost {shown_above(self.cost, 2)} nats"
-        return f"<Decision {self.query}{name}: {what}; {cost}, {shown_below(self.risk_left)} of the risk left>"
+        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"

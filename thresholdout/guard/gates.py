@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 import numpy as np
 
-from graphs.numerics.rounding import shown_below
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
@@ -453,9 +452,7 @@ class Gate(Shared):
         if not self._climbing() and self._certified.estimator is self._first:
             way = "nothing is certified yet; the incumbent is the model it was made with"
         left = self.guard.risk_left
-        assert left is not None  # claims confirm what is kept
-        what = f"{what} certified by {self.test}"
-        return f"<Gate: {self.metric.name}{more}, {what}; {way}; {shown_below(left)} of the risk left>"
+        return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
 
 class _RemoteGate(Elsewhere, Gate):

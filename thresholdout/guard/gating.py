@@ -91,9 +91,9 @@ class MakesGates:
         >>> for depth in (3, 4, 8, 1):
         ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])
         ...     print(gate.propose(candidate, name=f"depth {depth}"))
-        <Decision 1 depth 3: keep, certified by sign test; cost 0.011 nats, 0.0495 of the risk left>
-        <Decision 2 depth 4: keep, certified by sign test; cost 0.011 nats, 0.0489 of the risk left>
-        <Decision 3 depth 8: keep, certified by sign test; cost 0.011 nats, 0.0484 of the risk left>
+        <Decision 1 depth 3: keep, certified by sign test; cost 0.012 nats, 0.0495 of the risk left>
+        <Decision 2 depth 4: keep, certified by sign test; cost 0.012 nats, 0.0489 of the risk left>
+        <Decision 3 depth 8: keep, certified by sign test; cost 0.012 nats, 0.0484 of the risk left>
         <Decision 4 depth 1: reject, by cross-validation; free, 0.0484 of the risk left>
         """
         chosen = check_mean(metric)

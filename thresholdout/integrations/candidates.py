@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
-from graphs.numerics.rounding import shown_below
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import (
     BudgetExhausted,
@@ -398,8 +397,7 @@ class GuardedCandidates(Shared):
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
         left = self.guard.risk_left
-        assert left is not None  # claims confirm what is kept
-        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {shown_below(left)} of the risk left>"
+        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
 
 
 class _RemoteCandidates(Elsewhere, GuardedCandidates):

@@ -111,7 +111,7 @@ def plan(
     >>> p = plan(1000, queries=100, expected=0.95)
     >>> p
     <Plan: 1,000 records: ask a guard, which answers any question at any time, about ± 0.039 for 100 questions at a
-    score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.013.>
+    score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
     >>> plan(1000, queries=100, expected=0.95, fixed=True).recommended.call
     'guard.score_all(models, keep=0)'
     >>> plan(width=0.02, queries=100, fixed=True).records

@@ -259,7 +259,7 @@ def test_the_certificate_says_what_is_left_for_it() -> None:
     assert certificate.final is not None
     share = math.exp(20 * math.log1p(-0.3 / 20 - 2.0**-19))
     assert certificate.final.share == pytest.approx(share, abs=1e-9)
-    assert f"{share:.2g} of the risk is left for a final check" in certificate.statement
+    assert f"{math.floor(100 * share) / 100} of the risk is left for a final check" in certificate.statement
     width = certificate.final.half_width(0.7)
     assert width == pytest.approx(half_length(0.7, N), rel=0.07)
     assert labelled().certificate.final is None

@@ -1,5 +1,6 @@
 """Cards: what they say, and that nothing in them is live."""
 
+import math
 import re
 from html.parser import HTMLParser
 
@@ -62,7 +63,8 @@ def test_an_answer_says_value_interval_and_source() -> None:
     answer = shown()["answer"]
     text = Read(answer._repr_html_()).text
     low, high = answer.interval
-    assert f"{answer.value:.4g}; with the guard's confidence the truth is between {low:.4g} and {high:.4g}." in text
+    ends = f"{math.floor(1e4 * low) / 1e4} and {math.ceil(1e4 * high) / 1e4}"
+    assert f"{answer.value:.4g}; with the guard's confidence the truth is between {ends}." in text
     assert ("confirmed by the holdout" in text) == (answer.source == "train")
     assert "answers from the holdout left 10" in text
     assert "from the holdout" in Read(shown()["answer from the holdout"]._repr_html_()).text
@@ -72,7 +74,8 @@ def test_a_comparison_says_its_verdict() -> None:
     comparison = shown()["comparison"]
     text = Read(comparison._repr_html_()).text
     assert text.startswith(f"Comparison: {comparison.verdict}")
-    assert f"{comparison.interval[0]:+.4g} and {comparison.interval[1]:+.4g}" in text
+    low, high = comparison.interval
+    assert f"{math.floor(1e4 * low) / 1e4:+} and {math.ceil(1e4 * high) / 1e4:+}" in text
 
 
 def test_a_guard_says_what_happened_and_names_its_answers() -> None:
