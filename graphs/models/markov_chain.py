@@ -59,15 +59,15 @@ class MarkovChain(DependenceModel):
     Parameters
     ----------
     transition : array_like of shape (k, k)
-        Transition matrix: row x is the law of the next state after state x. Rows may be off from sum 1 by 1e-9 and are
-        normalised.
+        Transition matrix: row x is the law of the next state after state x. Rows may be off from sum 1 by 1e-9, in
+        single precision by k times 1.2e-7, and are normalised.
     n : int
         Number of records.
     initial : array_like of shape (k,), optional
         Law of the first record; the stationary law when left out, for which the chain has to be irreducible and
         aperiodic. One within a relative 1e-12 of the stationary law, in every state, is taken to be that law.
     states : sequence of hashable, optional
-        Names of the states; 0, 1, ..., k - 1 when left out.
+        Names of the states; when left out those of the rows and columns of a data frame, or 0, 1, ..., k - 1.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class MarkovChain(DependenceModel):
     ) -> None:
         super().__init__(n)
         self._transition = check_probabilities("transition", transition, 2)
-        self._states = _state_names(states, len(self._transition))
+        self._states = _state_names(_table_names(transition) if states is None else states, len(self._transition))
         self._period = period(self._transition)
         law = self._stationary = _settled_law(self._transition) if self._period else None
         self._starts_stationary = False
@@ -569,6 +569,14 @@ def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
     """Return the stationary law of an irreducible chain, or None where floats do not hold it to full accuracy."""
     law = stationary_law(transition)
     return law if law[0].min() >= LEAST else None
+
+
+def _table_names(transition: Any) -> Sequence[Hashable] | None:
+    """Return the names of the rows of a data frame, where its columns have them too."""
+    if not (hasattr(transition, "columns") and hasattr(transition, "index")):
+        return None
+    rows = list(transition.index)
+    return rows if rows == list(transition.columns) else None
 
 
 def _state_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:

@@ -105,9 +105,10 @@ class Panel(DependenceModel):
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if isinstance(epsilon, float):
             return self._repeated(self._model._leakages(epsilon, method, adversary))
-        found = np.empty((self._units, self._model.n))
+        found = np.zeros((self._units, self._model.n))
         for rows, budgets in _patterns(epsilon.reshape(self._units, -1)):
-            found[rows] = self._model._leakages(budgets, method, adversary).expand()
+            if budgets.any():  # a unit without a budget leaks nothing
+                found[rows] = self._model._leakages(budgets, method, adversary).expand()
         return Profile.of(found.ravel())
 
     def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -202,6 +203,9 @@ class Panel(DependenceModel):
         refused: RouteUnavailable | None = None
         for rows, both in _patterns(np.hstack([epsilon.reshape(-1, width), known.reshape(-1, width)])):
             budgets, mask = both[:width], both[width:] > 0
+            if not budgets.any():  # nothing is asked about it, as of a unit that is known
+                found[rows] = 0.0
+                continue
             inside = None if network is None else network.without(mask)
             try:
                 found[rows] = self._model._profile_given(method, budgets, mask, inside).expand()

@@ -30,7 +30,7 @@ __all__ = [
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
-#: How far probabilities may be from summing to one.
+#: How far probabilities in double precision may be from summing to one.
 SUM_TOLERANCE = 1e-9
 
 #: Smallest positive probability: floats below it have fewer digits, and lose more of them when rows are normalised.
@@ -225,7 +225,8 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     argument : str
         Name for the error message.
     value : array_like
-        A law (`ndim` 1) or a square matrix of laws (`ndim` 2); sums may be off by 1e-9.
+        A law (`ndim` 1) or a square matrix of laws (`ndim` 2). Sums may be off by 1e-9, and by the rounding of shorter
+        floats: a row of k numbers in single precision by k times 1.2e-7.
     ndim : {1, 2}
         Number of axes.
 
@@ -258,7 +259,7 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
-    return _normalised(argument, array)
+    return _normalised(argument, array, _sum_tolerance(value, array.shape[-1]))
 
 
 def check_rows(argument: str, value: Any) -> FloatArray:
@@ -273,10 +274,16 @@ def check_rows(argument: str, value: Any) -> FloatArray:
     array = real_array(argument, value, shape)
     if array.ndim != 2 or array.size == 0:
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
-    return _normalised(argument, array)
+    return _normalised(argument, array, _sum_tolerance(value, array.shape[-1]))
 
 
-def _normalised(argument: str, array: FloatArray) -> FloatArray:
+def _sum_tolerance(value: Any, length: int) -> float:
+    """Return how far the sum of a row may be from one: each entry is rounded to half a unit in its last place."""
+    kind = np.asarray(value).dtype
+    return max(SUM_TOLERANCE, length * float(np.finfo(kind).eps)) if kind.kind == "f" else SUM_TOLERANCE
+
+
+def _normalised(argument: str, array: FloatArray, tolerance: float) -> FloatArray:
     ndim = array.ndim
     bad = ~np.isfinite(array) | (array < 0)
     if bad.any():
@@ -290,7 +297,7 @@ def _normalised(argument: str, array: FloatArray) -> FloatArray:
         raise ArgumentError(argument, place, "entries that are zero or at least 2.3e-308: write 0, or a larger one")
     # summed exactly, so that a model is the same on every platform
     sums = np.array([[math.fsum(row)] for row in np.atleast_2d(array).tolist()]).reshape(*array.shape[:-1], 1)
-    off = np.abs(sums - 1) > SUM_TOLERANCE
+    off = np.abs(sums - 1) > tolerance
     if off.any():
         row = int(np.argwhere(off)[0][0])
         seen = f"row {row} sums to {float(sums[row, 0]):.10g}" if ndim == 2 else f"sums to {float(sums[0]):.10g}"

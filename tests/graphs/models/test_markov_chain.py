@@ -282,3 +282,24 @@ def test_a_table_whose_columns_are_in_another_order_than_its_rows_is_refused(kin
     expected = kind(rows, 1000).variance_inflation()
     for table in (law, turned[turned.index], law.reset_index(drop=True)):
         assert kind(table, 1000).variance_inflation() == expected
+
+
+def test_a_transition_in_single_precision_is_normalised() -> None:
+    rng = np.random.default_rng(0)
+    for k in (2, 5, 30):
+        exact = rng.dirichlet(np.ones(k), size=k)
+        single = MarkovChain(exact.astype(np.float32), n=10)
+        np.testing.assert_allclose(single.transition, exact, atol=1e-7)
+        np.testing.assert_allclose(single.transition.sum(axis=1), 1.0, rtol=1e-15)
+    short = np.array([[0.9, 0.1], [0.2, 0.7999]], dtype=np.float32)  # off by far more than rounding
+    with pytest.raises(ArgumentError, match="row 1 sums to 0.9998999"):
+        MarkovChain(short, n=10)
+    with pytest.raises(ArgumentError, match="row 0 sums to"):  # doubles are held to their own precision
+        MarkovChain(np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32).astype(float), n=10)
+
+
+def test_a_data_frame_names_the_states() -> None:
+    table = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=["sun", "rain"], columns=["sun", "rain"])
+    assert MarkovChain(table, n=10).states == ("sun", "rain")
+    assert MarkovChain(table, n=10, states=["dry", "wet"]).states == ("dry", "wet")
+    assert MarkovChain(table.to_numpy(), n=10).states == (0, 1)

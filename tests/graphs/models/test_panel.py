@@ -101,6 +101,23 @@ def test_known_records_cut_their_own_units_only(unit: DependenceModel) -> None:
     assert given.n == 3 * width - 3
 
 
+@pytest.mark.parametrize("unit", units(), ids=lambda unit: type(unit).__name__)
+def test_units_without_a_budget_leak_nothing(unit: DependenceModel) -> None:
+    """A unit that is known as a whole, or that no query reads: the others leak what they do alone."""
+    width = unit.n
+    panel, alone = Panel(unit, 3), Panel(unit, 2)
+    labels = panel._record_labels() or tuple(range(panel.n))
+    given = panel.given(list(labels[:width]))
+    rows = np.random.default_rng(2).uniform(0.05, 0.3, 2 * width)
+    np.testing.assert_allclose(given.leakage(0.1), alone.leakage(0.1), rtol=1e-12)
+    np.testing.assert_allclose(given.leakage(rows), alone.leakage(rows), rtol=1e-12)
+    assert given.budget(0.5) == pytest.approx(alone.budget(0.5), rel=1e-9)
+    assert given.explain(0.5)["budget"].max() == pytest.approx(alone.budget(0.5), rel=1e-9)
+    unread = panel.leakage(np.concatenate([np.zeros(width), rows]))
+    np.testing.assert_array_equal(unread[:width], 0.0)
+    np.testing.assert_allclose(unread[width:], alone.leakage(rows), rtol=1e-12)
+
+
 def test_the_law_is_the_product_of_the_units() -> None:
     unit = MarkovChain([[0.9, 0.1], [0.4, 0.6]], 2)
     panel = Panel(unit, 2)
