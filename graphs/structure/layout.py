@@ -15,10 +15,11 @@ from graphs.structure.labelled_values import by_label, has_labels, refuse_unorde
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["GraphLike", "Layout", "Parallel", "read_graph"]
+__all__ = ["GraphLike", "Layout", "Parallel", "as_networkx", "read_graph"]
 
-#: A networkx graph, or the pair (edges, n) of an integer array of shape (E, 2) and the number of nodes.
-GraphLike: TypeAlias = "nx.Graph[Any] | tuple[Any, int]"
+#: A networkx graph, what networkx converts into one, or the pair (edges, n) of an integer array of shape (E, 2) and the
+#: number of nodes.
+GraphLike: TypeAlias = Any
 
 #: What becomes of several edges between the same two nodes.
 Parallel: TypeAlias = Literal["refuse", "multiply"]
@@ -112,8 +113,10 @@ def read_graph(
 
     Parameters
     ----------
-    graph : networkx.Graph, or pair (edges, n)
-        Undirected. Labels of any hashable type; with arrays the labels are 0 to n - 1.
+    graph : networkx.Graph, pair (edges, n), or what networkx converts
+        Undirected. Labels of any hashable type; with arrays the labels are 0 to n - 1. An adjacency matrix is a square
+        and symmetric array, sparse array or data frame, whose entries other than zero are edges; a list of pairs is a
+        list of edges, and a mapping names the neighbours of each node.
     latent : collection of labels
         Nodes that are in the graph but not in the data.
     records : iterable of labels, optional
@@ -141,7 +144,8 @@ def read_graph(
     if isinstance(graph, tuple):
         labels, edges, source = *_arrays(graph), None
     else:
-        labels, edges, source = *_from_networkx(graph), graph
+        source = as_networkx(graph)
+        labels, edges = _from_networkx(source)
     loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if len(loops):
         raise ArgumentError("graph", f"the self-loop at {labels[edges[loops[0], 0]]!r}", "edges between two nodes")
@@ -169,6 +173,34 @@ def _arrays(graph: tuple[Any, int]) -> tuple[Sequence[Hashable], IntArray]:
     if edges.size and (edges.min() < 0 or edges.max() >= n):
         raise ArgumentError("graph", f"edges between {edges.min()} and {edges.max()} for n = {n}", expected)
     return range(n), edges.astype(np.int64)
+
+
+def as_networkx(graph: Any) -> nx.Graph[Any]:
+    """Return a networkx graph of an adjacency matrix, a list of edges or a mapping; graphs stay as they are."""
+    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+        return graph  # type: ignore[no-any-return]
+    import networkx as nx
+    from scipy import sparse
+
+    expected = "an undirected networkx.Graph, an adjacency matrix, a list of edges, or the pair (edges, n)"
+    if sparse.issparse(graph) or isinstance(graph, np.ndarray) or hasattr(graph, "columns"):
+        matrix: Any = graph
+        square = len(graph.shape) == 2 and graph.shape[0] == graph.shape[1]
+        if not square:
+            raise ArgumentError("graph", f"an array of shape {graph.shape}", f"{expected}; a matrix has to be square")
+        if hasattr(graph, "columns") and list(graph.index) != list(graph.columns):
+            seen = "a data frame whose rows and columns have different names"
+            raise ArgumentError("graph", seen, "the same names in the same order")
+        entries = matrix.data if sparse.issparse(graph) else np.asarray(graph)
+        if entries.dtype.kind not in "biuf" or not np.isfinite(entries).all():
+            raise ArgumentError("graph", f"a matrix of type {entries.dtype}", "finite numbers, 0 where no edge is")
+        asymmetric = (matrix != matrix.T).nnz if sparse.issparse(graph) else np.count_nonzero(entries != entries.T)
+        if asymmetric:
+            raise ArgumentError("graph", "a matrix that is not symmetric", "a symmetric one: edges have no direction")
+    try:
+        return nx.to_networkx_graph(graph, create_using=nx.Graph)
+    except (nx.NetworkXError, TypeError, ValueError):
+        raise ArgumentError("graph", f"a {type(graph).__name__}", expected) from None
 
 
 def _from_networkx(graph: nx.Graph[Any]) -> tuple[Sequence[Hashable], IntArray]:

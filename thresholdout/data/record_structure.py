@@ -212,10 +212,12 @@ def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) ->
     import networkx as nx
 
     from graphs import DependencyGraph
+    from graphs.structure.layout import as_networkx
 
-    if not isinstance(graph, nx.Graph) or graph.is_directed():
-        kind = "directed graph" if isinstance(graph, nx.Graph) else type(graph).__name__
-        raise InputError("graph", f"a {kind}", "an undirected networkx.Graph whose nodes are the records")
+    with _renamed():
+        graph = as_networkx(graph)
+    if graph.is_directed():
+        raise InputError("graph", "a directed graph", "an undirected networkx.Graph whose nodes are the records")
     named = set(records)
     if len(named) < len(records):
         raise InputError("graph", f"records of which {len(records) - len(named)} have a label of others", _NAMES)

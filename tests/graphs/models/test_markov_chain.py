@@ -292,7 +292,7 @@ def test_a_transition_in_single_precision_is_normalised() -> None:
         np.testing.assert_allclose(single.transition, exact, atol=1e-7)
         np.testing.assert_allclose(single.transition.sum(axis=1), 1.0, rtol=1e-15)
     short = np.array([[0.9, 0.1], [0.2, 0.7999]], dtype=np.float32)  # off by far more than rounding
-    with pytest.raises(ArgumentError, match="row 1 sums to 0.9998999"):
+    with pytest.raises(ArgumentError, match=r"row 1 sums to 0\.9998999"):
         MarkovChain(short, n=10)
     with pytest.raises(ArgumentError, match="row 0 sums to"):  # doubles are held to their own precision
         MarkovChain(np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32).astype(float), n=10)
