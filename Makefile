@@ -46,7 +46,7 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines postgres browser lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -61,8 +61,7 @@ help:
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
-	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
-	@echo "make browser      Chromium from the system's packages, for the tests of pages"
+	@echo "make system-packages PostgreSQL and Chromium by apt-get (root or sudo), for the tests that need them"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
 	@echo "make mutation     small changes to the code, each of which some test has to notice (hours)"
 	@echo "make bench        the measurements of benchmarks/README.md"
@@ -116,19 +115,18 @@ lint: $(VENV)/.test
 docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
 
-postgres: $(VENV)/.test
+# The one target that installs anything outside of the project's folder. Tests use what is there, and say what is not.
+system-packages: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
-
-browser: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.report.browser
 
-test: lint docs postgres browser test-oldest
+test: lint docs test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-statistical: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'statistical and not slow' tests
 
-test-slow: postgres browser
+test-slow: $(VENV)/.test
 	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS)
 
 ifeq ($(OLDEST_PYTHON),)
@@ -165,7 +163,7 @@ mutation: $(VENV)/.test
 	$(BIN)/python -m tests.mutation run critical
 	$(BIN)/python -m tests.mutation tables
 
-coverage: postgres
+coverage: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov-branch $(CORE:%=--cov=%) --cov-report=term:skip-covered \
 		--cov-fail-under=$(COVERED) $(CORE:%=tests/%) $(CORE)
 
@@ -179,4 +177,7 @@ experiments: $(VENV)/.test
 	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(HOOKS) $(SHINKA) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(OLDEST) $(HOOKS) $(SHINKA) $(ENGINES) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .hypothesis .benchmarks .coverage dist build docs/_build docs/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf thresholdout-demo.png benchmarks/experiments/.cells *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,3 +36,4 @@ from .planning.plan import Plan as Plan
 from .planning.planner import plan as plan
 
 __all__: list[str]
+__version__: str

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.progress_bar import progress_bar
+from thresholdout.errors import ThresholdoutError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
@@ -252,9 +253,15 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
         numbers = f"{row.half_width:>16.3f}{row.errors.max():>16.3f}{row.errors.size:>9}{row.broken:>10} times"
         echo(f"    {row.model:<18}{numbers}")
 
-    if picture is not None:
-        draw(searches[0], aggregation, dependence).savefig(picture, dpi=150)
-        echo(f"\nThe picture of it is {picture}")
+    if picture is None:
+        return
+    try:
+        figure = draw(searches[0], aggregation, dependence)
+    except ThresholdoutError as error:  # no matplotlib: the tables stand without it
+        echo(f"\nNo picture: {error}")
+        return
+    figure.savefig(picture, dpi=150)
+    echo(f"\nThe picture of it is {picture}")
 
 
 def draw(search: Search, aggregation: dict[str, Aggregation], dependence: list[Dependence]) -> Any:

@@ -174,11 +174,11 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField(nx.Graph(), np.ones((2, 2))), "without nodes"),
         (lambda: MarkovField(nx.DiGraph([(0, 1)]), np.ones((2, 2))), "directed"),
         (lambda: MarkovField(nx.Graph([(0, 0)]), np.ones((2, 2))), "self-loop at 0"),
-        (lambda: MarkovField([(0, 1)], np.ones((2, 2))), "a list"),  # type: ignore[arg-type]
+        (lambda: MarkovField(42, np.ones((2, 2))), "a int"),
         (lambda: MarkovField((np.array([[0, 2]]), 2), np.ones((2, 2))), "between 0 and 2 for n = 2"),
         (lambda: MarkovField((np.array([[0.0, 1.0]]), 2), np.ones((2, 2))), "float64"),
         (lambda: MarkovField(([], 0), np.ones((2, 2))), "graph: 0"),
-        (lambda: MarkovField(([], 2, 3), np.ones((2, 2))), "tuple of 3"),  # type: ignore[arg-type]
+        (lambda: MarkovField(([], 2, 3), np.ones((2, 2))), "tuple of 3"),
         (lambda: MarkovField(PATH, [[1, -1], [1, 1]]), "entry -1"),
         (lambda: MarkovField(PATH, [[1, np.nan], [1, 1]]), "entry nan"),
         (lambda: MarkovField(PATH, [[1, np.inf], [1, 1]]), "entry inf"),

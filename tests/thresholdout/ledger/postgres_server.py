@@ -52,7 +52,7 @@ def version(folder: Path) -> str:
 def missing() -> str | None:
     """Return why no server can be started here, or None."""
     if programs() is None:
-        return "needs PostgreSQL's server programs: make postgres installs them where it can"
+        return "needs PostgreSQL's server programs: make system-packages installs them where it can"
     if os.geteuid() == 0 and owner() is None:
         return f"needs a user such as {OWNERS[0]} to run PostgreSQL, which refuses to run as root"
     return None

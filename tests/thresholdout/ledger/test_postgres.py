@@ -319,7 +319,7 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
     for module in (postgres_server, system_packages):
         monkeypatch.setattr(module, "works", lambda words, seconds: False)
     assert postgres_server.install(1) == ("no PostgreSQL and no way to install it here: its tests will be skipped")
-    assert "make postgres" in (postgres_server.missing() or "")
+    assert "make system-packages" in (postgres_server.missing() or "")
 
 
 def test_tables_of_an_earlier_format_take_the_same_steps(

@@ -36,7 +36,7 @@ def program() -> str | None:
 
 def missing() -> str | None:
     """Return why no browser can be started here, or None."""
-    return None if program() else "needs Chromium: make browser installs it where it can"
+    return None if program() else "needs Chromium: make system-packages installs it where it can"
 
 
 def install() -> str:
