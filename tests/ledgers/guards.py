@@ -48,7 +48,7 @@ def algorithm_1(ledger: Ledger | Path | str) -> Thresholdout:
 
 
 def gaussian(ledger: Ledger | Path | str) -> Thresholdout:
-    return Thresholdout(records(), **DECLARED, mechanism=GAUSSIAN, ledger=ledger, owner="Zoë")
+    return Thresholdout(records(), **DECLARED, mechanism=GAUSSIAN, ledger=ledger)
 
 
 def ladder(ledger: Ledger | Path | str) -> Thresholdout:
@@ -118,7 +118,6 @@ def written(ledger: Ledger) -> dict[str, Any]:
     (guard,) = ledger.guards()
     return {
         "guard": guard,
-        "owner": ledger.owner(guard),
         "head": ledger.head(guard),
         "parameters": ledger.parameters(guard),
         "documents": ledger.documents(guard),
@@ -128,8 +127,8 @@ def written(ledger: Ledger) -> dict[str, Any]:
 
 
 def as_kept(entry: Entry) -> dict[str, Any]:
-    """Return an entry's fields; one of format 1 had no time."""
-    return {name: value for name, value in asdict(entry).items() if name != "time" or value is not None}
+    """Return an entry's fields."""
+    return asdict(entry)
 
 
 def answered(answer: Answer) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Make the ledgers in this folder: ``python -m tests.ledgers.make``.
 
-They were made once, with the first release of their format, and are never made again: they are what users have. A new
-format gets a folder of its own beside them. Only what records are known by was once written anew in them, before any
-release: the hashes of records had changed.
+From the first release on they are what users have: they are made once for each format, and never again.
 """
 
 from __future__ import annotations

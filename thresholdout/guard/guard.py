@@ -35,7 +35,6 @@ from thresholdout.guard.registration import (
     check_documents,
     check_noise,
     check_order,
-    check_owner,
     enter,
     is_file,
     is_there,
@@ -156,7 +155,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         that are no means are refused.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: answers that are left, noisy
-        threshold and history go on exactly where they were). In memory by default, gone with the process.
+        threshold and history go on exactly where they were). In memory by default, gone with the process. A holdout has
+        one guard, and one error budget, in a ledger: whoever opens it finds that guard by its records.
     noise : NoiseSource, optional
         Exact noise from the operating system's entropy by default. `SeededNoise` is for simulations only.
     allow_equal_rows : bool, default=False
@@ -168,9 +168,6 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         could have had, which makes answers narrower: 301 for an accuracy on 300 records.
     documents : mapping of str to str, optional
         Secret texts to keep in the ledger with a new guard, such as the labels of a service.
-    owner : str, default=""
-        Whose guard it is, where several people share a ledger. The same holdout has one guard for each owner: found
-        again by its records with the answers that are left, and not to be found by others.
     label : str, optional
         For lazy frames: name of the column of labels, by which columns of predictions are scored and compared.
 
@@ -267,7 +264,6 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         allow_equal_rows: bool = False,
         looks: int | PriorLooks | None = None,
         documents: Mapping[str, str] | None = None,
-        owner: str = "",
         label: str | None = None,
     ) -> None:
         own = isinstance(holdout, Records)  # by a guard that keeps labels
@@ -282,7 +278,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             structure.train_groups, self.dependence, together=structure.together, ordered=structure.ordered
         )
         self._noise: NoiseSource = check_noise(noise)
-        kept, owner = check_documents(documents), check_owner(owner)
+        kept = check_documents(documents)
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             budget=check_budget(budget),
@@ -302,7 +298,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         )
         parameters = None if is_there(ledger) else self._choose(declared)  # a known guard has its own
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
-        self._open(declared, parameters, is_file(ledger), kept, owner)
+        self._open(declared, parameters, is_file(ledger), kept)
 
     def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
@@ -318,10 +314,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         return mechanism
 
     def _open(
-        self, declared: Declaration, parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
+        self, declared: Declaration, parameters: Parameters | None, sole: bool, documents: dict[str, str]
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
-        known = known_as(self._ledger, self._records, owner, sole)
+        known = known_as(self._ledger, self._records, sole)
         if known is not None:
             parameters = stored_parameters(self._ledger, known, declared)
             check_order(self._ledger, known, self._records, parameters, self.dependence)
@@ -347,7 +343,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         if known is None:
             warn_of_width(self._mechanism, self._alone, declared.queries)
             state = self._mechanism.start(self._noise).to_text()
-            known = enter(self._ledger, self._records, owner, declared, parameters, state, documents)
+            known = enter(self._ledger, self._records, declared, parameters, state, documents)
             check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster
         else:
             check_standing(self._ledger, known, self._mechanism)

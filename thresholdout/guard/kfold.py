@@ -97,8 +97,6 @@ class KFoldGuard(Shared):
     looks : int or PriorLooks, optional
         As in `Thresholdout`: how many scores of these records were seen before. A cross-validation counts as many as
         it has folds: the mean of their accuracies is no share of the records, and has more values.
-    owner : str, default=""
-        As in `Thresholdout`.
 
     Attributes
     ----------
@@ -159,7 +157,6 @@ class KFoldGuard(Shared):
         noise: NoiseSource | None = None,
         random_state: int = 0,
         looks: int | PriorLooks | None = None,
-        owner: str = "",
     ) -> None:
         by_hand = isinstance(mechanism, Parameters) and mechanism.folds
         if mechanism not in ("thresholdout", "ladder") and not by_hand:
@@ -185,7 +182,6 @@ class KFoldGuard(Shared):
             ledger=ledger,
             noise=noise,
             looks=looks,
-            owner=owner,
         )
 
     def score(

@@ -27,7 +27,6 @@ __all__ = [
     "check_documents",
     "check_noise",
     "check_order",
-    "check_owner",
     "enter",
     "is_file",
     "is_there",
@@ -57,8 +56,8 @@ def is_file(ledger: object) -> bool:
     )
 
 
-def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | None:
-    """Return what a ledger calls an owner's guard for a holdout, or ``None`` when it is new to it.
+def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
+    """Return what a ledger calls the guard for a holdout, or ``None`` when it is new to it.
 
     Parameters
     ----------
@@ -66,8 +65,6 @@ def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | 
         Where to look.
     records : Records
         The holdout.
-    owner : str
-        Whose guard it is; those of others play no part.
     sole : bool
         Whether the ledger is for one holdout only.
 
@@ -76,10 +73,10 @@ def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | 
     LedgerMismatch
         When it is, and belongs to another holdout.
     """
-    known = ledger.known(records.identity, owner)
+    known = ledger.known(records.identity)
     if known is not None:
         return known
-    if sole and ledger.guards(owner):
+    if sole and ledger.guards():
         raise LedgerMismatch(
             ledger.location,
             "it belongs to another holdout; a holdout is known by its content, so give exactly the same records, "
@@ -91,13 +88,12 @@ def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | 
 def enter(
     ledger: Ledger,
     records: Records,
-    owner: str,
     declared: Declaration,
     parameters: Parameters,
     state: str,
     documents: Mapping[str, str],
 ) -> str:
-    """Store a new guard, and return what the ledger calls it; or its owner's guard for the same records.
+    """Store a new guard, and return what the ledger calls it; or the guard that it has for the same records.
 
     Parameters
     ----------
@@ -105,8 +101,6 @@ def enter(
         Where to.
     records : Records
         Its holdout.
-    owner : str
-        Whose guard it is.
     declared : Declaration
         What it was declared with.
     parameters : Parameters
@@ -121,7 +115,6 @@ def enter(
         {"rules": RULES, "declared": declared.to_json(), "chosen": parameters_to_json(parameters)},
         state,
         {**documents, CONTENT: records.identity, ORDER: records.order},
-        owner,
     )
 
 
@@ -208,13 +201,6 @@ def check_documents(documents: object) -> dict[str, str]:
         if name in documents:
             raise InputError("documents", f"one called {name!r}", "other names; the guard keeps this one itself")
     return dict(documents)
-
-
-def check_owner(owner: object) -> str:
-    """Return the name of an owner; see `thresholdout.Thresholdout`."""
-    if not isinstance(owner, str):
-        raise InputTypeError("owner", f"a {type(owner).__name__}", "text")
-    return owner
 
 
 def check_noise(noise: object) -> NoiseSource:

@@ -77,8 +77,8 @@ class Ledger(Refusals, ABC):
     nowhere else: no message, log or ``repr`` shows them. What a guard is called says nothing about its records;
     a ledger in a database finds a guard by a digest of its records that is made with a secret of the ledger.
 
-    *To each their own.* A guard belongs to an owner. Whoever looks for a guard of an owner learns nothing about
-    those of others: neither whether there are any, nor whether one is for the same records.
+    *One budget.* A ledger has one guard for the same records, whoever makes it and under whichever name: a second
+    guard would hand out the error budget again.
 
     *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
 
@@ -111,7 +111,6 @@ class Ledger(Refusals, ABC):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-        owner: str = "",
     ) -> str:
         """Store a new guard, unless it is there already.
 
@@ -125,14 +124,12 @@ class Ledger(Refusals, ABC):
             The state before the first question. Secret.
         documents : mapping of str to str, optional
             Texts to keep with the guard, stored together with it. Secret. The one that is called `CONTENT` says which
-            records the guard is for, and an owner has one guard only for each.
-        owner : str, default ""
-            Whose guard it is. Not secret.
+            records the guard is for, and there is one guard only for each.
 
         Returns
         -------
         str
-            What the guard is called: the name given, or that of the owner's guard for the same records.
+            What the guard is called: the name given, or that of the guard for the same records.
 
         Raises
         ------
@@ -148,20 +145,14 @@ class Ledger(Refusals, ABC):
         """
 
     @abstractmethod
-    def known(self, content: str, owner: str = "") -> str | None:
-        """Return what an owner's guard for some records is called, or None when there is none.
+    def known(self, content: str) -> str | None:
+        """Return what the guard for some records is called, or None when there is none.
 
         Parameters
         ----------
         content : str
             The text of the document `CONTENT`. Secret.
-        owner : str, default ""
-            Whose guard it is.
         """
-
-    @abstractmethod
-    def owner(self, guard: str) -> str:
-        """Return whose guard it is."""
 
     def ask(
         self,
@@ -299,8 +290,8 @@ class Ledger(Refusals, ABC):
         """
 
     @abstractmethod
-    def guards(self, owner: str | None = None) -> list[str]:
-        """Return the guards' identities, in the order of their creation: all, or those of an owner."""
+    def guards(self) -> list[str]:
+        """Return the guards' identities, in the order of their creation."""
 
     @abstractmethod
     def identity(self) -> str:
@@ -452,7 +443,6 @@ class Ledger(Refusals, ABC):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
-        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger.
 
@@ -460,7 +450,7 @@ class Ledger(Refusals, ABC):
         ----------
         guard : str
             The guard's identity. It must be new: no history is ever joined to another.
-        parameters, state, documents, owner
+        parameters, state, documents
             As in `create`; the state that its last entry led to.
         entries : iterable of Entry
             Its history; read one by one, all or nothing is stored.
@@ -470,7 +460,7 @@ class Ledger(Refusals, ABC):
         Raises
         ------
         LedgerMismatch
-            The guard is there already, or its owner has another one for the same records.
+            The guard is there already, or another one for the same records.
         InputError
             An entry can't be stored, is not in its turn, or has another's key.
         LedgerUnusable

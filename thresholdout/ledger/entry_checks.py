@@ -9,7 +9,7 @@ from hashlib import sha256
 from math import isclose, isfinite
 from typing import Final, TypeAlias
 
-from thresholdout.errors import InputError, InputTypeError, LedgerUnusable
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "check_since",
     "check_slice",
     "check_texts",
-    "earlier_format",
     "fresh_key",
     "is_since",
     "parameters_text",
@@ -288,9 +287,9 @@ def read_parameters(text: str) -> dict[str, JSON]:
     return found
 
 
-def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]], owner: str) -> None:
+def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]]) -> None:
     """Refuse a guard that no ledger could store; see `Ledger.create`."""
-    check_texts(guard=guard, state=state, owner=owner)
+    check_texts(guard=guard, state=state)
     if not guard:
         raise InputError("guard", "an empty string", "a name, such as `fresh_key` makes")
     for name, text in documents:
@@ -302,15 +301,6 @@ def check_document(name: str, text: str) -> None:
     check_texts(name=name, text=text)
     if name == CONTENT:
         raise InputError("name", repr(name), "another name; a guard is created with this document, or never has it")
-
-
-def earlier_format(location: str) -> LedgerUnusable:
-    """Return the error for what was made before the first release."""
-    return LedgerUnusable(
-        location,
-        "it was made before the first release, in a format that is not read any more; "
-        "make a new guard in another ledger, for records that were not asked about",
-    )
 
 
 def _check_text(argument: str, text: object) -> None:

@@ -30,13 +30,11 @@ from thresholdout.ledger.entry_checks import (
     check_entry,
     check_question,
     check_texts,
-    earlier_format,
 )
 
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 
 _FORMAT: Final = "thresholdout guard"
-_UNRELEASED: Final = "thresholdout history"
 _VERSION: Final = 2
 _HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "head": str, "count": int}
 _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
@@ -146,8 +144,6 @@ class HistoryFile:
             fields = _object(line)
         except ValueError:
             fields = {}
-        if fields.get("format") == _UNRELEASED:
-            raise earlier_format(self.location)
         if fields.get("format") != _FORMAT:
             raise LedgerUnusable(self.location, "it is not an exported history")
         version = fields.get("version")

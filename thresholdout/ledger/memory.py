@@ -39,7 +39,6 @@ class _Guard:
     parameters: str
     state: str
     documents: dict[str, str]
-    owner: str
     entries: dict[str, Entry] = field(default_factory=dict)
     """By key, in the order of the questions."""
     digests: list[str] = field(default_factory=list)
@@ -47,10 +46,10 @@ class _Guard:
     retired: str | None = None
 
 
-def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str], owner: str) -> _Guard:
+def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str]) -> _Guard:
     """Return a guard after checking that it can be stored."""
-    check_creation(guard, state, documents.items(), owner)
-    return _Guard(parameters_text(parameters), state, dict(documents), owner)
+    check_creation(guard, state, documents.items())
+    return _Guard(parameters_text(parameters), state, dict(documents))
 
 
 def _entries_of(kept: _Guard, asker: str, since: float | None) -> int:
@@ -85,7 +84,7 @@ class MemoryLedger(Ledger):
         self.location = "memory"
         self._identity = fresh_key()
         self._guards: dict[str, _Guard] = {}
-        self._known: dict[tuple[str, str], str] = {}
+        self._known: dict[str, str] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._asking = False
@@ -97,10 +96,9 @@ class MemoryLedger(Ledger):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-        owner: str = "",
     ) -> str:
         """Store a new guard, unless it is there already; see `Ledger.create`."""
-        kept = _new(guard, parameters, state, documents or {}, owner)
+        kept = _new(guard, parameters, state, documents or {})
         self._check_usable()
         with self._lock:
             guard = self._of_content(kept) or guard
@@ -111,27 +109,23 @@ class MemoryLedger(Ledger):
                 self._check_parameters(guard, self._parsed(guard, stored.parameters), parameters)
         return guard
 
-    def known(self, content: str, owner: str = "") -> str | None:
-        """Return what an owner's guard for some records is called, or None; see `Ledger.known`."""
-        check_texts(content=content, owner=owner)
+    def known(self, content: str) -> str | None:
+        """Return what the guard for some records is called, or None; see `Ledger.known`."""
+        check_texts(content=content)
         self._check_usable()
-        return self._known.get((owner, content))
-
-    def owner(self, guard: str) -> str:
-        """Return whose guard it is."""
-        return self._find(guard).owner
+        return self._known.get(content)
 
     def _of_content(self, kept: _Guard) -> str | None:
-        """Return what the guard of the same owner for the same records is called."""
+        """Return what the guard for the same records is called."""
         content = kept.documents.get(CONTENT)
-        return None if content is None else self._known.get((kept.owner, content))
+        return None if content is None else self._known.get(content)
 
     def _enter(self, guard: str, kept: _Guard) -> None:
         """Store a new guard."""
         self._guards[guard] = kept
         content = kept.documents.get(CONTENT)
         if content is not None:
-            self._known[kept.owner, content] = guard
+            self._known[content] = guard
 
     def _answered(
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
@@ -193,10 +187,10 @@ class MemoryLedger(Ledger):
         with self._lock:
             return _entries_of(kept, asker, since)
 
-    def guards(self, owner: str | None = None) -> list[str]:
-        """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""
+    def guards(self) -> list[str]:
+        """Return the guards' identities, in the order of their creation."""
         self._check_usable()
-        return [guard for guard, kept in list(self._guards.items()) if owner in (None, kept.owner)]
+        return list(self._guards)
 
     def identity(self) -> str:
         """Return what tells this ledger from all others."""
@@ -254,11 +248,10 @@ class MemoryLedger(Ledger):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
-        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
         check_texts(retired=retired or "")
-        kept = _new(guard, parameters, state, documents, owner)
+        kept = _new(guard, parameters, state, documents)
         kept.retired = retired
         for entry in check_history(entries):
             kept.entries[entry.key] = entry

@@ -14,9 +14,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError, LedgerUnusable, ThresholdoutError
-from thresholdout.ledger import migrations, schema
+from thresholdout.ledger import schema
 from thresholdout.ledger.database import Cursor, Database
-from thresholdout.ledger.entry_checks import earlier_format
 from thresholdout.ledger.lease import Claim, Forking, Waiting
 from thresholdout.ledger.postgres_line import Line, Site, Use
 
@@ -222,23 +221,17 @@ class PostgresServer(Database):
             found = self._format(cursor)
         if found is None and must_exist:
             raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
-        if found != schema.FORMAT:
+        if found is None:
             with self.transaction() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
-                self._bring_up_to_date(cursor)
-
-    def _bring_up_to_date(self, cursor: Cursor) -> None:
-        """Make the tables, or give those of an earlier format this program's, in the transaction under way."""
-        found = self._format(cursor)  # another process may have been faster
-        if found is None:
-            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            for statement in self.statements.create:
-                cursor.execute(statement)
-            cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
-        else:
-            migrations.check_format(self.location, found)
-            migrations.migrate(cursor, self.statements, found)
-            cursor.execute(self.statements.set_setting, (str(schema.FORMAT), "format"))
+                found = self._format(cursor)  # another process may have been faster
+                if found is None:
+                    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                    for statement in self.statements.create:
+                        cursor.execute(statement)
+                    cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
+                    return
+        schema.check_format(self.location, found)
 
     def _format(self, cursor: Cursor) -> int | None:
         """Return the format of the tables, or None when there are none."""
@@ -247,8 +240,6 @@ class PostgresServer(Database):
         if not taken:
             return None
         row = cursor.execute(self.statements.setting, ("format",)).fetchone() if known else None
-        if known and row is None and cursor.execute(self.statements.setting, ("version",)).fetchone() is not None:
-            raise earlier_format(self.location)
         if row is None or not str(row[0]).isdecimal():
             raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
         return int(row[0])

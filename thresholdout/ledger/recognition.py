@@ -1,8 +1,8 @@
 """How a ledger in a database finds the guard of records that it has seen before.
 
-What a guard is called says nothing about its records. Beside the name stands a digest of the records and of the owner,
-made with a secret of the ledger. Without the secret nobody can tell from the digest which records they are, not even
-who knows all of them but one label; and the same records have other digests for another owner, and in another ledger.
+What a guard is called says nothing about its records. Beside the name stands a digest of the records, made with a
+secret of the ledger. Without the secret nobody can tell from the digest which records they are, not even
+who knows all of them but one label; and the same records have another digest in another ledger.
 
 The records' own identity is a secret document of the guard, `thresholdout.ledger.CONTENT`. A guard that moves takes it
 along, and the ledger that it comes to makes a digest with its own secret. A digest that moved as it is could only be
@@ -24,23 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["keyed_digest", "secret_of"]
 
 
-def keyed_digest(secret: str, owner: str, content: str) -> str:
-    """Return what a ledger finds an owner's guard by: 64 hexadecimal digits.
+def keyed_digest(secret: str, content: str) -> str:
+    """Return what a ledger finds a guard by: 64 hexadecimal digits.
 
     Parameters
     ----------
     secret : str
         The ledger's secret, in hexadecimal digits.
-    owner, content : str
-        Whose guard, and for which records.
+    content : str
+        Which records it is for.
 
     Examples
     --------
-    >>> keyed_digest("00", "a", "bc") == keyed_digest("00", "ab", "c")
+    >>> keyed_digest("00", "abc") == keyed_digest("01", "abc")
     False
     """
-    about = f"{len(owner.encode())}:{owner}{content}"
-    return hmac.new(bytes.fromhex(secret), about.encode(), "sha256").hexdigest()
+    return hmac.new(bytes.fromhex(secret), content.encode(), "sha256").hexdigest()
 
 
 def secret_of(database: Database, seal: Seal) -> str:

@@ -41,10 +41,10 @@ class Refusals:
             raise LedgerRetired(self.location, retired)
 
     def _same_records(self, known: str) -> LedgerMismatch:
-        """Error for a second guard of an owner for the same records."""
+        """Error for a second guard for the same records."""
         return LedgerMismatch(
             self.location,
-            f"holds guard {known[:12]!r}... of the same owner for the same records; both would answer about them, so "
+            f"holds guard {known[:12]!r}... for the same records; both would answer about them, so "
             "keep the one that is there, or restore this one in another ledger",
         )
 

@@ -36,16 +36,15 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import ClauseElement
 
-__all__ = ["APPLICATION_ID", "FORMAT", "REFUSALS", "UNRELEASED_ID", "DialectName", "Statements", "statements"]
+from thresholdout.errors import LedgerUnusable
+
+__all__ = ["APPLICATION_ID", "FORMAT", "REFUSALS", "DialectName", "Statements", "check_format", "statements"]
 
 APPLICATION_ID: Final = 0x7468_6F6C
 """Marks a database as a ledger: the letters "thol" in an SQLite file's header."""
 
-UNRELEASED_ID: Final = 0x7468_6F75
-"""Marked files of the formats before the first release, which are not read any more."""
-
-FORMAT: Final = 2
-"""Format of the tables; a program refuses a ledger of a later format than it knows."""
+FORMAT: Final = 1
+"""Format of the tables; a program refuses a ledger of another one."""
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -56,8 +55,7 @@ _guards = Table(
     _metadata,
     Column("id", Integer, primary_key=True),
     Column("identity", Text, nullable=False, unique=True),
-    Column("owner", Text, nullable=False),
-    Column("content", Text, unique=True, comment="digest of owner and records, made with the ledger's secret"),
+    Column("content", Text, unique=True, comment="digest of the records, made with the ledger's secret"),
     Column("state", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("asked", BigInteger, nullable=False, comment="number of the last entry"),
@@ -119,7 +117,7 @@ _REFUSALS: Final = (
     ("entries", "DELETE", "entries of a ledger are never deleted"),
     ("documents", "UPDATE", "documents of a ledger never change"),
     ("documents", "DELETE", "documents of a ledger are never deleted"),
-    ("guards", "UPDATE OF id, identity, owner, content, parameters", "what a guard is never changes"),
+    ("guards", "UPDATE OF id, identity, content, parameters", "what a guard is never changes"),
     ("guards", "DELETE", "guards of a ledger are never deleted"),
     ("guards", "UPDATE OF retired", "a guard that was retired stays so"),
 )
@@ -156,7 +154,7 @@ class Statements:
     """Make the tables, indexes and triggers."""
 
     add_guard: str
-    """Parameters: identity, owner, content, state, parameters, asked, head. Changes no row when it is there."""
+    """Parameters: identity, content, state, parameters, asked, head. Changes no row when it is there."""
 
     guard: str
     """Parameter: identity. Row: id, state, parameters, asked, head, retired."""
@@ -165,13 +163,10 @@ class Statements:
     """The same, and no other transaction changes the row until this one ends."""
 
     guards: str
-    """Rows: identity, owner."""
+    """Rows: identity."""
 
     known: str
     """Parameter: content. Row: identity."""
-
-    owner: str
-    """Parameter: identity. Row: owner."""
 
     set_state: str
     """Parameters: state, number and digest of the last entry, id."""
@@ -236,11 +231,30 @@ class Statements:
     set_setting: str
     """Parameters: value, name."""
 
-    with_times: tuple[str, ...]
-    """Make tables of format 1 those of format 2: entries have times, and are found by who asked."""
-
     forget: tuple[str, ...]
     """Outside of a transaction: write the tables anew, so that nothing is left of what rows held before."""
+
+
+def check_format(location: str, found: int) -> None:
+    """Refuse tables of another format than this program's.
+
+    Parameters
+    ----------
+    location : str
+        The ledger, for messages.
+    found : int
+        The format of its tables.
+
+    Raises
+    ------
+    LedgerUnusable
+        It is another one.
+    """
+    if found != FORMAT:
+        raise LedgerUnusable(
+            location,
+            f"its tables have format {found}, this program knows format {FORMAT}; use the program that made it",
+        )
 
 
 @cache
@@ -278,16 +292,15 @@ def statements(dialect: DialectName) -> Statements:
     between = _entries.c.query.between(bindparam("first"), bindparam("last"))
     of_guard = _entries.c.guard == bindparam("guard_id")
     of_asker = _of_asker(dialect)
-    columns = ("identity", "owner", "content", "state", "parameters", "asked", "head")
+    columns = ("identity", "content", "state", "parameters", "asked", "head")
     last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
     return Statements(
         create=tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect),
         add_guard=compiled(new(_guards, *columns)),
         guard=compiled(guard),
         lock_guard=compiled(guard.with_for_update()),
-        guards=compiled(select(_guards.c.identity, _guards.c.owner).order_by(_guards.c.id)),
+        guards=compiled(select(_guards.c.identity).order_by(_guards.c.id)),
         known=compiled(select(_guards.c.identity).where(_guards.c.content == bindparam("digest"))),
-        owner=compiled(select(_guards.c.owner).where(_guards.c.identity == bindparam("guard"))),
         set_state=compiled(
             update(_guards)
             .values(state=bindparam("new_state"), asked=bindparam("new_asked"), head=bindparam("new_head"))
@@ -307,10 +320,6 @@ def statements(dialect: DialectName) -> Statements:
         asked_by=compiled(select(func.count(_entries.c.query)).where(*of_asker, of_guard)),
         asked_since=compiled(
             select(func.count(_entries.c.query)).where(*of_asker, of_guard, _entries.c.time >= bindparam("since"))
-        ),
-        with_times=(
-            f"ALTER TABLE entries ADD COLUMN time {'DOUBLE' if dialect == 'sqlite' else 'DOUBLE PRECISION'}",
-            _BY_ASKER[dialect],
         ),
         chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
         extent=compiled(

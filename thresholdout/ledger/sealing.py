@@ -406,7 +406,7 @@ def _rewrite(database: Database, old: Seal, new: Seal) -> None:
         for statement in (*statements.lock_secrets, *statements.allow_resealing):
             cursor.execute(statement)
         check_seal(database, cursor, old)
-        for guard, _ in cursor.execute(statements.guards).fetchall():
+        for (guard,) in cursor.execute(statements.guards).fetchall():
             guard_id, state, _, asked, head, _ = cursor.execute(statements.lock_guard, (guard,)).fetchone()
             about = (guard, "state", str(asked), head)
             text = new.put(old.get(state, *about), *about)

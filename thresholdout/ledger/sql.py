@@ -140,9 +140,6 @@ class SQLLedger(Ledger):
     A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
     middle of a question.
 
-    A file of an earlier format of the tables is brought up to date when it is opened, all at once; a program
-    that knows the earlier format only can't use it afterwards.
-
     Examples
     --------
     >>> import tempfile
@@ -185,39 +182,31 @@ class SQLLedger(Ledger):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-        owner: str = "",
     ) -> str:
         """Store a new guard, unless it is there already; see `Ledger.create`."""
         documents = dict(documents or {})
-        check_creation(guard, state, documents.items(), owner)
+        check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
-        content = self._content(documents.get(CONTENT), owner)
+        content = self._content(documents.get(CONTENT))
         with self.database.transaction() as cursor:
-            _, guard, stored = self._enter(cursor, guard, owner, content, text, state, documents)
+            _, guard, stored = self._enter(cursor, guard, content, text, state, documents)
         if stored is not None:
             self._check_parameters(guard, self._parsed(guard, stored), parameters)
         return guard
 
-    def known(self, content: str, owner: str = "") -> str | None:
-        """Return what an owner's guard for some records is called, or None; see `Ledger.known`."""
-        check_texts(content=content, owner=owner)
-        rows = self._read(self._sql.known, self._content(content, owner))
+    def known(self, content: str) -> str | None:
+        """Return what the guard for some records is called, or None; see `Ledger.known`."""
+        check_texts(content=content)
+        rows = self._read(self._sql.known, self._content(content))
         return str(rows[0][0]) if rows else None
 
-    def owner(self, guard: str) -> str:
-        """Return whose guard it is."""
-        rows = self._read(self._sql.owner, guard)
-        if not rows:
-            raise self._unknown(guard)
-        return str(rows[0][0])
-
-    def _content(self, content: str | None, owner: str) -> str | None:
-        """Return the digest by which an owner's guard for some records is found."""
+    def _content(self, content: str | None) -> str | None:
+        """Return the digest by which the guard for some records is found."""
         if content is None:
             return None
         if self._secret is None:
             self._secret = secret_of(self.database, self._sealing)
-        return keyed_digest(self._secret, owner, content)
+        return keyed_digest(self._secret, content)
 
     def _answered(
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
@@ -331,7 +320,6 @@ class SQLLedger(Ledger):
         self,
         cursor: Cursor,
         guard: str,
-        owner: str,
         content: str | None,
         parameters: str,
         state: str,
@@ -344,7 +332,7 @@ class SQLLedger(Ledger):
         known = self._of_content(cursor, content) or guard
         cursor.execute(self._sql.lock_guard, (known,))
         if cursor.fetchone() is None:
-            cursor.execute(self._sql.add_guard, (guard, owner, content, sealed, parameters, 0, head))
+            cursor.execute(self._sql.add_guard, (guard, content, sealed, parameters, 0, head))
             new = cursor.rowcount == 1
             known = guard if new else self._of_content(cursor, content) or guard  # another one stored it just now
         guard_id, _, stored, *_ = self._locked(cursor, known)
@@ -406,9 +394,9 @@ class SQLLedger(Ledger):
             return self._sql.asked_by, (asker, guard_id)
         return self._sql.asked_since, (asker, guard_id, since)
 
-    def guards(self, owner: str | None = None) -> list[str]:
-        """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""
-        return [guard for guard, whose in self._read(self._sql.guards) if owner in (None, whose)]
+    def guards(self) -> list[str]:
+        """Return the guards' identities, in the order of their creation."""
+        return [guard for (guard,) in self._read(self._sql.guards)]
 
     def identity(self) -> str:
         """Return what tells this ledger from all others; made when it is first asked for."""
@@ -461,15 +449,14 @@ class SQLLedger(Ledger):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
-        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
         check_texts(retired=retired or "")
-        check_creation(guard, state, documents.items(), owner)
+        check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
-        content = self._content(documents.get(CONTENT), owner)
+        content = self._content(documents.get(CONTENT))
         with self.database.transaction() as cursor:
-            guard_id, known, stored = self._enter(cursor, guard, owner, content, text, state, documents)
+            guard_id, known, stored = self._enter(cursor, guard, content, text, state, documents)
             if stored is not None:
                 raise self._there_already(guard) if known == guard else self._same_records(known)
             chain = Chain(guard, first_digest(guard, text), check_history(entries))

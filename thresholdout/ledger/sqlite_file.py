@@ -22,9 +22,8 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import migrations, schema
+from thresholdout.ledger import schema
 from thresholdout.ledger.database import Database
-from thresholdout.ledger.entry_checks import earlier_format
 from thresholdout.ledger.file_location import check_names, check_place
 from thresholdout.ledger.file_queue import FileQueue
 from thresholdout.ledger.lease import Claim, Forking, Lease
@@ -201,7 +200,7 @@ class SQLiteFile(Database):
         self._identity = self._recognise()
         _open_files.add(self)
         with self.transaction() as cursor:
-            self._bring_up_to_date(cursor)
+            self._check_format(cursor)
             # Changes nothing, but tells now when the file can't be written.
             cursor.execute(self.statements.set_state, ("", 0, "", None))
 
@@ -382,11 +381,9 @@ class SQLiteFile(Database):
             reason = _reason(error)
         if reason is not None:
             raise LedgerUnusable(self.location, reason)
-        if application == schema.UNRELEASED_ID:
-            raise earlier_format(self.location)
         if application != schema.APPLICATION_ID:
             raise LedgerUnusable(self.location, "it is not a ledger")
-        migrations.check_format(self.location, found_format)
+        schema.check_format(self.location, found_format)
         if os.name == "posix" and found.st_mode & _OTHERS:
             raise LedgerUnusable(
                 self.location,
@@ -397,17 +394,10 @@ class SQLiteFile(Database):
             raise LedgerUnusable(self.location, _REASONS[sqlite3.SQLITE_READONLY])
         return found.st_dev, found.st_ino
 
-    def _bring_up_to_date(self, cursor: sqlite3.Cursor) -> None:
-        """Give the tables of an earlier format this program's, in the transaction that is under way.
-
-        The format is read again: the log may hold a later one than the file's header, and another process may
-        have been faster.
-        """
+    def _check_format(self, cursor: sqlite3.Cursor) -> None:
+        """Refuse tables of another format; the log may hold a later one than the file's header."""
         (found,) = cursor.execute("PRAGMA user_version").fetchone()
-        migrations.check_format(self.location, found)
-        migrations.migrate(cursor, self.statements, found)
-        if found < schema.FORMAT:
-            cursor.execute(f"PRAGMA user_version = {schema.FORMAT}")
+        schema.check_format(self.location, found)
 
 
 def _code(error: sqlite3.Error) -> int | None:

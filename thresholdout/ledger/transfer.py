@@ -192,7 +192,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     LedgerDamaged
         The history is not the one that was written. The source goes on if that is seen before it is retired.
     LedgerMismatch
-        The source has no such guard, or the target has it already, or one of the same owner for the same records;
+        The source has no such guard, or the target has it already, or one for the same records;
         nothing is changed.
     LedgerRetired
         The guard was retired before, or is on its way to another ledger.
@@ -239,7 +239,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
         if guard in target.guards():
             raise _there_already(target, guard)
         content = source.document(guard, CONTENT)
-        if content is not None and (known := target.known(content, source.owner(guard))) is not None:
+        if content is not None and (known := target.known(content)) is not None:
             raise target._same_records(known)
         source.verify(guard)
         source.retire(guard, f"it was moved to {_place(target)}; if it is not there, move it again {mark}")
@@ -265,7 +265,6 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
         source.state(guard),
         documents,
         _chained(entries, source.location, guard, parameters, head),
-        owner=source.owner(guard),
     )
 
 

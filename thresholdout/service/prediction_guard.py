@@ -103,7 +103,6 @@ class PredictionGuard(DecidesAboutPredictions):
         given: Given | Literal["nothing"] = None,
         looks: int | PriorLooks | None = None,
         allow_equal_rows: bool = False,
-        owner: str = "",
     ) -> PredictionGuard:
         """Make a guard in a new file and put the labels there.
 
@@ -145,7 +144,7 @@ class PredictionGuard(DecidesAboutPredictions):
             predictions has them: truths are what is expected of the labels of these records. With "nothing", for
             orders, and for Algorithm 1 by hand, truths are about features and labels together, and predictions for a
             record have to come from a rule that was chosen without the holdout's features.
-        queries, budget, confidence, looks, allow_equal_rows, owner
+        queries, budget, confidence, looks, allow_equal_rows
             As for `Thresholdout`.
 
         Raises
@@ -181,7 +180,6 @@ class PredictionGuard(DecidesAboutPredictions):
             "mechanism": mechanism,
             "given": None if given == "nothing" else given,
             "looks": looks,
-            "owner": owner,
         }
         documents = documents_of(records)
         made = _guard(records, path, documents=documents, **limits)
@@ -212,7 +210,7 @@ class PredictionGuard(DecidesAboutPredictions):
         declared, _ = read_declaration(ledger, identity)
         settings = {name: getattr(declared, name) for name in _DECLARED}
         known = known_records(ledger, identity)
-        made = _guard(records, ledger, known, owner=ledger.owner(identity), **settings)
+        made = _guard(records, ledger, known, **settings)
         return cls(made, records, declared.queries)
 
     @property

@@ -1,8 +1,7 @@
 """What a ledger keeps of the labels behind a guard, and how it is found again.
 
 One secret document says what there is, with a digest of each column; each column is a document of its own
-(`thresholdout.data.packed_columns`). Ledgers of format 1 may hold one document with all of it as JSON values, in place
-of these, and are read as they are.
+(`thresholdout.data.packed_columns`).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
     """Return what `PredictionGuard.create` has put into a ledger."""
     try:
         described: dict[str, Any] = json.loads(ledger.document(identity, DOCUMENT) or "")
-        records = _of_columns(ledger, identity, described) if "columns" in described else _of_values(described)
+        records = _of_columns(ledger, identity, described)
         records.model()
         for ids, labels in ((records.train_ids, records.train_labels), (records.holdout_ids, records.holdout_labels)):
             if not ids or len(ids) != len(labels):
@@ -68,8 +67,7 @@ def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
 def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
     """Return identity and order of the holdout, as the guard was made with them.
 
-    They belong to columns whose digests were found right; where all values are in one document, which has none, the
-    records have to be looked at again.
+    They belong to columns whose digests were found right.
     """
     names = ledger.documents(identity)
     if _named("holdout/ids") not in names or ORDER not in names:
@@ -151,18 +149,6 @@ def _of_columns(ledger: Ledger, identity: str, described: dict[str, Any]) -> Lab
         dependence,
         unpacked_texts(columns[_GROUPS]) if _GROUPS in columns else None,
     )
-
-
-def _of_values(document: dict[str, Any]) -> LabelledRecords:
-    """Return records of which a ledger keeps all values in one document."""
-    train, holdout = document["train"], document["holdout"]
-    dependence = dict(document["dependence"])
-    groups = dependence.pop("labels", None)
-    for texts in (train["ids"], holdout["ids"], groups or []):
-        if not all(isinstance(one, str) for one in texts):
-            raise ValueError
-    labels = [np.asarray(part["labels"]) for part in (train, holdout)]
-    return LabelledRecords(str(document["id"]), train["ids"], holdout["ids"], labels[0], labels[1], dependence, groups)
 
 
 def _packed(labels: Any) -> str:

@@ -53,6 +53,7 @@ CREATE TABLE thresholdout.entries (
     list bigint,
     candidate text NOT NULL,
     asker text NOT NULL,
+    "time" double precision,
     digest text NOT NULL
 );
 
@@ -61,7 +62,6 @@ CREATE TABLE thresholdout.entries (
 CREATE TABLE thresholdout.guards (
     id integer NOT NULL,
     identity text NOT NULL,
-    owner text NOT NULL,
     content text,
     state text NOT NULL,
     parameters text NOT NULL,
@@ -97,24 +97,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:6kF18VoEDoBl/dNvE0RP+BSWzRngWexJ8czlt3ge6t1+n51jD7m2/stSIkBprVdEtnkhNEqtjXM9rd8lczkP8N2/c/GxT4L66yKuKqvE9ZHhUKwq5jP2cY7erc0=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:eHP4JcyS9XOqKuhMtrAGCeUVwedZzkk0Hn2LIXymcWCW96ci0Ox7QPpBygvxuYJ1J+WjiPvLsLQKDGUrwDHQeKdo70uUxOoMeWiWYi5zPci4Fgyq+dMiTfIZb9c=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:W6AMXdRODrITLX6HGL9SGW5fW2WRVnIYYd4DIG/WE18+J6+LKmEChQUosWPI8o1p+ScwwpohYM2sCC7Fo5hjSgJf+IcMhJqaJP+bkRmwaUG3IIUy6INKwhd3pbo=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:zt/q6HdGsEZA8NHPOyYQmUm+IR6sayFAj4WNy4V3fP5KTGcQnmC5RD8Zlx+5rx62tFeigL4thcT9XrUuPHWDbqhp9qYV9tP0Tr/GOaJs3a57A5G2f8XFoF/kKTQ=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.332692228708096, 0.667307771291904, 'train', 4, 0, 1, NULL, NULL, '', '', '15c7bbab49a4cb2b4e4d4b9be78613dc723da9be59c092b2494559367f7afd38');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24598761556225313, 0.07867984427034916, 0.4132953868541571, 'holdout', 3, 0, 1, NULL, NULL, '', '', 'fe49a300348b6bb26470984e03fc8bfdba360c5709ee9b2c1fcc95ab1cc6fd2e');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7671171786671049, 0.5998094073752009, 0.9344249499590089, 'holdout', 2, 0, 1, NULL, NULL, '', '', '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795485070.5928304, '73ed4cf8af76499427a2144ca840016dc59e13c5b90b2376005f22cb5210d27c');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.27084056551271374, 0.12380474068548893, 0.43716119654485946, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795485070.5955827, '1a1f18a0c89decb21fa8a32283ee251a31fdb3d66cd3230bc4b8be862dcc98c0');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7599312433890848, 0.5945171946540821, 0.9036327922047575, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795485070.5972805, 'bc72b756fe34b78b650023229ea18fd8e6a63f7773c6f22c7666ba225bf270b4');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'f41232284935218625427b25a975dc43', '', 'b9b193fe5ee2b0a0ddc0eb47a2f371d7b315b7313967d1c53328c2584c345ef0', 'sealed:1:bsMvVYc2XSozE/QkDeOFASxndMTCpElCAXrYzArJe7Brotn1V2w/i+onlI1Eh49oACWbYdZa8UhdTYNmhQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4', NULL);
+INSERT INTO thresholdout.guards VALUES (1, 'e4301270dabd27f365afb6d45ad193d7', '92273bbd4ce514208aa92a4be5c53253aaadeb3db7ad68714ed7627419271831', 'sealed:1:rtw6FFXuTr/jeErLIRI1aovIGywAfuDCHzsRLqWR196o/sw/c6ASnip+LeTYj5/aiTExf/7Xw/NVoPoSgg==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'bc72b756fe34b78b650023229ea18fd8e6a63f7773c6f22c7666ba225bf270b4', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:RKntftk9qIZygMHBoYV2vKMEYO98p9RWA60LvkihCH/OHEt64nZppQ==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:msg0JswhfyLfLzTaxiF0P3y/kb61EiBQP1QyXvWDw/G1gakoey6b6RxPfKSbziXXCJG9qKlTlvw3eL081n1jlTyYp9eJZ7mzByn+QLMoZzvqr+Ri1Jp285HX4/U=');
+INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:MA0t6RQ7T/ukPjNdUrhK+/DSFMvVydO31iXlSkrKzW/yuRG99UH3pQ==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:O40B8fjyH3HvJqiOySnRK/HdgnEnl4KHR57NxH0vPNtqYUsZOVfAyHiFtxfIAF2I5OR+u+t9Ign4nUs5LJ0ihQpx9/7rm/9YiY/HRW3u2Z6+mU7zRIbkbYiR+FE=');
+INSERT INTO thresholdout.settings VALUES ('identity', '0ba340dee1e4a1f965c024ce40117a05');
 
 
 
@@ -149,6 +150,10 @@ ALTER TABLE ONLY thresholdout.guards
 
 ALTER TABLE ONLY thresholdout.settings
     ADD CONSTRAINT settings_pkey PRIMARY KEY (name);
+
+
+
+CREATE INDEX entries_asker ON thresholdout.entries USING btree (guard, md5(asker), query, "time");
 
 
 
@@ -192,7 +197,7 @@ CREATE TRIGGER guards_truncate BEFORE TRUNCATE ON thresholdout.guards FOR EACH S
 
 
 
-CREATE TRIGGER guards_update BEFORE UPDATE OF id, identity, owner, content, parameters ON thresholdout.guards FOR EACH ROW EXECUTE FUNCTION thresholdout.ledger_refuses('what a guard is never changes');
+CREATE TRIGGER guards_update BEFORE UPDATE OF id, identity, content, parameters ON thresholdout.guards FOR EACH ROW EXECUTE FUNCTION thresholdout.ledger_refuses('what a guard is never changes');
 
 
 

@@ -1,4 +1,4 @@
-"""What a guard is called says nothing about its records; whose it is decides who finds it."""
+"""What a guard is called says nothing about its records, and one holdout has one guard in a ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
 from thresholdout.data.identity import content_of
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, export_history, make_key_file, move, rekey, seal
 from thresholdout.ledger.entry_checks import CONTENT
@@ -29,9 +29,9 @@ def labels(last: int) -> np.ndarray:
     return np.append(X[:-1] % 2, last)
 
 
-def make(ledger: Ledger | Path, last: int = 1, owner: str = "", queries: int = 20) -> Thresholdout:
+def make(ledger: Ledger | Path, last: int = 1, queries: int = 20) -> Thresholdout:
     mechanism = GaussianParameters(0.05, queries=queries)
-    return Thresholdout((X, labels(last)), mechanism=mechanism, ledger=ledger, owner=owner)
+    return Thresholdout((X, labels(last)), mechanism=mechanism, ledger=ledger)
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -82,49 +82,50 @@ def test_two_ledgers_keep_digests_that_have_nothing_in_common(tmp_path: Path) ->
     assert not set(digests) & set(guesses())
 
 
-def test_the_same_records_of_the_same_owner_are_the_same_guard(ledger: Ledger) -> None:
-    for owner in ("", "ann"):
-        make(ledger, owner=owner).ask(0.5, labels(1))
-        assert make(ledger, owner=owner).remaining == 19
-        assert len(ledger.guards(owner)) == 1
-        with pytest.raises(LedgerMismatch, match="declared with mechanism"):
-            make(ledger, owner=owner, queries=30)
-        turned = (X[::-1], labels(1)[::-1])
-        mechanism = GaussianParameters(0.05, queries=20)
-        assert Thresholdout(turned, mechanism=mechanism, ledger=ledger, owner=owner).remaining == 19
+def test_the_same_records_are_the_same_guard(ledger: Ledger) -> None:
+    make(ledger).ask(0.5, labels(1))
+    assert make(ledger).remaining == 19
+    with pytest.raises(LedgerMismatch, match="declared with mechanism"):
+        make(ledger, queries=30)
+    turned = (X[::-1], labels(1)[::-1])
+    assert Thresholdout(turned, mechanism=GaussianParameters(0.05, queries=20), ledger=ledger).remaining == 19
+    assert len(ledger.guards()) == 1
+    make(ledger, 0)  # other records
+    assert len(ledger.guards()) == 2
 
 
-def test_another_owner_learns_nothing_about_the_guards_of_others(ledger: Ledger) -> None:
-    make(ledger, owner="ann").ask(0.5, labels(1))
-    same, other = (make(ledger, last, owner="bob", queries=30) for last in (1, 0))
-    assert repr(same) == repr(other)
-    assert (same.remaining, other.remaining) == (30, 30)
-    assert len(ledger.guards("bob")) == 2
-    for guard in (same, other):
-        assert ledger.parameters(guard._id) == ledger.parameters(other._id)
-        assert ledger.documents(guard._id) == [CONTENT, ORDER]
-    assert make(ledger, owner="ann").remaining == 19
+def test_a_second_list_is_paid_from_what_the_first_one_left(ledger: Ledger) -> None:
+    """The attack that a second budget for the same records makes easy: a list of values, then a vote over them.
+
+    Each of 400 values is 1 with probability a half, whatever the records say; the vote counts those that were above a
+    half, and is above a half itself by far more than the interval of a fresh list. One error budget, whoever asks,
+    leaves nothing for a second list that takes all of it.
+    """
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (11, N))
+
+    def opened() -> Thresholdout:
+        return Thresholdout((X, labels(1)), ledger=ledger)
+
+    told = opened().ask_all([(0.5, value) for value in values], binary=True, keep=0)
+    vote = np.mean([value == (answer.value > 0.5) for value, answer in zip(values, told, strict=True)], axis=0) > 0.5
+    second = opened()
+    assert second.risk_left == opened().risk_left == 0.0
+    with pytest.raises(BudgetExhausted):
+        second.ask_all([(0.5, vote)], binary=True, keep=0)
+    assert len(second.history) == 11
+    fresh = Thresholdout((X, labels(1)))  # what a second budget would have said
+    low, _ = fresh.ask_all([(0.5, vote)], binary=True, keep=0)[0].interval
+    assert low > 0.5  # which is false: the truth of the vote is a half
 
 
-def test_what_an_owner_is_refused_says_the_same_whatever_others_have(tmp_path: Path) -> None:
-    """A file named by its path is for one holdout of each owner."""
-    file = tmp_path / "guard.db"
-    make(file, owner="ann")
-    make(file, 0, owner="bob")
-    said = []
-    for records in (labels(1), labels(1)[::-1]):  # ann has a guard for the first ones
-        with pytest.raises(LedgerMismatch) as caught:
-            Thresholdout((X, records), mechanism=GaussianParameters(0.05, queries=20), ledger=file, owner="bob")
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-
-
-def test_owners_of_folds_and_tables_too(ledger: Ledger) -> None:
-    for owner in ("ann", "bob"):
-        KFoldGuard(X.reshape(-1, 1), labels(1), cv=2, queries=20, mechanism="ladder", ledger=ledger, owner=owner)
-    assert [len(ledger.guards(owner)) for owner in ("ann", "bob", "")] == [1, 1, 0]
-    with pytest.raises(InputTypeError, match=r"^owner: "):
-        make(ledger, owner=3)  # type: ignore[arg-type]
+def test_nobody_names_whose_guard_it_is(ledger: Ledger) -> None:
+    for make_one in (
+        lambda: Thresholdout((X, labels(1)), ledger=ledger, owner="ann"),  # type: ignore[call-arg]
+        lambda: KFoldGuard(X.reshape(-1, 1), labels(1), ledger=ledger, owner="ann"),  # type: ignore[call-arg]
+    ):
+        with pytest.raises(TypeError, match="owner"):
+            make_one()
 
 
 @pytest.mark.parametrize("name", [CONTENT, ORDER])
@@ -136,11 +137,11 @@ def test_documents_that_the_guard_keeps_itself_are_refused(name: str) -> None:
 
 def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
-        make(old, owner="ann").ask(0.5, labels(1))
+        make(old).ask(0.5, labels(1))
         (guard,) = old.guards()
         move(old, new, guard)
-        assert make(new, owner="ann").remaining == 19
-        assert (new.guards(), new.owner(guard)) == ([guard], "ann")
+        assert make(new).remaining == 19
+        assert new.guards() == [guard]
         digests = []
         for ledger in (old, new):
             with ledger.database.reading() as cursor:
@@ -153,7 +154,7 @@ def test_a_guard_does_not_move_beside_another_for_the_same_records(tmp_path: Pat
         make(old)
         make(new)
         (guard,) = old.guards()
-        with pytest.raises(LedgerMismatch, match=r"of the same owner for the same records.*in another ledger"):
+        with pytest.raises(LedgerMismatch, match=r"for the same records.*in another ledger"):
             move(old, new, guard)
         assert old.retired(guard) is None
         with SQLLedger(tmp_path / "c.db") as third:

@@ -569,7 +569,6 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
             lambda: ledger.find(GUARD, "a"),
             lambda: ledger.ask_all(GUARD, [Asked(None, 0.5, "accuracy")], mechanism.all),
             lambda: ledger.known("records"),
-            lambda: ledger.owner(GUARD),
             lambda: ledger.sources(GUARD, 1),
             lambda: ledger.head(GUARD),
             lambda: ledger.verify(GUARD),

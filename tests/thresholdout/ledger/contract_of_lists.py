@@ -1,4 +1,4 @@
-"""The part of the contract of a ledger that is about owners, records and lists; `LedgerContract` has it."""
+"""The part of the contract of a ledger that is about records and lists; `LedgerContract` has it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.thresholdout.ledger.contract_of_threads import OTHER
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechanism, assert_consistent
-from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerRetired
+from thresholdout.errors import InputError, LedgerError, LedgerMismatch, LedgerRetired
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.contract import ComputeAll
 from thresholdout.ledger.entry import Asked, Entry
@@ -19,7 +19,7 @@ from thresholdout.ledger.entry_checks import CONTENT
 class ListsContract:
     """Subclasses have a fixture ``ledger``, with one guard in it."""
 
-    # Whose guard it is, and for which records
+    # For which records
 
     def test_a_guard_is_found_by_its_records(self, ledger: Ledger) -> None:
         assert ledger.known("records") is None
@@ -32,24 +32,9 @@ class ListsContract:
         assert (ledger.guards(), ledger.state("new")) == ([GUARD, "new"], state)
         with pytest.raises(LedgerMismatch, match="threshold"):
             ledger.create("another", {**PARAMETERS, "threshold": 0.2}, FIRST, {CONTENT: "records"})
-        with pytest.raises(LedgerMismatch, match="of the same owner for the same records"):
+        with pytest.raises(LedgerMismatch, match="for the same records"):
             ledger.restore("another", PARAMETERS, FIRST, {CONTENT: "records"}, [])
         assert ledger.guards() == [GUARD, "new"]
-
-    def test_the_same_records_are_another_guard_for_another_owner(self, ledger: Ledger) -> None:
-        for owner in ("", "ann", "bob"):
-            assert ledger.known("records", owner) is None
-            assert ledger.create(f"of {owner}", PARAMETERS, FIRST, {CONTENT: "records"}, owner) == f"of {owner}"
-            assert (ledger.known("records", owner), ledger.owner(f"of {owner}")) == (f"of {owner}", owner)
-        assert ledger.guards("ann") == ["of ann"]
-        assert ledger.guards("") == [GUARD, "of "]
-        assert ledger.guards("nobody") == []
-        ledger.ask("of ann", None, 0.5, "accuracy", Mechanism())
-        assert (ledger.count("of ann"), ledger.count("of bob")) == (1, 0)
-        with pytest.raises(LedgerMismatch):
-            ledger.owner("none")
-        with pytest.raises(InputTypeError):
-            ledger.create("third", {}, FIRST, {}, owner=3)  # type: ignore[arg-type]
 
     def test_the_records_of_a_guard_never_change(self, ledger: Ledger) -> None:
         with pytest.raises(InputError, match="created with this document"):

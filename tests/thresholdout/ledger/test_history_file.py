@@ -116,13 +116,6 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
     assert [json.loads(line)["risk"] for line in lines[1:]] == [None, -0.25, "-inf"]
 
 
-def test_an_export_of_before_the_first_release_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "history.jsonl"
-    file.write_text('{"format": "thresholdout history", "version": 1, "guard": "a", "parameters": "{}", "count": 0}\n')
-    with pytest.raises(LedgerUnusable, match=r"made before the first release, in a format that is not read any more"):
-        read(file)
-
-
 OTHER: dict[str, list[Any]] = {
     "guard": [GUARD[::-1], ""],
     "parameters": ['{"declared": {"budget": 3}}', PARAMETERS + " ", "{", "[]", "{}"],

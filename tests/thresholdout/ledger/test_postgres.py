@@ -13,14 +13,12 @@ import psycopg
 import pytest
 
 from tests import system_packages
-from tests.ledgers.guards import FOLDER
-from tests.ledgers.guards import KEY as KEPT_KEY
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
-from thresholdout.ledger import Ledger, SQLLedger, migrations, open_ledger
+from thresholdout.ledger import Ledger, SQLLedger, open_ledger
 from thresholdout.ledger.schema import FORMAT, statements
 
 
@@ -97,7 +95,7 @@ def test_a_schema_that_is_not_a_ledger_is_left_alone(empty: str, server: Server)
 
 def test_tables_of_a_later_version_are_refused(address: str, server: Server) -> None:
     server.run(f"UPDATE thresholdout.settings SET value = '{FORMAT + 1}' WHERE name = 'format'", "emptied")
-    with pytest.raises(LedgerUnusable, match=f"format {FORMAT + 1}, this program knows formats up to {FORMAT}"):
+    with pytest.raises(LedgerUnusable, match=f"format {FORMAT + 1}, this program knows format {FORMAT}"):
         open_ledger(address)
 
 
@@ -322,38 +320,6 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
     assert "make system-packages" in (postgres_server.missing() or "")
 
 
-def test_tables_of_an_earlier_format_take_the_same_steps(
-    address: str, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.thresholdout.ledger.test_migrations import NEXT, made_up_step
-
-    monkeypatch.setattr("thresholdout.ledger.schema.FORMAT", NEXT)
-    monkeypatch.setattr("thresholdout.ledger.migrations.STEPS", [*migrations.STEPS, made_up_step])
-    for _ in range(2):
-        with SQLLedger(address) as ledger:
-            assert ledger.verify(GUARD) == 1
-            assert_consistent(ledger)
-        settings = dict(server.run("SELECT name, value FROM thresholdout.settings", "emptied"))
-        assert (settings["format"], settings["made up"]) == (str(NEXT), "step")
-
-
-def test_the_tables_of_format_1_become_those_of_this_one(server: Server, address: str) -> None:
-    old = server.new_database()
-    name = old.split("/")[3].partition("?")[0]
-    server.run((FOLDER / "format-1" / "postgresql.sql").read_text(), name)
-    with SQLLedger(old, must_exist=True, key=KEPT_KEY) as ledger:
-        (guard,) = ledger.guards()
-        assert ledger.verify(guard) == 3
-        assert [entry.time for entry in ledger.entries(guard)] == [None] * 3
-    SQLLedger(address).close()
-    for query in (
-        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'thresholdout' ORDER BY indexname",
-        "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
-        "WHERE table_schema = 'thresholdout' AND table_name = 'entries' ORDER BY column_name",
-    ):
-        assert server.run(query, name) == server.run(query, "emptied")
-
-
 def test_entries_of_an_asker_are_found_without_the_others(address: str) -> None:
     with SQLLedger(address) as ledger, ledger.database.transaction() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
@@ -362,11 +328,3 @@ def test_entries_of_an_asker_are_found_without_the_others(address: str) -> None:
         plan = " ".join(row[0] for row in cursor.fetchall())
     assert "entries_asker" in plan
     assert "md5(asker)" in plan.partition("Index Cond")[2].partition("Filter")[0]
-
-
-def test_tables_of_before_the_first_release_are_refused(empty: str, server: Server) -> None:
-    server.run("CREATE SCHEMA thresholdout", "emptied")
-    server.run("CREATE TABLE thresholdout.settings (name text, value text)", "emptied")
-    server.run("INSERT INTO thresholdout.settings VALUES ('version', '2')", "emptied")
-    with pytest.raises(LedgerUnusable, match="made before the first release, in a format that is not read any more"):
-        SQLLedger(empty)

@@ -174,7 +174,7 @@ def dangling_link(file: Path) -> None:
         (other_database, "it is not a ledger"),
         (other_database_with_log, "it is not a ledger"),
         (other_application, "it is not a ledger"),
-        (newer_ledger, f"format {FORMAT + 1}, this program knows formats up to {FORMAT}"),
+        (newer_ledger, f"format {FORMAT + 1}, this program knows format {FORMAT}"),
         (ledger_without_version, "format 0"),
         (folder, "it is not a file"),
         (pipe, "it is not a file"),

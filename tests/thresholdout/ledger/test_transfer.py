@@ -307,7 +307,7 @@ def test_a_target_that_was_renamed_is_found_again(
         assert new.retired(GUARD) is None
 
 
-def refuse(*arguments: object, owner: str = "") -> None:
+def refuse(*arguments: object) -> None:
     raise LedgerUnusable("target", "the disk is full")
 
 

@@ -25,9 +25,9 @@ LABELS = np.random.default_rng(7).integers(0, 2, 2 * N)
 TABLE = pd.DataFrame({"id": [f"r{k}" for k in range(2 * N)], "y": LABELS, "day": np.arange(2 * N)})
 
 
-def made(folder: Path, **settings: object) -> PredictionGuard:
+def made(folder: Path, name: str = "guard", **settings: object) -> PredictionGuard:
     settings = {"label": "y", "allow_equal_rows": True, **settings}
-    return PredictionGuard.create(folder / "guard.db", TABLE[:N], TABLE[N:], **settings)  # type: ignore[arg-type]
+    return PredictionGuard.create(folder / f"{name}.db", TABLE[:N], TABLE[N:], **settings)  # type: ignore[arg-type]
 
 
 def right_in(share: float, seed: int, *, train: float | None = None) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def test_a_score_on_training_records_is_taken_for_nothing(tmp_path: Path) -> Non
     """Two that differ on training records only get the same answer, at the same price, and no history shows it."""
     found = []
     for train in (0.4, 1.0):
-        service = made(tmp_path, owner=f"{train}")
+        service = made(tmp_path, name=f"{train}")
         answer = service.ask(right_in(0.7, 3, train=train), asker="ann")
         found.append((answer.value, answer.interval, service.guard.risk_left, service.guard.history["train"].iloc[0]))
     assert found[0][2:] == found[1][2:]
@@ -112,11 +112,11 @@ def test_two_junk_submissions_end_nobody_s_budget(tmp_path: Path) -> None:
 
 
 def test_the_truth_is_given_the_features_where_that_is_proved(tmp_path: Path) -> None:
-    assert made(tmp_path, owner="1").guard.given == "features"
-    assert made(tmp_path, owner="2", given="nothing").guard.given is None
-    assert made(tmp_path, owner="3", order="day", window=2).guard.given is None
+    assert made(tmp_path, name="1").guard.given == "features"
+    assert made(tmp_path, name="2", given="nothing").guard.given is None
+    assert made(tmp_path, name="3", order="day", window=2).guard.given is None
     with pytest.raises(InputError, match=r"^given: "):
-        made(tmp_path, owner="4", order="day", window=2, given="features")
+        made(tmp_path, name="4", order="day", window=2, given="features")
 
 
 def test_comparisons_know_who_asks(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_comparisons_need_no_training_rows(tmp_path: Path, given: str, expected:
 def test_a_good_guess_of_a_difference_pays(tmp_path: Path) -> None:
     left, widths = [], []
     for expected in (0.2, -0.6):
-        service = made(tmp_path, owner=f"{expected}")
+        service = made(tmp_path, name=f"{expected}")
         low, high = service.compare(right_in(0.8, 1), right_in(0.6, 2), expected=expected, asker="ann").interval
         widths.append(high - low)
         left.append(service.guard.risk_left or 0.0)
@@ -190,7 +190,7 @@ def test_equal_tables_and_third_classes_are_no_difference(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_expected_of_a_difference_is_refused(tmp_path: Path) -> None:
-    service, other = made(tmp_path), made(tmp_path, mechanism="guess-and-check", owner="other")
+    service, other = made(tmp_path), made(tmp_path, mechanism="guess-and-check", name="other")
     b, a = right_in(0.8, 1), right_in(0.6, 2)
     for wrong in (1.5, -1.01, np.nan, "much"):
         with pytest.raises(InputError, match=r"^expected: "):
@@ -210,12 +210,10 @@ def test_intervals_of_differences_hold_whatever_is_expected(tmp_path: Path, sess
     rng = np.random.default_rng(5)
     ids = np.arange(2 * n)
     chance = rng.random(2 * n)
-    for session in range(sessions):
+    for _ in range(sessions):
         labels = (rng.random(2 * n) < chance).astype(int)
         table = pd.DataFrame({"id": ids, "y": labels})
-        service = PredictionGuard.create(
-            open_ledger(None), table[:n], table[n:], label="y", confidence=0.9, owner=f"{session}"
-        )
+        service = PredictionGuard.create(open_ledger(None), table[:n], table[n:], label="y", confidence=0.9)
         wrong = inside = 0
         for _ in range(4):
             b, a = (rng.integers(0, 2, n) for _ in range(2))

@@ -133,7 +133,7 @@ def test_what_is_computed_while_labels_are_corrected_is_computed_again(monkeypat
 
 
 def test_withdrawn_records_do_not_count_and_intervals_are_for_those_that_are_left() -> None:
-    service, few = made(), made(table=TABLE[: 2 * N], owner="few")
+    service, few = made(), made(table=TABLE[: 2 * N])
     few.correct(changed(range(900), lambda old: ""), "consent was withdrawn", basis="public")
     service.correct(changed(range(300), lambda old: None), "consent was withdrawn", basis="public")
     all_of_them = service.ask(wrong_on(range(300)), expected=1.0, asker="ann")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.ledgers.guards import FOLDER
 from thresholdout.errors import LedgerDamaged, LedgerMismatch
 from thresholdout.ledger import move, new_key, open_ledger
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.stored_labels import DOCUMENT, documents_of, stored_records
+from thresholdout.service.stored_labels import DOCUMENT, documents_of
 
 N = 40
 COLUMNS = ["train/ids", "train/labels", "holdout/ids", "holdout/labels"]
@@ -122,23 +119,6 @@ def test_a_description_that_is_none_is_refused(tmp_path: Path, text: str) -> Non
     changed(tmp_path / "guard.db", DOCUMENT, text)
     with pytest.raises(LedgerDamaged, match="its labels can't be read"):
         PredictionGuard.open(tmp_path / "guard.db")
-
-
-def test_labels_in_one_document_are_read_as_they_are(tmp_path: Path) -> None:
-    """As ledgers of format 1 have them."""
-    file = tmp_path / "guard.db"
-    shutil.copyfile(FOLDER / "format-1" / "labelled.db", file)
-    file.chmod(0o600)
-    with open_ledger(file, must_exist=True) as ledger:
-        (identity,) = ledger.guards()
-        document = json.loads(ledger.document(identity, DOCUMENT) or "")
-        records = stored_records(ledger, identity)
-        assert records.holdout_ids == document["holdout"]["ids"]
-        assert records.train_labels.tolist() == document["train"]["labels"]
-        service = PredictionGuard.open(ledger)
-        assert service.identity == identity
-        predictions = pd.DataFrame({"id": range(4000), "prediction": 0})
-        assert service.ask(predictions, key="0").repeated  # asked by the program of then
 
 
 def test_another_training_part_or_group_is_another_guard(tmp_path: Path) -> None:
