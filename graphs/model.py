@@ -52,8 +52,9 @@ class DependenceModel(Parted, RoutedModel):
     records that an adversary may know, P[y | x_i, x_S] <= exp(alpha_i) P[y | x_i', x_S] (Bayesian differential
     privacy, [Z17]_). The *informed* adversary may know any S, the *uninformed* one knows S = {} only.
 
-    *Variance inflation.* The number Lambda such that ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)`` for every
-    fixed mean q of per-record values in [0, 1]. Independent records have 1.
+    *Variance inflation.* The number Lambda such that ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)`` for every
+    real u and every fixed mean q of per-record values in [0, 1], so that ``P(q(X) - E q(X) >= t)`` is at most
+    ``exp(-2 n t^2 / Lambda)``, and the same below. Independent records have 1.
 
     A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
     `_content`, `sample` and `describe`; checks, the choice of the best route and the search for a privacy budget are

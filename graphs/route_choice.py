@@ -172,8 +172,9 @@ class RoutedModel(ABC):
         Returns
         -------
         float
-            Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1],
-            ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)``.
+            Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1]
+            and every u, ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)``; so ``P(q(X) - E q(X) >= t)`` is at most
+            ``exp(-2 n t^2 / Lambda)``, and the same below.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Variance inflation: how much wider a mean of dependent records fluctuates.
 
-Every number here is an upper bound on a Lambda with P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda) for means q of
-per-record values in [0, 1]; proofs and sources in `graphs/PROOFS.md`, section 5.
+Every number here is an upper bound on a Lambda with ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n) for every u and
+means q of per-record values in [0, 1]; proofs and sources in `graphs/PROOFS.md`, section 5.
 """
 
 from __future__ import annotations

@@ -16,14 +16,22 @@ next integer, where it is at most what the secant says.)
 
 *Counts.* The binomial survival function S is log-concave in j, so its logarithm lies below every secant of neighbours
 that is continued outside of them: with ``theta = ln S(a-1)/S(a)``, ``S(a+m) <= S(a) e^(-theta m)`` for every integer m.
-For different laws S bounds the tail from ``j >= n p + 1`` on, and below that T = 1: the line is above 0 there if it is
-at the largest such j. *Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below: for every theta, ``ln T(x)`` is at
-most ``N ln(1 - p + p e^(theta/N)) - theta x`` (the conjugate of the relative entropy; at x = p by Jensen's inequality,
-and so below). With the edge put in and the noise's moment added, this is the level at one p, in closed form, for each
-theta; the best theta is searched for, and the limit is valid whatever it is. Hoeffding's exponent has the conjugate
-``ln 2 + theta^2/(8N) - theta (x - p)``.
+For different laws S bounds the tail from ``j >= n p + 1`` on, which are the j above some integer c; for the rest a
+probability is at most 1. So the sum is at most
 
-The bound on the sum needs no sum: noise of a twentieth of a standard deviation widens an interval by about 1 %.
+    S(a) E exp(-theta nu) + P(nu <= c - a),    P(nu >= d) <= e^(-t d) E exp(t nu) for every t >= 0,
+
+and the second term is small where the edge is many scales of the noise above c.
+
+*Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below: for every theta, ``ln T(x)`` is at most
+``N ln(1 - p + p e^(theta/N)) - theta x`` (the conjugate of the relative entropy; at x = p by Jensen's inequality, and
+so below). With the edge put in and the noise's moment added, this is the level at one p, in closed form, for each
+theta; the best theta is searched for, and the limit is valid whatever it is. *Hoeffding's form*,
+``ln E exp(theta (q - p)) <= theta^2/(8N)``, gives ``-theta nu + theta^2/(8N) - theta (a - p)`` in the same way: K is q
+itself, and Markov's inequality needs no tail at all.
+
+The bound on the sum needs no sum: noise of a twentieth of a standard deviation widens an interval by 0.5 % at most from
+100 records on.
 """
 
 from __future__ import annotations
@@ -37,7 +45,7 @@ from thresholdout.limits.entropy import entropy_lower
 
 __all__ = ["log_laplace_moment", "noisy_binomial_lower", "noisy_entropy_lower", "noisy_hoeffding_lower"]
 
-_ROUNDS: Final = 6
+_ROUNDS: Final = 10
 _RETREAT: Final = 0.05
 _FAR: Final = -600.0  # below it the tail is not the binomial one
 _SLACK: Final = 1e-10
@@ -110,8 +118,13 @@ def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, 
             return math.inf, math.inf
         theta = (_log_survival(k - 1, n, p) - tail) * (1.0 + 1e-9) + 1e-9
         noise = sum(log_laplace_moment(theta, scale) for scale in scales)
-        above = tail + theta * (k - top) >= 0.0
-        return (tail + noise, noise) if above else (math.inf, math.inf)
+        if noise == math.inf:
+            return math.inf, math.inf
+        beyond = _log_laplace_tail(float(k - top), scales) - tail - noise
+        if beyond > 0.0:  # the noise alone reaches the edge more often than the records do
+            return math.inf, math.inf
+        noise += math.log1p(math.exp(beyond)) + _SLACK
+        return tail + noise, noise
 
     found = _largest(bound, lambda level: binomial_lower(k, n, level), log_level)
     if found > 0.0 and log_level >= _DEEP:
@@ -159,7 +172,7 @@ def noisy_entropy_lower(
 def noisy_hoeffding_lower(
     mean: float, records: float, log_level: float, scales: tuple[float, ...], steps: float
 ) -> float:
-    """Return a lower limit from ``P(|q - E q| >= t) <= 2 exp(-2 N t^2)``, N = `records`, behind a noisy edge.
+    """Return a lower limit from ``ln E exp(u (q - E q)) <= u^2/(8 N)``, N = `records`, behind a noisy edge.
 
     Parameters
     ----------
@@ -168,20 +181,16 @@ def noisy_hoeffding_lower(
     records : float
         ``n / Lambda`` of a dependence model.
 
-    Notes
-    -----
-    Only the two-sided inequality is assumed, so its factor 2 stands in every one-sided limit.
-
     Examples
     --------
     >>> import math
-    >>> round(noisy_hoeffding_lower(0.95, 1000, math.log(0.05), (), 1000), 5)  # 0.95 - sqrt(ln(40)/2000)
-    0.90705
+    >>> round(noisy_hoeffding_lower(0.95, 1000, math.log(0.05), (), 1000), 5)  # 0.95 - sqrt(ln(20)/2000)
+    0.9113
     """
     if mean <= 0.0:
         return 0.0
 
-    needed = (math.log(2.0) - log_level) * (1.0 + 1e-9)
+    needed = -log_level * (1.0 + 1e-9)
     if not any(scales):
         return max(0.0, mean - math.sqrt(needed / (2.0 * records)))
 
@@ -220,18 +229,36 @@ def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[flo
     Without noise it would be ``plain(log_level)``; what the noise adds is taken from the level, a few times.
     """
     added, best = 0.0, 0.0
+    small, large = 0.0, math.inf  # too little to take from the level, and enough
     for _ in range(_ROUNDS):
         p = plain(log_level - added)
         total, noise = bound(p)
         if total <= log_level:
-            best = max(best, p)
-        if noise == math.inf:  # too far from the edge, or too near: half as far in the exponent
-            added += 0.25 * -log_level
-            continue
-        if abs(noise - added) < 1e-6 * (1.0 + noise) and best > 0.0:
-            break
-        added = noise + _RETREAT * (noise - added if noise > added else 0.0) + _SLACK
+            best, large = max(best, p), added
+            if added - noise < 1e-6 * (1.0 + noise):
+                break
+        else:
+            small = added
+        wanted = noise + _RETREAT * max(0.0, noise - added) + _SLACK
+        if small < wanted < large:
+            added = wanted
+        elif large == math.inf:  # too near to the edge, or too far from it
+            added = small + 0.25 * -log_level
+        else:
+            added = 0.5 * (small + large)
     return best
+
+
+def _log_laplace_tail(distance: float, scales: tuple[float, ...]) -> float:
+    """Bound ``ln P(nu >= distance)``, nu a sum of independent Laplace variables on any lattices, by Chernoff's bound.
+
+    The slope is the best one for a single variable of the largest scale; any slope gives a bound.
+    """
+    widest = max(scales)
+    far = distance / widest
+    slope = (math.sqrt(1.0 + far * far) - 1.0) / far / widest
+    bound = sum(log_laplace_moment(slope, scale) for scale in scales) - slope * distance
+    return min(0.0, bound + _SLACK * (1.0 + abs(bound)))
 
 
 def _log_survival(k: int, n: int, p: float) -> float:

@@ -328,7 +328,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     def _radius(self, nats: float) -> float:
         """Bound how far a limit at this level is from the mean."""
-        radius = math.sqrt((nats + math.log(2.0)) / (2.0 * self._hoeffding))
+        radius = math.sqrt(nats / (2.0 * self._hoeffding))
         if self.parameters.independent or self.parameters.effective is not None:
             radius = min(radius, math.sqrt(nats / (2.0 * self._effective)))
         return radius * (1.0 + 1e-6)

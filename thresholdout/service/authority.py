@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
+from thresholdout.errors import LedgerDamaged
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Role
 
@@ -75,6 +76,9 @@ def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Re
             return method(service, by, *given, **named)
         except ServiceRefused:
             raise
+        except LedgerDamaged as damaged:
+            _log.error("%s failed: %s", name, damaged)
+            raise ServiceRefused("damaged") from None
         except Exception as error:
             where = "; ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
             _log.error("%s failed: %s in %s", name, type(error).__name__, where)

@@ -1,4 +1,4 @@
-"""Boards that are kept up to date: each entry of a history is read once, and a restart goes on near where it was."""
+"""Boards that are kept up to date: each entry of a history is read once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from thresholdout.service.standings import Standing, Tally
 if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.store.holdouts import HoldoutRow
-    from thresholdout.service.store.tables import Store
 
 __all__ = ["Boards"]
 
 _SLICE: Final = 2000
 """Entries that are read at once."""
-
-_KEEP: Final = """INSERT INTO service_boards (holdout, last, tally) VALUES (?, ?, ?)
-ON CONFLICT (holdout) DO UPDATE SET last = excluded.last, tally = excluded.tally
-WHERE service_boards.last < excluded.last"""
 
 
 class _Kept:
@@ -41,13 +36,10 @@ class Boards:
     ----------
     ledger : SQLLedger
         Where the histories are.
-    store : Store
-        Where is kept how far boards are, from time to time; the histories remain what counts.
     """
 
-    def __init__(self, ledger: SQLLedger, store: Store) -> None:
+    def __init__(self, ledger: SQLLedger) -> None:
         self._ledger = ledger
-        self._store = store
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
 
@@ -58,9 +50,6 @@ class Boards:
         ends = [end for end in (holdout.shown, proved_until(self._ledger, holdout.identity)) if end is not None]
         kept = self._of(holdout, min(ends, default=None))
         with kept.lock:
-            last = self._ledger.count(holdout.identity) if kept.until is None else kept.until
-            if last - kept.tally.last > _SLICE:
-                self._resume(holdout, kept)
             self._read_on(holdout, kept)
             if kept.rows[0] != kept.tally.last:
                 kept.rows = kept.tally.last, tuple(kept.tally.standings())
@@ -81,21 +70,12 @@ class Boards:
                 kept = self._kept[holdout.identity] = _Kept(tally, until)
             return kept
 
-    def _resume(self, holdout: HoldoutRow, kept: _Kept) -> None:
-        """Go on from where any process was before, if that is further, and all of it may be shown."""
-        rows = self._store.read("SELECT last, tally FROM service_boards WHERE holdout = ?", (holdout.number,))
-        if rows and kept.tally.last < int(rows[0][0]) and (kept.until is None or int(rows[0][0]) <= kept.until):
-            kept.tally.resume(int(rows[0][0]), str(rows[0][1]))
-
     def _read_on(self, holdout: HoldoutRow, kept: _Kept) -> None:
         """Add what was answered since."""
-        before = kept.tally.last // _SLICE
         while True:
             count = _SLICE if kept.until is None else min(_SLICE, kept.until - kept.tally.last)
             entries = self._ledger.entries(holdout.identity, kept.tally.last + 1, count) if count else []
             for entry in entries:
                 kept.tally.add(entry)
             if len(entries) < _SLICE:
-                break
-        if kept.tally.last // _SLICE > before:
-            self._store.write(_KEEP, (holdout.number, kept.tally.last, kept.tally.to_text()))
+                return

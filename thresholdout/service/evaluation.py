@@ -18,6 +18,7 @@ from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
 from thresholdout.service.authority import checked
 from thresholdout.service.boards import Boards
+from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
 from thresholdout.service.failures import Failures
 from thresholdout.service.guard_cache import GuardCache
@@ -100,10 +101,14 @@ class EvaluationService:
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
-        self._boards = Boards(ledger, store)
+        self._boards = Boards(ledger)
+        incumbents = Incumbents(store)
+        self._answers = ChainedAnswers(ledger, self._submissions, incumbents)
         self._desk = Desk(
-            ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, proofs, limits
-        )
+            ledger, self._guards, self._holdouts, self._submissions, incumbents, self._failures, self._answers, proofs,
+            limits,
+        )  # fmt: skip
+        self._damaged = self._answers.check_all(self._holdouts.all()) if answering else frozenset()
 
     @classmethod
     def open(
@@ -459,7 +464,7 @@ class EvaluationService:
         row = self._submissions.find(id)
         if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
             raise ServiceRefused("not_found")
-        return self._submitted(found, row)
+        return self._submitted(found, self._answers.of(found, [row])[0])
 
     @checked
     def history(
@@ -499,9 +504,11 @@ class EvaluationService:
         whose, rows = by.team if by.role == "team" else team, self._submissions
         if whose is None:
             read = rows.of_all if before is None else rows.of_all_before
-            return [self._submitted(found, row, number=row.place) for row in read(found.number, start, count)]
+            every = self._answers.of(found, read(found.number, start, count))
+            return [self._submitted(found, row, number=row.place) for row in every]
         read_own = rows.of_team if before is None else rows.of_team_before
-        return [self._submitted(found, row) for row in read_own(found.number, whose, start, count)]
+        own = self._answers.of(found, read_own(found.number, whose, start, count))
+        return [self._submitted(found, row) for row in own]
 
     @checked
     def board(self, by: Principal, name: str) -> Board:
@@ -527,7 +534,9 @@ class EvaluationService:
     def health(self) -> dict[str, Any]:
         """Return whether the store can be read, for those who look after the service."""
         try:
-            return {"status": "ok", "holdouts": len(self._holdouts.all())} | self._proofs.status()
+            names = [row.name for row in self._holdouts.all() if row.identity in self._damaged]
+            status = {"status": "damaged", "damaged": names} if names else {"status": "ok"}
+            return status | {"holdouts": len(self._holdouts.all())} | self._proofs.status()
         except ThresholdoutError as error:
             _log.error("the store can't be read: %s", type(error).__name__)
             return {"status": "unavailable"}
@@ -549,14 +558,18 @@ class EvaluationService:
         """Return a holdout whose guard may be asked here."""
         if not self._answering:
             raise ServiceRefused("unavailable")
-        return self._find(by, name)
+        found = self._find(by, name)
+        if found.identity in self._damaged:
+            raise ServiceRefused("damaged")
+        return found
 
     def _submitted(self, found: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
         return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
         facts = found.facts or self._facts(found)
-        since = (*looked_at(self.ledger, found.identity), *self._proofs.notes(found))
+        damaged = (DAMAGED,) if found.identity in self._damaged else ()
+        since = (*looked_at(self.ledger, found.identity), *self._proofs.notes(found), *damaged)
         if since:
             facts = replace(facts, promise=" ".join([facts.promise, *since]))
         return holdout_shown(found, facts, self.ledger, since)

@@ -54,6 +54,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "exhausted": Refusal(429, "This holdout answers no more questions. Earlier answers stay valid."),
     "busy": Refusal(503, "The service is busy. The same request again is charged once."),
     "stopping": Refusal(503, "The service stops. The same request again is charged once."),
+    "damaged": Refusal(503, "The ledger of this holdout fails its check: nothing new is answered."),
     "unavailable": Refusal(503, "The store of answers cannot be used now. The same request again is charged once."),
 }
 """By code."""

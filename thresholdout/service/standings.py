@@ -7,10 +7,9 @@ no rank does.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 import numpy as np
@@ -167,14 +166,3 @@ class Tally:
         ranks = zip(found, (1 + better).tolist(), (len(found) - worse).tolist(), strict=True)
         ranked = [replace(one, first=first, last=last) for one, first, last in ranks]
         return sorted(ranked, key=lambda one: (one.first, one.last, one.since))
-
-    def to_text(self) -> str:
-        """Return what was found so far, to go on from there."""
-        return json.dumps([[astuple(one) for one in self._found.values()], self._limits, self._proved])
-
-    def resume(self, last: int, text: str) -> None:
-        """Go on from what `to_text` gave after a question, in place of what was added here before."""
-        self.last = last
-        found, limits, self._proved = json.loads(text)
-        self._limits = limits[0], limits[1]
-        self._found = {one[0]: Standing(*one) for one in found}

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired
+from thresholdout.service.chained_answers import ChainedAnswers, comparison_key
 from thresholdout.service.crew import Crew
 from thresholdout.service.names import check_request_key, check_text
 from thresholdout.service.refusals import ServiceRefused
@@ -95,6 +96,8 @@ class Desk:
         What the service keeps.
     failures : Failures
         Counts refused tables.
+    answers : ChainedAnswers
+        Says what submissions were answered.
     proofs : Proofs
         Signs what is told.
     limits : Limits
@@ -109,6 +112,7 @@ class Desk:
         submissions: Submissions,
         incumbents: Incumbents,
         failures: Failures,
+        answers: ChainedAnswers,
         proofs: Proofs,
         limits: Limits,
     ) -> None:
@@ -118,6 +122,7 @@ class Desk:
         self._submissions = submissions
         self._incumbents = incumbents
         self._failures = failures
+        self._answers = answers
         self._proofs = proofs
         self._crew = Crew(limits.at_once, limits.most_waiting)
         self._running = Running(submissions)
@@ -276,7 +281,7 @@ class Desk:
     def _compared_with(self, read: _Read, row: SubmissionRow, incumbent: Incumbent) -> tuple[SubmissionRow, bool]:
         """Ask whether predictions are better than an incumbent, which they replace then."""
         decides = read.request.holdout.settings.feedback == "verdict"
-        key = _digest(row.content, incumbent.content)
+        key = comparison_key(row.content, incumbent.content)
         known = self._known(read, key)
         self._check_open(read, known)
         row = self._stored(row)
@@ -396,7 +401,8 @@ class Desk:
 
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
         """Return what the team is shown now."""
-        return shown(self._now(request), self._proofs.current(request.holdout, row))
+        told = self._answers.of(request.holdout, [row])[0]
+        return shown(self._now(request), self._proofs.current(request.holdout, told))
 
 
 def _own(row: SubmissionRow, stored: SubmissionRow) -> SubmissionRow:

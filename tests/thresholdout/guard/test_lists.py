@@ -137,6 +137,22 @@ def test_a_failure_of_one_is_charged_and_shows_nothing() -> None:
     assert guard.history["source"].tolist() == ["failed"]
 
 
+def test_an_interrupted_list_is_charged_though_somebody_else_has_its_best_meanwhile() -> None:
+    """The stored answer, or an interrupt instead: which of them comes would tell a bit for nothing."""
+    guard = labelled()
+
+    class Interrupting(Constant):
+        def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+            if len(X) == N:
+                guard.score_all({"one": Constant(1), "zero": Constant(0)}, tell="best", keys=["a", "b"], cv="training")
+                raise KeyboardInterrupt
+            return super().predict(X)
+
+    with pytest.raises(KeyboardInterrupt):
+        guard.score_all({"one": Constant(1), "zero": Interrupting(0)}, tell="best", keys=["a", "b"], cv="training")
+    assert guard.history["source"].tolist() == ["holdout", "failed"]
+
+
 LONG = "x" * 10_001
 
 

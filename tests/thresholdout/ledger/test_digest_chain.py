@@ -189,6 +189,10 @@ def test_questions_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: 
             "WHERE id = 1",
             "guards of a ledger are never replaced",
         ),
+        (
+            "INSERT OR REPLACE INTO guards SELECT 1, 'new', NULL, 'fresh', '{}', 0, '', NULL FROM guards WHERE id = 1",
+            "guards of a ledger are never replaced",
+        ),
         ("UPDATE guards SET retired = NULL WHERE id = 2", "a guard that was retired stays so"),
     ],
 )

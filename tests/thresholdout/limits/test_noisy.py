@@ -68,6 +68,31 @@ def test_the_price_of_a_little_noise_is_little() -> None:
         assert k / n - exact < k / n - limit < 1.03 * (k / n - exact)
 
 
+@pytest.mark.parametrize("confidence", [0.99, 0.95, 0.9, 0.8])
+@pytest.mark.parametrize(("k", "n"), [(50, 100), (95, 100), (285, 300), (800, 1000), (9900, 10_000), (99_000, 100_000)])
+def test_the_noise_of_the_default_costs_half_a_percent_at_every_confidence(k: int, n: int, confidence: float) -> None:
+    level, scale = math.log(0.5 * (1.0 - confidence)), 0.025 * math.sqrt(k * (n - k) / n)
+    exact, limit = binomial_lower(k, n, level), noisy_binomial_lower(k, n, level, (scale, 2.0 * scale))
+    assert k / n - exact < k / n - limit < 1.005 * (k / n - exact)
+
+
+@pytest.mark.parametrize(("distance", "scales"), [(4.0, (0.5, 1.0)), (30.0, (2.0, 2.0)), (1.0, (3.0,))])
+def test_the_tail_of_the_noise_is_bounded_on_every_lattice(distance: float, scales: tuple[float, ...]) -> None:
+    for step in _STEPS:
+        exact = math.fsum(p for at, p in _noises(step, scales).items() if at >= distance)
+        assert 0.0 < exact <= math.exp(noisy._log_laplace_tail(distance, scales))
+
+
+def test_a_limit_holds_where_the_noise_alone_passes_the_test() -> None:
+    """Records that are known, so that the count is."""
+    level, scales, step = 0.3, (2.5,), Fraction(1, 7)
+    noises = _noises(step, scales)
+    for k, n in ((6, 12), (9, 20), (30, 40)):
+        limit = noisy_binomial_lower(k, n, math.log(level), scales)
+        known = math.floor(n * limit)
+        assert noisy_tail(count_law([1.0] * known + [0.0] * (n - known)), k, noises) <= level
+
+
 @pytest.mark.parametrize("log_level", [-60.0, -150.0, -300.0, -600.0])
 def test_limits_stay_useful_at_levels_that_are_left_after_many_failures(log_level: float) -> None:
     scales = (0.25, 0.5)
@@ -77,7 +102,7 @@ def test_limits_stay_useful_at_levels_that_are_left_after_many_failures(log_leve
 
 
 def test_a_limit_that_forgets_the_moment_of_the_noise_exceeds_its_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    scales, step, n, k, level = (1.0, 2.0), Fraction(1, 2), 12, 11, 0.02
+    scales, step, n, k, level = (2.0, 2.0), Fraction(1, 2), 100, 60, 0.02
     noises = _noises(step, scales)
     sound = noisy_tail(count_law([noisy_binomial_lower(k, n, math.log(level), scales)] * n), k, noises)
     monkeypatch.setattr(noisy, "log_laplace_moment", lambda theta, scale: 0.0)
@@ -85,13 +110,13 @@ def test_a_limit_that_forgets_the_moment_of_the_noise_exceeds_its_level(monkeypa
     assert sound <= level < broken
 
 
-def test_hoeffding_without_its_two_sided_constant_is_another_number() -> None:
+def test_hoeffding_is_one_sided() -> None:
     level = math.log(0.05)
     assert noisy_hoeffding_lower(0.9, 100, level, (), 100) == pytest.approx(
-        0.9 - math.sqrt(math.log(40) / 200), abs=1e-9
+        0.9 - math.sqrt(math.log(20) / 200), abs=1e-9
     )
     nearly = noisy_hoeffding_lower(0.9, 100, level, (1e-6,), 100)
-    assert nearly == pytest.approx(0.9 - math.sqrt(math.log(40) / 200), abs=1e-6)
+    assert nearly == pytest.approx(0.9 - math.sqrt(math.log(20) / 200), abs=1e-6)
 
 
 @pytest.mark.parametrize("step", [0.01, 0.5, 1.0, 3.0])

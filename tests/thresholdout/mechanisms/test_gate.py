@@ -175,9 +175,9 @@ def test_a_checkpoint_that_failed_is_not_tried_again_at_once() -> None:
     assert not worth_a_checkpoint(checkpoint(state, GOOD, test).state, GOOD, test)
 
 
-def test_hoeffdings_inequality_has_both_sides() -> None:
-    """2 exp(-2 * 200 * 0.15^2) = 2 exp(-9)."""
-    level = math.log(2.0) - 9.0
+def test_hoeffdings_inequality_is_one_sided() -> None:
+    """exp(-2 * 200 * 0.15^2) = exp(-9)."""
+    level = -9.0
     assert HoeffdingGate(0.65, 200.0).passes(GOOD, level + 1e-6)
     assert not HoeffdingGate(0.65, 200.0).passes(GOOD, level - 1e-6)
     assert not HoeffdingGate(0.35, 200.0).passes(GOOD, -1e-6)

@@ -21,7 +21,6 @@ from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.promises import promise, truth
-from thresholdout.service.standings import Tally, standings
 
 N = 1000
 LABELS = np.random.default_rng(7).integers(0, 2, 2 * N)
@@ -399,21 +398,3 @@ def test_no_board_counts_what_is_not_proved() -> None:
     service.ask(wrong_on([]), expected=0.9, asker="bob")
     (ann,) = service.standings()
     assert (ann.asker, (ann.low, ann.high)) == ("ann", first.interval)
-
-
-def test_a_board_goes_on_with_its_notes_from_where_it_was() -> None:
-    service = made()
-    service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
-    service.correct(changed(range(50)), "as it was agreed", basis="public")
-    service.correct(changed(range(50)), "somebody saw it")
-    service.ask(wrong_on([]), expected=0.9, asker="bob")
-    entries = service.guard._ledger.entries(service.identity)
-    whole = standings(entries, "accuracy", greater_is_better=True)
-    for cut in range(1, 5):
-        before, after = (Tally("accuracy", greater_is_better=True) for _ in range(2))
-        for entry in entries[:cut]:
-            before.add(entry)
-        after.resume(cut, before.to_text())
-        for entry in entries[cut:]:
-            after.add(entry)
-        assert after.standings() == whole

@@ -179,8 +179,8 @@ class Inflated(DifferenceTest):
     >>> from thresholdout.data.values import unit_records
     >>> from thresholdout.noise.sources import SeededNoise
     >>> values = unit_records([0.65] * 1000, 1000, (0, 1), "values")
-    >>> round(Inflated(1000, 200.0).log_p(values, SeededNoise(0)), 2)  # ln 2 - 9
-    -8.31
+    >>> round(Inflated(1000, 200.0).log_p(values, SeededNoise(0)), 2)  # -2 200 0.15^2
+    -9.0
     """
 
     effective: float
@@ -188,7 +188,7 @@ class Inflated(DifferenceTest):
     name: ClassVar[str] = "Hoeffding's inequality"
 
     def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
-        """Return the exponent of the limit, which is two-sided."""
+        """Return the exponent of the limit."""
         return self._exponent(values.exact_mean().mean() - record_rounding(self.records) - 0.5)
 
     @property
@@ -197,4 +197,4 @@ class Inflated(DifferenceTest):
         return self._exponent(0.5)
 
     def _exponent(self, above: float) -> float:
-        return min(0.0, _LN_2 - 2.0 * self.effective * above * above * (1.0 - _SLACK)) if above > 0.0 else 0.0
+        return -2.0 * self.effective * above * above * (1.0 - _SLACK) if above > 0.0 else 0.0

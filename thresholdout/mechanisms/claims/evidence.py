@@ -254,15 +254,15 @@ class Entropy(Evidence):
 
 @dataclass(frozen=True)
 class Hoeffding(Evidence):
-    """A statistic f with ``P(|f - truth| >= t) <= 2 exp(-2 N t^2)``."""
+    """A statistic f with ``ln E exp(u (f - truth)) <= u^2/(8 N)`` for every u."""
 
     value: float = field(repr=False)
     records: float
 
     def against(self, end: float, bet: float) -> float:
-        """Return the exponent, less ln 2."""
+        """Return the exponent."""
         away = self.value - end - 1e-15
-        return 2.0 * self.records * away * away * _LESS - math.log(2.0) if away > 0.0 else 0.0
+        return 2.0 * self.records * away * away * _LESS if away > 0.0 else 0.0
 
     def mirrored(self) -> Hoeffding:
         """Return it for one minus the value."""
@@ -529,15 +529,15 @@ class ExpectedHoeffding(Expected):
 
     Examples
     --------
-    >>> round(ExpectedHoeffding(1000.0).end(0.95, math.log(0.05))[0], 5)  # 0.95 - sqrt(ln(40)/2000)
-    0.90705
+    >>> round(ExpectedHoeffding(1000.0).end(0.95, math.log(0.05))[0], 5)  # 0.95 - sqrt(ln(20)/2000)
+    0.9113
     """
 
     records: float
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
         """Return the limit."""
-        needed = (math.log(2.0) - log_level) / _LESS / (2.0 * self.records)
+        needed = -log_level / _LESS / (2.0 * self.records)
         return max(0.0, edge - math.sqrt(needed) - 1e-12), 0.0
 
     def mirrored(self) -> ExpectedHoeffding:

@@ -197,7 +197,7 @@ class EntropyGate(GateTest):
 class HoeffdingGate(GateTest):
     """Hoeffding's limit, for records that depend on each other and have a variance inflation only.
 
-    A dependence model says ``P(|q - E q| >= t) <= 2 exp(-2 N t^2)``: two-sided, so its factor 2 stands here too.
+    A dependence model says ``ln E exp(u (q - E q)) <= u^2/(8 N)`` for every u, so ``P(q - E q >= t) <= exp(-2 N t^2)``.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class HoeffdingGate(GateTest):
     Examples
     --------
     >>> proposal = Proposal(0.3, 0.4, 2000, 200)
-    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.3), HoeffdingGate(0.65, 200).passes(proposal, -8.31)  # ln 2 - 9
+    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.99), HoeffdingGate(0.65, 200).passes(proposal, -9.01)
     (True, False)
     """
 
@@ -220,19 +220,16 @@ class HoeffdingGate(GateTest):
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare the exponent with the level."""
         above = self.mean - self.rounding - math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
-        return above > 0.0 and _LN_2 - 2.0 * self.records * above * above * (1.0 - 1e-9) <= log_level
+        return above > 0.0 and -2.0 * self.records * above * above * (1.0 - 1e-9) <= log_level
 
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance in standard deviations."""
-        return 2.0 * math.sqrt(0.5 * (_LN_2 - log_level) / self.records) / proposal.deviation
+        return 2.0 * math.sqrt(-0.5 * log_level / self.records) / proposal.deviation
 
 
 def _null(proposal: Proposal) -> float:
     """Return the mean of ``(z + 1) / 2`` that bets are placed against, below 1; rounding is for who tests."""
     return min(0.5 * (1.0 + proposal.delta), math.nextafter(1.0, 0.0))
-
-
-_LN_2: Final = math.log(2.0)
 
 
 _HALF: Final = math.log(0.5)

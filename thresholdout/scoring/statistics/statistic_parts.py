@@ -361,7 +361,7 @@ class Area(StatisticPart):
 
 @dataclass(frozen=True)
 class Concentrated(StatisticPart):
-    """A value with ``P(|value - truth| >= t) <= 2 exp(-2 n t^2 / (spread^2 Lambda))`` for every dependence model.
+    """A value with ``ln E exp(u (value - truth)) <= u^2 spread^2 Lambda / (8 n)`` for every dependence model and u.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """The service's tables, beside the ledger's in the same file or on the same server, and their format.
 
-One database, so that one backup is one moment. No number of the ledger's own tables is kept twice: what a submission
-was answered stands here as it was shown, and the ledger's entry is what counts.
+One database, so that one backup is one moment. What a submission was answered stands here too, and is compared with the
+ledger's entry, which is what is shown (`thresholdout.service.chained_answers`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ _CREATE: Final = (
     """CREATE TABLE service_incumbents (
     holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
     submission TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
-    """CREATE TABLE service_boards (
-    holdout INTEGER PRIMARY KEY REFERENCES service_holdouts (number), last BIGINT NOT NULL, tally TEXT NOT NULL)""",
     """CREATE TABLE service_failures (
     key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
 )
