@@ -15,9 +15,10 @@ from sklearn import metrics as sk
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, median_absolute_error, r2_score, roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
+import thresholdout
 from graphs import DependenceModel, Groups, Independent, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
@@ -67,7 +68,7 @@ def test_regressor_statistics_are_scikit_learns_until_they_are_clipped() -> None
     assert statistics.r2(clip=1e6).of(model, X, y) == pytest.approx(r2_score(y, predicted), abs=1e-6)
     shares = np.minimum((y - predicted) ** 2 / np.var(y), 0.5)
     assert statistics.r2(clip=0.5).of(model, X, y) == pytest.approx(1 - shares.mean(), abs=1e-13)
-    assert statistics.r2().bounds == (-3.0, 1.0)
+    assert statistics.r2(4.0).bounds == (-3.0, 1.0)
     # A window of 0.01 lies between the two middle errors of 100.
     narrow = statistics.median_absolute_error(1e4, window=0.01)
     expected = median_absolute_error(y[:100], predicted[:100])
@@ -90,7 +91,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     found = out_of_fold(model, X, y, folds, statistics.roc_auc().response_of(model))
     assert abs(statistics.roc_auc().of_predictions(found, X, y) - 0.5) < 0.15
     found = out_of_fold(LinearRegression(), X, X[:, 0], folds, "predict")
-    assert statistics.r2().of_predictions(found, X, X[:, 0]) > 0.9
+    assert statistics.r2(4.0).of_predictions(found, X, X[:, 0]) > 0.9
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2, 2), (1, 2, 3, 1), (1,) * 7, (3, 3, 2, 2, 1)])
@@ -143,10 +144,10 @@ def matchings(free: tuple[int, ...]) -> Iterator[frozenset[tuple[int, int]]]:
         (statistics.recall(positive=2), [0, 1], [0, 0], "no records of the class 2"),
         (statistics.f1(), [0, 1, 2], [0, 1, 2], "positive= for one of them"),
         (statistics.matthews_corrcoef(), [0, 1], [0, 0], "no records predicted 1"),
-        (statistics.r2(), [2.0, 2.0], [1.0, 1.0], "all the same"),
-        (statistics.r2(), [0.1, 0.1, 0.1], [1.0, 1.0, 1.0], "all the same"),
-        (statistics.r2(), [0.0, math.inf], [1.0, 1.0], "missing or infinite"),
-        (statistics.r2(), ["a", "b"], [1.0, 1.0], "one number for each record"),
+        (statistics.r2(4.0), [2.0, 2.0], [1.0, 1.0], "all the same"),
+        (statistics.r2(4.0), [0.1, 0.1, 0.1], [1.0, 1.0, 1.0], "all the same"),
+        (statistics.r2(4.0), [0.0, math.inf], [1.0, 1.0], "missing or infinite"),
+        (statistics.r2(4.0), ["a", "b"], [1.0, 1.0], "one number for each record"),
         (statistics.median_absolute_error(1.0), [0.0, 1.0], [1.0, math.nan], "finite"),
         (statistics.median_absolute_error(1.0), [], [], "number, for each record"),
         (statistics.sliced("accuracy", (0, 1)), [0, 1], [0, 1], "no features"),
@@ -206,7 +207,6 @@ SCORERS = [
     ("neg_brier_score", "brier_score"),
     ("neg_log_loss", "log_loss(clip=5.0)"),
     ("precision_micro", "accuracy"),
-    ("r2", "r2(clip=4)"),
     ("roc_auc", "roc_auc"),
     ("roc_auc_ovo", "roc_auc_ovo"),
     ("roc_auc_ovr", "roc_auc_ovr"),
@@ -232,8 +232,9 @@ def test_scorer_objects_with_options() -> None:
 @pytest.mark.parametrize(
     ("scorer", "message"),
     [
-        (sk.get_scorer("neg_mean_squared_error"), r"thresholdout.scoring.metrics.squared_error\(clip=...\)"),
-        (sk.get_scorer("neg_root_mean_squared_error"), r"statistics.root_mean_squared_error\(clip=...\)"),
+        (sk.get_scorer("r2"), r"statistics.r2\(clip=\(errors\*\*2\).max\(\) / y_train.var\(\)\)"),
+        (sk.get_scorer("neg_mean_squared_error"), r"thresholdout.scoring.metrics.squared_error\(clip="),
+        (sk.get_scorer("neg_root_mean_squared_error"), r"statistics.root_mean_squared_error\(clip=errors.max\(\)\)"),
         (sk.get_scorer("f1_weighted"), "average='weighted'"),
         (sk.get_scorer("average_precision"), "'average_precision_score'; expected: one of balanced_accuracy, f1"),
         (sk.get_scorer("roc_auc_ovr_weighted"), "roc_auc_score"),
@@ -254,20 +255,94 @@ def test_areas_of_scores_are_what_the_refusal_of_areas_of_predictions_names() ->
     assert statistics.get_score(sk.make_scorer(sk.roc_auc_score, response_method="predict_proba")).name == "roc_auc"
 
 
-@pytest.mark.parametrize("name", ["precision", "recall", "f1", "jaccard"])
-def test_of_the_classes_1_and_2_it_has_to_be_said_which_is_positive(name: str) -> None:
-    """Scikit-learn's scores take 1 unless told otherwise, and everything here the larger label."""
-    y, said = np.array([1, 1, 1, 2, 2]), np.array([1, 1, 2, 2, 2])
-    make: Any = getattr(statistics, name)
-    theirs: Any = getattr(sk, f"{name}_score")
-    with pytest.raises(InputError, match=r"labels 1 and 2; expected: .*positive=2"):
-        make().value(y, said)
-    for positive in (1, 2):
-        assert make(positive=positive).value(y, said) == pytest.approx(theirs(y, said, pos_label=positive))
-    with pytest.raises(InputError, match="positive="):
-        statistics.fbeta(2.0).value(y, said)
-    assert statistics.fbeta(2.0, 1).value(y, said) == pytest.approx(sk.fbeta_score(y, said, beta=2.0))
-    assert make().value(y - 1, said - 1) == pytest.approx(theirs(y - 1, said - 1))
+@pytest.mark.parametrize(
+    "score",
+    [statistics.f1(positive="a"), statistics.fbeta(2.0), statistics.r2(4.0), statistics.get_score("f1_macro"),
+     statistics.sliced("accuracy", ("g", 3)), metrics.log_loss(3.0), metrics.top_k_accuracy(3)],
+    ids=repr,
+)  # fmt: skip
+def test_scores_are_pickled_and_show_their_names(score: Any) -> None:
+    again = pickle.loads(pickle.dumps(score))
+    assert (again.name, again.bounds, repr(again)) == (score.name, score.bounds, repr(score))
+    assert score.name in repr(score)
+    assert "lambda" not in repr(score)
+    assert pickle.dumps(again) == pickle.dumps(score)
+
+
+REGRESSIONS = [
+    ("r2", "r2"),
+    ("mae", "neg_mean_absolute_error"),
+    ("mean_absolute_error", "neg_mean_absolute_error"),
+    ("neg_mean_absolute_error", "neg_mean_absolute_error"),
+    ("mse", "neg_mean_squared_error"),
+    ("neg_mean_squared_error", "neg_mean_squared_error"),
+    ("rmse", "neg_root_mean_squared_error"),
+    ("neg_root_mean_squared_error", "neg_root_mean_squared_error"),
+    ("neg_median_absolute_error", "neg_median_absolute_error"),
+]
+POSITIVE = [([0, 1], 1), ([-1, 1], 1), ([False, True], True), ([0.0, 1.0], 1.0)]
+NONE_POSITIVE = [[1, 2], [2, 3], [0, 2], [-1, 0], ["no", "yes"], ["bad", "good"], ["0", "1"]]
+
+
+@pytest.mark.parametrize("name", ["precision", "recall", "f1", "jaccard", "fbeta"])
+@pytest.mark.parametrize("labels", [*(labels for labels, _ in POSITIVE), *NONE_POSITIVE])
+def test_the_positive_class_is_named_wherever_scikit_learn_wants_it_named(name: str, labels: list[Any]) -> None:
+    """Its functions take 1 and True; of labels 1 and 2 they take 1, the smaller one, which is refused here."""
+    made = (lambda **named: statistics.fbeta(2.0, **named)) if name == "fbeta" else getattr(statistics, name)
+    theirs = getattr(sk, f"{name}_score")
+    beta = {"beta": 2.0} if name == "fbeta" else {}
+    classes = np.array(labels)
+    y, said = classes[[1, 1, 1, 0, 0]], classes[[1, 1, 0, 0, 1]]
+    positive = next((label for known, label in POSITIVE if known is labels), None)
+    if positive is not None:
+        assert made().value(y, said) == pytest.approx(theirs(y, said, **beta))
+        assert "of the class 1, or True" in made().target
+    else:
+        with pytest.raises(InputError, match=r"none is said to be the positive class.*positive="):
+            made().value(y, said)
+    for label in classes:
+        plain = label.item()
+        assert made(positive=plain).value(y, said) == pytest.approx(theirs(y, said, pos_label=plain, **beta))
+        assert f"of the class {plain!r}" in made(positive=plain).target
+
+
+def test_a_rare_class_of_text_is_not_answered_by_the_other_one() -> None:
+    """Of labels "default" (10 %) and "ok" the last in the alphabet is the common one, which is easy."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2 * N) < 0.1, "default", "ok")
+    guard = guarded(y)
+    model = Given(np.where(rng.random(2 * N) < 0.1, "ok", y))
+    model.classes_ = np.array(["default", "ok"])
+    before = guard.told
+    with pytest.raises(InputError, match="positive='ok' or positive='default'"):
+        guard.score(model, "f1", cv="training")
+    assert guard.told == before
+    assert guard.score(model, statistics.f1(positive="default"), cv="training").name == "f1(positive='default')"
+
+
+@pytest.mark.parametrize(("name", "theirs"), REGRESSIONS)
+def test_what_a_refused_score_of_regressors_names_can_be_called(name: str, theirs: str) -> None:
+    """The call in the message, on a skewed target: it is scikit-learn's score where no error is beyond the clip."""
+    rng = np.random.default_rng(1)
+    X_train = rng.normal(size=(300, 3))
+    y_train = np.exp(2.0 * rng.normal(size=300)) + X_train[:, 0]
+    model = LinearRegression()
+    with pytest.raises(InputError, match="no limit") as refused:
+        statistics.get_score(name)
+    call, errors = refused.value.expected.removeprefix("the largest that counts, from the training part: ").split(
+        ", with errors = "
+    )
+    known = {"np": np, "thresholdout": thresholdout, "cross_val_predict": cross_val_predict, "model": model,
+             "X_train": X_train, "y_train": y_train}  # fmt: skip
+    known["errors"] = eval(errors, known)
+    chosen = eval(call, known)
+    said = cross_val_predict(model, X_train, y_train)
+    function = sk.get_scorer(theirs)._score_func
+    found = chosen.value(y_train, said) if isinstance(chosen, statistics.Statistic) else chosen.values(
+        y_train, said, None
+    ).mean()  # fmt: skip
+    tolerance = 0.05 if "median" in name else 1e-9
+    assert found == pytest.approx(function(y_train, said), rel=tolerance)
 
 
 def test_names() -> None:
@@ -352,7 +427,7 @@ def test_dependent_records_have_ratios_and_no_truths_given_labels() -> None:
     low, high = guard.score(model, "f1", cv="training").interval
     assert low <= 0.9 <= high
     assert high - low < 0.9
-    for name in ("roc_auc", "balanced_accuracy", "r2"):
+    for name in ("roc_auc", "balanced_accuracy", statistics.r2(4.0)):
         with pytest.raises(InputError, match=r"truth is given the labels.*independent"):
             guard.score(model, name, cv="training")
     assert len(guard.history) == 1
@@ -374,12 +449,12 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
     costs = {}
     for case, one_law, groups in (("one law", True, None), ("laws", False, None), ("groups", True, PAIRS)):
         guard = guarded(y, groups, identically_distributed=one_law, mechanism="guess-and-check")
-        for name in ("f1", "balanced_accuracy", "roc_auc", "r2"):
+        for name in ("f1", "balanced_accuracy", "roc_auc", statistics.r2(4.0)):
             before = guard.told
             guard.score(model, name, cv="training")
-            costs[name, case] = guard.told - before > math.log(2)
+            costs[getattr(name, "name", name), case] = guard.told - before > math.log(2)
     halved = [question for question, half in costs.items() if half]
-    assert halved == [("r2", "one law"), ("balanced_accuracy", "laws"), ("balanced_accuracy", "groups")]
+    assert halved == [("r2(clip=4)", "one law"), ("balanced_accuracy", "laws"), ("balanced_accuracy", "groups")]
 
 
 def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:

@@ -177,7 +177,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a loss without a range": (
         lambda guard: guard.score(MODEL, "neg_mean_squared_error"),
         "metric",
-        "metrics.squared_error(clip=...)",
+        "metrics.squared_error(clip=(errors**2).max())",
     ),
     "a function for a metric": (
         lambda guard: guard.score(MODEL, accuracy_score),
@@ -193,14 +193,14 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a regressor that is right now and then": (
         lambda guard: guard.score(KNeighborsRegressor().fit(*TRAIN)),
         "estimator",
-        "for a regressor metric='r2'",
+        "for a regressor metric=r2(clip=...)",
     ),
     "a search over regressors without a metric": (
         lambda guard: cross_val_score(
             KNeighborsRegressor(), *TRAIN, scoring=guard.scorer(), cv=guard.split(), error_score="raise"
         ),
         "estimator",
-        "for a regressor metric='r2'",
+        "for a regressor metric=r2(clip=...)",
     ),
     "numbers for names of models": (lambda guard: guard.score_all({1: MODEL}), "models", "str(name)"),
     "labels of another type": (

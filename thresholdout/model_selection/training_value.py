@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.metrics import Metric, needed_range
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.scoring.statistics.scorers import BY_NAME, from_scorer, is_scorer
 
@@ -25,12 +25,6 @@ _SAME_UNITS = ("accuracy", *BY_NAME)
 
 # Losses that scikit-learn negates; the guard's are clipped or in other units, so they are computed anew.
 _LOSSES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier_score"}
-_NEED_CLIP = {
-    "neg_mean_squared_error": "squared_error",
-    "neg_root_mean_squared_error": "squared_error",
-    "neg_mean_absolute_error": "absolute_error",
-    "neg_median_absolute_error": "median_absolute_error",
-}
 
 
 class Scoring:
@@ -74,7 +68,7 @@ class Scoring:
         if metric is None and is_scorer(single):
             metric = from_scorer(single)
         elif metric is None:
-            metric = str(kind) if self.direct else self._by_default(single)
+            metric = str(kind) if self.direct else self._by_default(kind if single is None else single)
         elif self.direct:
             self.direct = get_score(metric).name == get_score(str(kind)).name
         self.metric = get_score(metric)
@@ -105,9 +99,9 @@ class Scoring:
     def _by_default(scoring: Any) -> str:
         if isinstance(scoring, str) and scoring in _LOSSES:
             return _LOSSES[scoring]
-        if isinstance(scoring, str) and scoring in _NEED_CLIP:
-            clipped = f"metric=thresholdout's {_NEED_CLIP[scoring]}(clip=...), a loss with a range"
-            raise InputError("metric", f"None for scoring={scoring!r}", clipped)
+        unlimited = needed_range("metric", f"None for scoring={scoring!r}", scoring if isinstance(scoring, str) else "")
+        if unlimited is not None:
+            raise unlimited
         expected = (
             "metric= beside it: a name or an object of thresholdout.scoring.metrics or thresholdout.scoring.statistics"
         )

@@ -6,10 +6,11 @@ clipped at a stated value: what is then guarded, and certified, is the clipped m
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from thresholdout.scoring.out_of_fold import OutOfFold
 
+Given = ParamSpec("Given")
+Score = TypeVar("Score")
+
 __all__ = [
     "METRIC_NAMES",
     "Metric",
@@ -29,6 +33,9 @@ __all__ = [
     "brier_score",
     "get_metric",
     "log_loss",
+    "made_again",
+    "needed_range",
+    "remembered",
     "squared_error",
     "top_k_accuracy",
     "zero_one_loss",
@@ -63,6 +70,12 @@ class Metric:
     bounds: tuple[float, float]
     greater_is_better: bool
     reads_classes: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Metric {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return made_again(self) or super().__reduce__()
 
     def of(self, estimator: Any, X: Any, y: Any) -> NDArray[Any]:
         """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,).
@@ -104,6 +117,25 @@ class Metric:
         return self.values(labels[found.tested], found.output, found.classes)
 
 
+def remembered(make: Callable[Given, Score]) -> Callable[Given, Score]:
+    """Let what a function makes be pickled, as the call that makes it again."""
+
+    @functools.wraps(make)
+    def made(*given: Given.args, **named: Given.kwargs) -> Score:
+        score = make(*given, **named)
+        vars(score)["_made"] = functools.partial(made, *given, **named)
+        return score
+
+    return made
+
+
+def made_again(score: object) -> tuple[Any, tuple[()]] | None:
+    """Return how a pickle makes a score again, if a function of this package has made it."""
+    call = vars(score).get("_made")
+    return None if call is None else (call, ())
+
+
+@remembered
 def accuracy() -> Metric:
     """Share of records whose predicted label is the true one.
 
@@ -117,6 +149,7 @@ def accuracy() -> Metric:
     )
 
 
+@remembered
 def zero_one_loss() -> Metric:
     """Share of records whose predicted label is wrong."""
     return Metric(
@@ -124,6 +157,7 @@ def zero_one_loss() -> Metric:
     )
 
 
+@remembered
 def top_k_accuracy(k: int = 2) -> Metric:
     """Share of records whose class is among the k most probable ones.
 
@@ -150,6 +184,7 @@ def top_k_accuracy(k: int = 2) -> Metric:
     return Metric(f"top_{k}_accuracy", "predict_proba", values, (0.0, 1.0), True)
 
 
+@remembered
 def brier_score() -> Metric:
     """Half the squared distance between predicted probabilities and the true class, in [0, 1].
 
@@ -171,6 +206,7 @@ def brier_score() -> Metric:
     return Metric("brier_score", "predict_proba", values, (0.0, 1.0), False)
 
 
+@remembered
 def log_loss(clip: float = 5.0) -> Metric:
     """Negative log probability of the true class, at most ``clip`` for each record.
 
@@ -196,6 +232,7 @@ def log_loss(clip: float = 5.0) -> Metric:
     return Metric(f"log_loss(clip={top!r})", "predict_proba", values, (0.0, top), False)
 
 
+@remembered
 def squared_error(clip: float) -> Metric:
     """Squared error of each record, at most ``clip``.
 
@@ -220,6 +257,7 @@ def squared_error(clip: float) -> Metric:
     )
 
 
+@remembered
 def absolute_error(clip: float) -> Metric:
     """Absolute error of each record, at most ``clip`` (in units of the target).
 
@@ -245,7 +283,23 @@ _BY_NAME: dict[str, Callable[[], Metric]] = {
     "brier_score": brier_score,
     "log_loss": log_loss,
 }
-_NEED_CLIP = ("squared_error", "absolute_error")
+_RANGES: Final[dict[str, str]] = {
+    "r2": "statistics.r2(clip=(errors**2).max() / y_train.var())",
+    "squared_error": "metrics.squared_error(clip=(errors**2).max())",
+    "absolute_error": "metrics.absolute_error(clip=errors.max())",
+    "root_mean_squared_error": "statistics.root_mean_squared_error(clip=errors.max())",
+    "median_absolute_error": "statistics.median_absolute_error(clip=errors.max())",
+}
+"""Scores of regressors have no range of their own: the largest error that counts has to be declared."""
+
+_ALIASES: Final[dict[str, str]] = {
+    "r2_score": "r2",
+    "mse": "squared_error",
+    "mean_squared_error": "squared_error",
+    "mae": "absolute_error",
+    "mean_absolute_error": "absolute_error",
+    "rmse": "root_mean_squared_error",
+}
 
 METRIC_NAMES = tuple(_BY_NAME)
 """Metrics that need no clip, by their names."""
@@ -277,17 +331,43 @@ def get_metric(metric: str | Metric) -> Metric:
         )
     if metric in _BY_NAME:
         return _BY_NAME[metric]()
-    if metric in _NEED_CLIP:
-        raise InputError(
-            "metric", repr(metric), f"a range: thresholdout.scoring.metrics.{metric}(clip=...), in units of the y"
-        )
+    unlimited = needed_range("metric", repr(metric), metric)
+    if unlimited is not None:
+        raise unlimited
     plain = metric.removeprefix("neg_")
     if plain in _BY_NAME:
         raise InputError("metric", repr(metric), f"{plain!r}; scorer() turns the sign of a loss by itself")
     names = ", ".join(map(repr, sorted(_BY_NAME)))
-    clipped = " or ".join(f"metrics.{name}(clip=...)" for name in _NEED_CLIP)
+    clipped = "metrics.absolute_error(clip=...) or metrics.squared_error(clip=...)"
     other = "a name from thresholdout.scoring.statistics, or per-record values given to ask()"
     raise InputError("metric", repr(metric), f"{names}, {clipped}; {other}")
+
+
+def needed_range(argument: str, seen: str, name: str) -> InputError | None:
+    """Return the refusal of a score of regressors without a range, with the call that declares one; else ``None``.
+
+    Parameters
+    ----------
+    argument, seen : str
+        Of the error.
+    name : str
+        The score's, as scikit-learn has it or shorter, with ``neg_`` or without.
+
+    Examples
+    --------
+    >>> needed_range("metric", "'accuracy'", "accuracy") is None
+    True
+    >>> raise needed_range("metric", "'mae'", "mae")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: metric: 'mae', whose errors have no limit; expected: the largest that counts, ...
+    """
+    plain = name.removeprefix("neg_")
+    call = _RANGES.get(_ALIASES.get(plain, plain))
+    if call is None:
+        return None
+    errors = "errors = np.abs(y_train - cross_val_predict(model, X_train, y_train))"
+    expected = f"the largest that counts, from the training part: thresholdout.scoring.{call}, with {errors}"
+    return InputError(argument, f"{seen}, whose errors have no limit", expected)
 
 
 def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
@@ -299,7 +379,7 @@ def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None)
     if (output.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
         kinds = f"predictions of type {output.dtype} for labels of type {y.dtype}"
         raise InputTypeError("estimator", kinds, "predictions of the labels' type")
-    instead = "a classifier of these labels; for a regressor metric='r2', or metrics.squared_error(clip=...)"
+    instead = "a classifier of these labels; for a regressor metric=r2(clip=...) of thresholdout.scoring.statistics"
     if not np.isin(output if classes is None else classes, np.unique(y)).any():
         raise InputError("estimator", "predictions that are never one of the labels", instead)
     if classes is None and _fractions(output) and not _fractions(y):

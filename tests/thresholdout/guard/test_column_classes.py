@@ -27,6 +27,7 @@ from thresholdout.scoring.statistics import (
     jaccard,
     matthews_corrcoef,
     precision,
+    r2,
     recall,
     roc_auc,
     sliced,
@@ -163,7 +164,7 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
     ("metric", "message"),
     [
         ("roc_auc", "'roc_auc' of columns that are not in memory"),
-        ("r2", "of columns that are not in memory"),
+        (r2(4.0), "of columns that are not in memory"),
         (roc_auc(), "others need single values"),
         (balanced_accuracy(), "'balanced_accuracy' of columns"),
         (sliced("accuracy", ("g", 3)), "of columns that are not in memory"),

@@ -42,6 +42,7 @@ from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.ledger import open_ledger
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring.metrics import Metric, accuracy, squared_error, zero_one_loss
+from thresholdout.scoring.statistics import r2
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])
@@ -185,10 +186,12 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     }
     guard = Thresholdout((features[200:], target[200:]), mechanism="thresholdout", **parts)
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
-    guarded = GuardedSearchCV(search, guard).fit(features[:200], target[:200])
+    with pytest.raises(InputError, match=r"None for scoring='r2', whose errors have no limit.*r2\(clip="):
+        GuardedSearchCV(search, guard).fit(features[:200], target[:200])
+    guarded = GuardedSearchCV(search, guard, metric=r2(4.0)).fit(features[:200], target[:200])
     assert set(guard.history["name"]) == {"r2(clip=4)"}
     assert guarded.best_params_ == {"alpha": 0.01}
-    with pytest.raises(InputError, match=r"squared_error\(clip=...\)"):
+    with pytest.raises(InputError, match=r"squared_error\(clip=\(errors\*\*2\)"):
         GuardedSearchCV(clone(search).set_params(scoring="neg_mean_squared_error"), guard).fit(*parts["train"])
     loss = squared_error(clip=40_000.0)
     other = clone(search).set_params(scoring="neg_mean_squared_error")
@@ -554,7 +557,9 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         GuardedSearchCV(
             GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0
         ),
-        GuardedSearchCV(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0),
+        GuardedSearchCV(
+            GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2), metric=r2(4.0), noise=SeededNoise(0), random_state=0
+        ),
     ],
     expected_failed_checks=expected_failures,
 )

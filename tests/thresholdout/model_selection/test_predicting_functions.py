@@ -64,7 +64,7 @@ def test_the_kind_chooses_the_estimator() -> None:
 def test_which_metrics_take_classes() -> None:
     share = Metric("share", "predict", lambda y, output, _: output == y, (0.0, 1.0), True)
     assert [classifies(metric) for metric in (accuracy(), log_loss(), balanced_accuracy())] == [True] * 3
-    assert [classifies(metric) for metric in (squared_error(1.0), r2(), roc_auc(), share)] == [False] * 4
+    assert [classifies(metric) for metric in (squared_error(1.0), r2(4.0), roc_auc(), share)] == [False] * 4
 
 
 def test_objectives() -> None:

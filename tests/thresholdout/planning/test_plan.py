@@ -146,9 +146,7 @@ def test_groups_count_for_what_they_are() -> None:
     assert chain.effective_records() is None
     known = plan(chain, queries=10)
     records = 5000 / chain.variance_inflation()
-    radius = math.sqrt(
-        math.log(2 / 0.0025) / (2 * records)
-    )  # both sides of ten questions; two-sided where no more is proved
+    radius = math.sqrt(math.log(1 / 0.0025) / (2 * records))  # both sides of ten questions
     assert 2 * width_of(known, "a fixed list") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
 
 

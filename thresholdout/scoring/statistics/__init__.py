@@ -14,7 +14,7 @@ has the proofs.
 from __future__ import annotations
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.scoring.metrics import METRIC_NAMES, Metric, get_metric
+from thresholdout.scoring.metrics import METRIC_NAMES, Metric, get_metric, needed_range
 from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
@@ -54,7 +54,6 @@ __all__ = [
 ]
 
 _SHORT = {"auc": "roc_auc", "acc": "accuracy", "mcc": "matthews_corrcoef"}
-_NEED_CLIP = ("median_absolute_error", "root_mean_squared_error")
 
 
 def get_statistic(statistic: str | Statistic) -> Statistic:
@@ -67,11 +66,11 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
 
     Examples
     --------
-    >>> get_statistic("r2").bounds
-    (-3.0, 1.0)
-    >>> get_statistic("median_absolute_error")
+    >>> get_statistic("roc_auc").bounds
+    (0.0, 1.0)
+    >>> get_statistic("r2")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: statistic: 'median_absolute_error'; expected: a range: ...
+    thresholdout.errors.InputError: statistic: 'r2', whose errors have no limit; expected: the largest that counts, ...
     """
     if isinstance(statistic, Statistic):
         return statistic
@@ -82,16 +81,11 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     found = BY_NAME[statistic]() if statistic in BY_NAME else None
     if isinstance(found, Statistic):
         return found
-    plain = statistic.removeprefix("neg_")
-    if plain in _NEED_CLIP:
-        raise InputError(
-            "statistic",
-            repr(statistic),
-            f"a range: thresholdout.scoring.statistics.{plain}(clip=...), in units of the y",
-        )
+    unlimited = needed_range("statistic", repr(statistic), statistic)
+    if unlimited is not None:
+        raise unlimited
     names = ", ".join(repr(name) for name in sorted(BY_NAME) if isinstance(BY_NAME[name](), Statistic))
-    clipped = " or ".join(f"thresholdout.scoring.statistics.{name}(clip=...)" for name in _NEED_CLIP)
-    raise InputError("statistic", repr(statistic), f"{names}, {clipped}; means are in thresholdout.scoring.metrics")
+    raise InputError("statistic", repr(statistic), f"{names}; means are in thresholdout.scoring.metrics")
 
 
 def get_score(score: object) -> Metric | Statistic:
@@ -115,8 +109,6 @@ def get_score(score: object) -> Metric | Statistic:
     if isinstance(score, str):
         if score in BY_NAME:
             return BY_NAME[score]()
-        if score.removeprefix("neg_") in _NEED_CLIP:
-            return get_statistic(score)
         return _named(score)
     return get_metric(score)  # type: ignore[arg-type]
 
@@ -127,7 +119,7 @@ def _named(score: str) -> Metric | Statistic:
         return get_metric(score)
     except InputError as error:
         refused = error
-    if "turns the sign" in refused.expected or "a range:" in refused.expected:
+    if "turns the sign" in refused.expected or "no limit" in str(refused.seen):
         raise refused
     from difflib import get_close_matches
 

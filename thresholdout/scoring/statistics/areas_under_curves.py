@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
+from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.label_checks import binary_labels, scores
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Area, Judged
@@ -20,6 +21,7 @@ __all__ = ["roc_auc", "roc_auc_ovo", "roc_auc_ovr"]
 _Chosen = tuple["NDArray[np.float64]", "NDArray[np.bool_]", "NDArray[np.bool_]"]
 
 
+@remembered
 def roc_auc() -> Statistic:
     """Area under the receiver operating characteristic: how often a positive record scores above a negative one.
 
@@ -58,12 +60,13 @@ def roc_auc() -> Statistic:
         parts=parts,
         bounds=(0.0, 1.0),
         greater_is_better=True,
-        target="the probability that a positive record scores above a negative one (ties half); unless "
+        target="the probability that a record of the larger label scores above one of the other (ties half); unless "
         "records are independent with one law, the mean of it over all such pairs of the holdout, given its labels",
         classifies=False,
     )
 
 
+@remembered
 def roc_auc_ovr() -> Statistic:
     """Mean over the classes of the area under the curve of each class's probability, against all other records.
 
@@ -81,6 +84,7 @@ def roc_auc_ovr() -> Statistic:
     return _mean_of_areas("roc_auc_ovr", parts, "the classes", what)
 
 
+@remembered
 def roc_auc_ovo() -> Statistic:
     """Mean over ordered pairs of classes of the area under the curve of the first one's probability, on both.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
+from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.class_counts import ClassRatio
 from thresholdout.scoring.statistics.label_checks import binary_labels, predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
@@ -25,16 +26,18 @@ _Terms = Callable[[Any, Any], "tuple[NDArray[Any], NDArray[Any]]"]
 """From whether records are of a class, and whether they are predicted to be, to numerators and denominators."""
 
 _SAID: Final = ("predict",)
+_AN_EXAMPLE: Final = "thresholdout.scoring.statistics.f1(positive=...)"
 
 
+@remembered
 def precision(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
     """Share of the records predicted to be of the positive class that are of it.
 
     Parameters
     ----------
     positive : label, optional
-        The positive class; of two classes the larger label if left out, unless the smaller one is 1, which scikit-learn
-        would take. Naming one gives the precision of that class, among any number of classes.
+        The positive class, among any number of classes. Left out it is 1 of labels 0 and 1 or -1 and 1, and True of
+        False and True; for other labels it has to be named, as in scikit-learn.
     average : {"binary", "macro"}, default="binary"
         "macro" for the mean over all classes.
 
@@ -48,6 +51,7 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
     return _averaged("precision", _precision, "predicted {label}", positive, average)
 
 
+@remembered
 def recall(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
     """Share of the records of the positive class that are predicted to be of it.
 
@@ -64,6 +68,7 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
     return _averaged("recall", _recall, "of the class {label}", positive, average)
 
 
+@remembered
 def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
     """F1 score: ``2 TP / (positive records + positive predictions)``.
 
@@ -86,6 +91,7 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
     return _averaged("f1", _f1, "of the class {label}, or predicted so", positive, average, weight=2.0)
 
 
+@remembered
 def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
     """Jaccard score: true positives among the records that are positive or predicted so.
 
@@ -102,6 +108,7 @@ def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Stat
     return _averaged("jaccard", _jaccard, "of the class {label}, or predicted so", positive, average)
 
 
+@remembered
 def fbeta(beta: float, positive: Any | None = None) -> Statistic:
     """F score with a weight for recall: ``(1 + beta^2) P R / (beta^2 P + R)``.
 
@@ -134,11 +141,12 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
         parts=parts,
         bounds=(0.0, 1.0),
         greater_is_better=True,
-        target="the F score of the expected numbers of true and false positives and negatives",
+        target=f"the F score of {_named(positive)}, of the expected numbers of true and false positives and negatives",
         combine=combine,
     )
 
 
+@remembered
 def matthews_corrcoef() -> Statistic:
     """Matthews' correlation of labels and predictions, for two classes.
 
@@ -175,6 +183,7 @@ def matthews_corrcoef() -> Statistic:
     )
 
 
+@remembered
 def balanced_accuracy() -> Statistic:
     """Mean over the classes of the share of their records that is predicted rightly.
 
@@ -248,7 +257,8 @@ def _averaged(
         parts=part,
         bounds=(0.0, 1.0),
         greater_is_better=True,
-        target=f"the {name} of the expected counts: expected wins over the expected number of records that count",
+        target=f"the {name} of {_named(positive)}, of the expected counts: expected wins over the expected number of "
+        "records that count",
     )
 
 
@@ -265,10 +275,14 @@ def _positive(labels: NDArray[Any] | None, positive: Any | None) -> Any:
     if positive is not None:
         return positive
     other, label = binary_labels(labels)
-    if other == 1 and not isinstance(other, str):
-        seen = f"labels {shown(other)} and {shown(label)}"
-        raise InputError("y", seen, f"positive=1, as scikit-learn has it unless told, or positive={shown(label)}")
+    if isinstance(label, str) or isinstance(other, str) or label != 1 or other not in (0, -1):
+        seen = f"labels {shown(other)} and {shown(label)}, of which none is said to be the positive class"
+        raise InputError("y", seen, f"positive={shown(label)} or positive={shown(other)}, as in {_AN_EXAMPLE}")
     return label
+
+
+def _named(positive: Any | None) -> str:
+    return "the class 1, or True" if positive is None else f"the class {shown(positive)}"
 
 
 def _several(labels: NDArray[Any] | None) -> NDArray[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from thresholdout.data.arguments import positive_number
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["bounded_difference"]
 
 
+@remembered
 def bounded_difference(
     name: str,
     function: Callable[[NDArray[Any], NDArray[Any]], float],

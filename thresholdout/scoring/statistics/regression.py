@@ -9,6 +9,7 @@ import numpy as np
 
 from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
+from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.label_checks import residuals, variance_of
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged, Ratio
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["median_absolute_error", "r2", "root_mean_squared_error"]
 
 
-def r2(clip: float = 4.0) -> Statistic:
+@remembered
+def r2(clip: float) -> Statistic:
     """Coefficient of determination, each squared error counting at most ``clip`` times the variance of the labels.
 
     Parameters
     ----------
-    clip : float, default=4.0
-        Largest contribution of one record, in units of the variance of the labels; the range is 1 - clip to 1.
+    clip : float
+        Largest contribution of one record, in units of the variance of the labels; the range is 1 - clip to 1. Errors
+        beyond it are not seen: take one that none of the training part's exceeds, or few.
 
     Notes
     -----
@@ -33,9 +36,9 @@ def r2(clip: float = 4.0) -> Statistic:
 
     Examples
     --------
-    >>> round(r2().value([0.0, 1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 2.5]), 9)
+    >>> round(r2(4.0).value([0.0, 1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 2.5]), 9)
     0.9
-    >>> r2().value([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 300.0])
+    >>> r2(4.0).value([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 300.0])
     0.0
     """
     top = positive_number(clip, "clip")
@@ -58,6 +61,7 @@ def r2(clip: float = 4.0) -> Statistic:
     )
 
 
+@remembered
 def root_mean_squared_error(clip: float) -> Statistic:
     """Root of the mean squared error, each error counting at most ``clip``.
 
@@ -89,6 +93,7 @@ def root_mean_squared_error(clip: float) -> Statistic:
     )
 
 
+@remembered
 def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
     """Smoothed median of the absolute errors: the mean of the middle ``window`` of them, in order of size.
 

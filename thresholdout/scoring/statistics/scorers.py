@@ -18,7 +18,6 @@ from thresholdout.scoring.statistics.classification import (
     precision,
     recall,
 )
-from thresholdout.scoring.statistics.regression import r2
 from thresholdout.scoring.statistics.statistic import Statistic
 
 __all__ = ["BY_NAME", "from_scorer", "is_scorer"]
@@ -34,7 +33,6 @@ BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "precision": precision,
     "precision_macro": lambda: precision(average="macro"),
     "precision_micro": metrics.accuracy,
-    "r2": r2,
     "recall": recall,
     "recall_macro": lambda: recall(average="macro"),
     "recall_micro": metrics.accuracy,
@@ -45,12 +43,6 @@ BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
 }
 """Scores by scikit-learn's names; where every record has one label, micro averages are accuracy, Jaccard's is not."""
 
-_NEEDS: Final = {
-    "mean_squared_error": "thresholdout.scoring.metrics.squared_error(clip=...)",
-    "mean_absolute_error": "thresholdout.scoring.metrics.absolute_error(clip=...)",
-    "root_mean_squared_error": "thresholdout.scoring.statistics.root_mean_squared_error(clip=...)",
-    "median_absolute_error": "thresholdout.scoring.statistics.median_absolute_error(clip=...)",
-}
 _SHARES: Final[Mapping[str, Callable[..., Statistic]]] = {
     "f1_score": f1,
     "jaccard_score": jaccard,
@@ -66,7 +58,6 @@ _PLAIN: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "brier_score_loss": metrics.brier_score,
     "log_loss": metrics.log_loss,
     "matthews_corrcoef": matthews_corrcoef,
-    "r2_score": r2,
 }
 
 
@@ -111,8 +102,9 @@ def from_scorer(scorer: Any) -> Metric | Statistic:
 
 
 def _translated(name: str, options: dict[str, Any]) -> Metric | Statistic:
-    if name in _NEEDS:
-        raise InputError("metric", f"a scorer of {name!r}", f"a range: {_NEEDS[name]}, in units of the y")
+    unlimited = metrics.needed_range("metric", f"a scorer of {name!r}", name)
+    if unlimited is not None:
+        raise unlimited
     found: Metric | Statistic | None = None
     if name in _SHARES:
         average, positive = options.pop("average", "binary"), options.pop("pos_label", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.scoring.metrics import Metric, get_metric, remembered
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
 
@@ -21,6 +21,7 @@ Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any]"
 """Which records: a function from features to booleans, or a column and its value."""
 
 
+@remembered
 def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     """Return a metric that is a mean over records, as a mean over the records of a slice.
 

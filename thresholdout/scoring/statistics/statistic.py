@@ -12,6 +12,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout, Part
+from thresholdout.scoring.metrics import made_again
 from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassRatio
 from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
 
@@ -84,6 +85,12 @@ class Statistic:
     target: str
     combine: Combination | None = None
     classifies: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Statistic {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return made_again(self) or super().__reduce__()
 
     def value(self, y: Any, output: Any, classes: Any | None = None) -> float:
         """Return the statistic, in its range.
