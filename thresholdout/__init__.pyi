@@ -15,6 +15,7 @@ from .errors import (
     LedgerRetired as LedgerRetired,
     LedgerSealed as LedgerSealed,
     LedgerUnusable as LedgerUnusable,
+    LikelyMistakeWarning as LikelyMistakeWarning,
     MechanismWarning as MechanismWarning,
     OverlapError as OverlapError,
     PlanError as PlanError,
@@ -35,5 +36,37 @@ from .noise.sources import (
 from .planning.plan import Plan as Plan
 from .planning.planner import plan as plan
 
-__all__: list[str]
+__all__ = [
+    "Answer",
+    "BudgetExhausted",
+    "Certificate",
+    "GuardExhaustedWarning",
+    "InputError",
+    "InputTypeError",
+    "KFoldGuard",
+    "LedgerDamaged",
+    "LedgerError",
+    "LedgerMismatch",
+    "LedgerPlaceWarning",
+    "LedgerRetired",
+    "LedgerSealed",
+    "LedgerUnusable",
+    "LikelyMistakeWarning",
+    "MechanismWarning",
+    "OverlapError",
+    "Plan",
+    "PlanError",
+    "PriorLooks",
+    "SearchExhausted",
+    "SearchFailed",
+    "SeededNoise",
+    "SharingError",
+    "SystemNoise",
+    "Thresholdout",
+    "ThresholdoutError",
+    "UnsealedLedgerWarning",
+    "WideAnswersWarning",
+    "certify",
+    "plan",
+]
 __version__: str

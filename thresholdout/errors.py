@@ -20,7 +20,8 @@
     SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
     IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is left out
-    WideAnswersWarning (UserWarning)    the answers of a new guard will say next to nothing
+    WideAnswersWarning (UserWarning)    the answers of a new guard will be wide, or say next to nothing
+    LikelyMistakeWarning (UserWarning)  something about the data, or an answer, looks like a mistake
     MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
     LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
     UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
@@ -49,6 +50,7 @@ __all__ = [
     "LedgerRetired",
     "LedgerSealed",
     "LedgerUnusable",
+    "LikelyMistakeWarning",
     "MechanismWarning",
     "OverlapError",
     "PlanError",
@@ -240,8 +242,24 @@ class GuardExhaustedWarning(UserWarning):
     """
 
 
+class LikelyMistakeWarning(UserWarning):
+    """Something about the data, or about an answer, looks like a mistake.
+
+    A column of the training part says that records belong together, or stand in time, and nothing is declared; an
+    answer is far from its cross-validated training value. Public numbers alone decide whether it is said: names, the
+    training part, and answers that were given.
+
+    Examples
+    --------
+    Where it is none:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=LikelyMistakeWarning)
+    """
+
+
 class WideAnswersWarning(UserWarning):
-    """The answers of a new guard will have intervals over half of the range, which say next to nothing.
+    """The answers of a new guard will have half-widths of 0.1 of the range and more.
 
     Examples
     --------

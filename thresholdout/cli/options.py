@@ -14,6 +14,7 @@ from thresholdout.errors import (
     BudgetExhausted,
     IndexColumnWarning,
     LedgerPlaceWarning,
+    LikelyMistakeWarning,
     MechanismWarning,
     ThresholdoutError,
     UnsealedLedgerWarning,
@@ -47,7 +48,14 @@ KEY_FILE = click.option(
 
 GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
 
-_NOTES = (IndexColumnWarning, LedgerPlaceWarning, MechanismWarning, UnsealedLedgerWarning, WideAnswersWarning)
+_NOTES = (
+    IndexColumnWarning,
+    LedgerPlaceWarning,
+    LikelyMistakeWarning,
+    MechanismWarning,
+    UnsealedLedgerWarning,
+    WideAnswersWarning,
+)
 """Warnings that are said in a line."""
 
 

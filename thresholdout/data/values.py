@@ -35,6 +35,7 @@ __all__ = [
     "floats_inside",
     "grid_variance",
     "half_bits",
+    "is_boolean",
     "record_bits",
     "record_rounding",
     "square_sum",
@@ -75,6 +76,17 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     if math.ulp(max(abs(lower), abs(upper))) > (upper - lower) * _COARSEST:
         raise InputError("bounds", repr(bounds), "a range that floats resolve; subtract an offset from the values")
     return lower, upper
+
+
+def is_boolean(values: object) -> bool:
+    """Whether values are of a type that has true and false only: public, whatever they are.
+
+    Examples
+    --------
+    >>> is_boolean([True, False]), is_boolean([1, 0]), is_boolean(None)
+    (True, False, False)
+    """
+    return np.asarray(values).dtype.kind == "b"
 
 
 def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> float:

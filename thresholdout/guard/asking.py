@@ -13,7 +13,7 @@ from graphs.numerics.arguments import as_real
 from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
-from thresholdout.data.values import check_bounds, clipped
+from thresholdout.data.values import check_bounds, clipped, is_boolean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import Worth
@@ -21,6 +21,7 @@ from thresholdout.guard.answering_lists import key_of_list
 from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.column_questions import AsksAboutColumns
 from thresholdout.guard.interaction import Interaction
+from thresholdout.guard.likely_mistakes import warn_of_gap
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.guard.training_folds import TrainingFolds, checked_cv
@@ -119,7 +120,8 @@ class AsksAboutEstimators(AsksAboutColumns):
                 called, key = names[k] if names else "", keys[k] if keys else None
                 asked.append(self._ask_columns(train_values, holdout_values, limits, called, key, binary))
                 continue
-            mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
+            ends = is_boolean(holdout_values) if binary is None and as_real(train_values) is not None else binary
+            mean, known = self._records.train_mean(train_values, limits, self._mechanism, ends)
             question = Question(mean, limits, names[k] if names else "", keys[k] if keys else None, known)
             ordered = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(ordered, self.n, question, "holdout_values")
@@ -252,9 +254,17 @@ class AsksAboutEstimators(AsksAboutColumns):
             return told
         question, read = self._scoring(estimator, metric, cv, None, key, train_values)
         question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
-        return self._interaction.look(
+        answer = self._interaction.look(
             "estimator", question.about(name or class_and_parameters(estimator)), read, self._worth, final=True
         )
+        return self._beside(answer, question, cv, score.greater_is_better)
+
+    def _beside(self, answer: Answer, question: Question, cv: object, greater_is_better: bool) -> Answer:
+        """Return an answer; warn where it is far from the training value, if that was not the one of a fit."""
+        if cv != "training" and answer.about == "question":
+            size = None if self._lazy else self._records.train_size
+            warn_of_gap(answer, question.shown, size, greater_is_better=greater_is_better)
+        return answer
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
         """Return the answer to a question that was asked before; nothing is computed for it."""

@@ -154,7 +154,9 @@ class ComparesModels(AsksAboutEstimators):
             how = self._fixed(cv)
             sides = self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a)
             question, read = self._versus(chosen, *sides, about, key)
-        return self._decide(chosen, question.about(both), read, about)
+        found = self._decide(chosen, question.about(both), read, about)
+        self._beside(found.answer, question, cv, about == "wins" or chosen.greater_is_better)
+        return found
 
     def compare_all(
         self,

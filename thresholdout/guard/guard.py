@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -15,20 +16,20 @@ from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confi
 from thresholdout.certificates.problem import check_confidence, within_limits
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
-from thresholdout.data.values import check_bounds
+from thresholdout.data.values import check_bounds, is_boolean
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.automatic_keys import rounded
 from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.comparing import ComparesModels
-from thresholdout.guard.creation_warnings import warn_of_width
 from thresholdout.guard.declared_dependence import declared_dependence
 from thresholdout.guard.gating import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.lazy_records import check_mechanism, records_of
+from thresholdout.guard.likely_mistakes import data_in_pairs, warn_of_width
 from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
@@ -200,7 +201,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     Warns
     -----
     WideAnswersWarning
-        When the answers of a new guard will have intervals over half of the range.
+        When the answers of a new guard will have half-widths of 0.1 of the range and more.
+    LikelyMistakeWarning
+        When a column of the training part names what records belong to, or dates, and nothing of the kind is declared.
     MechanismWarning
         When the dependence between the records leaves no claims, and Algorithm 1 answers.
 
@@ -236,6 +239,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     _stand_in: ClassVar[type[Elsewhere]]
     """What a guard is in other processes; `thresholdout.guard.remote_guard` sets it."""
 
+    @data_in_pairs
     def __init__(
         self,
         holdout: object,
@@ -299,6 +303,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         parameters = None if is_there(ledger) else self._choose(declared)  # a known guard has its own
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept)
+        nothing = dependence is None and groups is None and order is None and graph is None
+        if nothing and not self._lazy and not own:
+            self._records.warn_of_columns()
 
     def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
@@ -387,8 +394,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             numbers, or that cannot be pickled, is a new one too, which a warning says once.
         binary : bool, optional
             Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
-            limits are exact binomial ones then. By default it is when all training values are. A holdout value in
-            between becomes a coin with that mean.
+            limits are exact binomial ones then. By default it is when all training values are, and beside a number when
+            the holdout's values are booleans. A holdout value in between becomes a coin with that mean.
         asker : str, optional
             Who asks, where several do: the history says so, and keys are each asker's own.
         quota : int, optional
@@ -425,6 +432,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
+            if binary is None and as_real(train_values) is not None:
+                binary = is_boolean(holdout_values)
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
             question = Question(mean, limits, name, key, known).asked_by(asker, quota, since)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
@@ -510,9 +519,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         if told is not None:
             return told
         question, read = self._scoring(estimator, metric, cv, sample_weight, key, train_values)
-        return self._interaction.look(
+        answer = self._interaction.look(
             "estimator", question.about(name or class_and_parameters(estimator)), read, self._worth
         )
+        return self._beside(answer, question, cv, score.greater_is_better)
 
     @property
     def train(self) -> Part:

@@ -27,6 +27,7 @@ from thresholdout.data.row_hashes import membership_keys, record_hashes, row_has
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
 from thresholdout.guard.functions import applied
+from thresholdout.guard.likely_mistakes import check_pair, warn_of_columns
 from thresholdout.guard.training_folds import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
@@ -81,6 +82,8 @@ class Records:
     def __init__(
         self, holdout: object, train: object | None, allow_equal_rows: bool, known: tuple[str, str] | None = None
     ) -> None:
+        check_pair(holdout, "holdout")
+        check_pair(train, "train")
         given = part(holdout, "holdout")
         check_labels(given, "holdout")
         self.labels = record_labels(given, "holdout")
@@ -126,6 +129,11 @@ class Records:
         if train_groups is not None:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
+
+    def warn_of_columns(self) -> None:
+        """Warn of columns of the training part that say that records belong together."""
+        if self._train is not None:
+            warn_of_columns(self._train[0])
 
     @property
     def train(self) -> Part:

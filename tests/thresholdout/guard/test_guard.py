@@ -77,7 +77,7 @@ def test_refuses_after_the_declared_number_of_questions() -> None:
 
 def test_other_ranges_scale_answers_and_half_widths() -> None:
     unit, wide = make(noise=SeededNoise(3)), make(noise=SeededNoise(3))
-    values = np.arange(N) % 4 == 0
+    values = (np.arange(N) % 4 == 0).astype(float)
     one = unit.ask(0.9, values)
     other = wide.ask(10 + 0.9 * 40, 10 + 40.0 * values, bounds=(10, 50))
     assert one.source == other.source == "holdout"

@@ -233,10 +233,12 @@ def test_the_largest_counts_that_a_refusal_names_work() -> None:
 
 @pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), Decimal("0.25"), np.array(0.25)])
 def test_numbers_of_any_type_are_the_same_numbers(quarter: Any) -> None:
-    guard = make(threshold=quarter, noise_scale=quarter, grid=quarter, confidence=quarter, budget=None, queries=None)
-    plain = make(threshold=0.25, noise_scale=0.25, grid=0.25, confidence=0.25, budget=None, queries=None)
+    guard = make(
+        threshold=quarter, noise_scale=quarter, grid=quarter, confidence=2 * quarter, budget=None, queries=None
+    )
+    plain = make(threshold=0.25, noise_scale=0.25, grid=0.25, confidence=0.5, budget=None, queries=None)
     assert guard.parameters == plain.parameters
-    assert guard.certificate.confidence == 0.25
+    assert guard.certificate.confidence == 0.5
     assert type(guard.parameters.threshold) is type(guard.certificate.confidence) is float  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,267 @@
+"""What is said when a guard is made that will not do what its user may expect of it."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from graphs import Groups, Independent, MovingWindow
+from thresholdout import (
+    InputError,
+    InputTypeError,
+    KFoldGuard,
+    LikelyMistakeWarning,
+    MechanismWarning,
+    PriorLooks,
+    SeededNoise,
+    Thresholdout,
+    WideAnswersWarning,
+    plan,
+)
+from thresholdout.ledger import MemoryLedger
+
+
+def said(n: int, **declared: Any) -> list[str]:
+    """Return the warnings of a guard that is made of so many records."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Thresholdout(np.arange(float(n)), **declared)
+    assert all(Path(warning.filename).name == "test_likely_mistakes.py" for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+WIDE: list[tuple[int, dict[str, Any]]] = [
+    (20, {}),
+    (50, {}),
+    (50, {"queries": 100}),
+    (50, {"queries": 1000, "mechanism": "guess-and-check"}),
+    (300, {"looks": 20}),
+    (1000, {"dependence": Groups([record // 25 for record in range(1000)])}),
+    (50, {"mechanism": "gaussian", "queries": 20}),
+    (200, {"mechanism": "splitting", "queries": 20, "identically_distributed": True}),
+    (300, {"private": 1.0}),
+    (100, {"threshold": 0.2, "noise_scale": 0.1, "budget": 1, "queries": 10}),
+]
+NOT_NARROW: list[tuple[int, dict[str, Any]]] = [
+    (50, {"queries": 1}),
+    (100, {}),
+    (300, {}),
+    (300, {"queries": 1000}),
+    (300, {"looks": PriorLooks(1, 20)}),
+    (1000, {"dependence": Groups([record // 5 for record in range(1000)])}),
+    (20_000, {"threshold": 0.08, "noise_scale": 0.004, "budget": 1, "queries": 10}),
+]
+NARROW: list[tuple[int, dict[str, Any]]] = [
+    (500, {"queries": 1}),
+    (1000, {}),
+    (1000, {"queries": 1000}),
+    (1000, {"looks": PriorLooks(1, 20)}),
+    (1000, {"mechanism": "ladder"}),
+    (10_000, {"dependence": Groups([record // 5 for record in range(10_000)])}),
+    (3000, {"mechanism": "gaussian", "queries": 20}),
+]
+
+
+@pytest.mark.parametrize(("n", "declared"), WIDE, ids=str)
+def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[str, Any]) -> None:
+    (message,) = said(n, **declared)
+    assert message.startswith("the answers of this guard will say next to nothing: ")
+    assert "one look at the end (final_check). thresholdout.plan says by how much" in message
+    assert ("scores that were seen before (looks=)" in message) == ("looks" in declared)
+
+
+@pytest.mark.parametrize(("n", "declared"), NOT_NARROW, ids=str)
+def test_intervals_that_tell_few_models_apart_are_said_to_be_wide(n: int, declared: dict[str, Any]) -> None:
+    (message,) = said(n, **declared)
+    assert message.startswith("the answers of this guard will be wide: about ± 0.")
+
+
+@pytest.mark.parametrize(("n", "declared"), NARROW, ids=str)
+def test_intervals_that_say_something_are_no_news(n: int, declared: dict[str, Any]) -> None:
+    assert said(n, **declared) == []
+
+
+@pytest.mark.parametrize(("n", "queries"), [(n, queries) for n in (50, 60, 70, 80, 100) for queries in (20, 100, 1000)])
+def test_it_is_what_a_plan_expects_on_the_average(n: int, queries: int) -> None:
+    expected = plan(n, queries=queries, expected=0.8, mechanism="thresholdout").half_width
+    if abs(expected - 0.25) > 0.01:
+        assert ("next to nothing" in said(n, queries=queries)[0]) == (expected > 0.25)
+
+
+def test_a_guard_that_is_opened_again_says_it_no_more() -> None:
+    ledger = MemoryLedger()
+    assert len(said(50, ledger=ledger)) == 1
+    assert said(50, ledger=ledger) == []
+
+
+def test_folds_say_it_too() -> None:
+    X, y = np.arange(400.0).reshape(200, 2), np.arange(200) % 2
+    with pytest.warns(WideAnswersWarning, match="any number of questions to 100 out-of-fold values"):
+        KFoldGuard(X[:100], y[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KFoldGuard(np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2)
+
+
+class Unlimited(MovingWindow):
+    """Records of which no deviation of a mean can be bounded, but leakage can."""
+
+    inflation_methods = ("components",)
+
+    def effective_records(self) -> float | None:  # type: ignore[override]
+        return None
+
+
+def test_another_mechanism_than_the_default_is_said() -> None:
+    n = 40_000
+    model, records = Unlimited(n, 1), np.arange(float(n))
+    with pytest.warns(
+        MechanismWarning, match=r"Algorithm 1 answers, by its privacy, 50 questions and 3 of them"
+    ) as caught:
+        guard = Thresholdout(records, dependence=model, queries=50, budget=3)
+    assert [Path(warning.filename).name for warning in caught] == ["test_likely_mistakes.py"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Thresholdout(records, dependence=model, mechanism=guard.parameters)
+        Thresholdout(records, queries=50, budget=3)
+
+
+def mistakes(make: Callable[[], object]) -> list[str]:
+    """Return what is said of likely mistakes, and check that it is said of the caller's line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", LikelyMistakeWarning)
+        make()
+    assert all(Path(warning.filename).name == "test_likely_mistakes.py" for warning in caught)
+    assert all("category=thresholdout.LikelyMistakeWarning" in str(warning.message) for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+N = 1000
+
+
+def table(**columns: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.normal(size=2 * N), "bmi": rng.normal(size=2 * N), **columns})
+
+
+def guard_of(frame: pd.DataFrame, **declared: Any) -> Thresholdout:
+    y = (frame["age"].to_numpy() > 0).astype(int)
+    return Thresholdout((frame[:N], y[:N]), train=(frame[N:], y[N:]), **declared)
+
+
+OWNERS = np.arange(2 * N) // 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["patient", "patient_id", "PatientID", "Patient Id", "user", "user_id", "subject", "session", "customer_no", "id",
+     "household", "device_uuid", "speaker"],
+)  # fmt: skip
+def test_a_column_of_patients_without_groups_is_said_once(name: str) -> None:
+    (message,) = mistakes(lambda: guard_of(table(**{name: OWNERS})))
+    assert f"the column {name!r} has 250 different values in 1,000 training records" in message
+    assert f"groups={name!r}" in message
+    ledger = MemoryLedger()
+    assert mistakes(lambda: guard_of(table(**{name: OWNERS}), groups=name, ledger=ledger)) == []
+    assert mistakes(lambda: guard_of(table(**{name: OWNERS}), dependence=Independent(N))) == []
+
+
+@pytest.mark.parametrize("name", ["width", "idea", "humidity", "grid", "valid", "paid", "users_per_day", "sex"])
+def test_other_columns_are_no_news(name: str) -> None:
+    assert mistakes(lambda: guard_of(table(**{name: OWNERS}))) == []
+
+
+def test_an_identifier_of_each_record_is_no_group() -> None:
+    assert mistakes(lambda: guard_of(table(id=np.arange(2 * N)))) == []
+
+
+def test_an_index_of_patients_is_a_column_too() -> None:
+    frame = table().set_index(pd.Index(OWNERS, name="patient"))
+    assert len(mistakes(lambda: guard_of(frame))) == 1
+
+
+def test_dates_without_an_order_are_said() -> None:
+    frame = table(day=np.roll(pd.date_range("2020-01-01", periods=2 * N), N))
+    (message,) = mistakes(lambda: guard_of(frame))
+    assert "the column 'day' has dates, and no order is declared" in message
+    assert mistakes(lambda: guard_of(frame, order="day", window=pd.Timedelta(days=3))) == []
+
+
+def test_what_is_said_of_columns_does_not_depend_on_the_holdout() -> None:
+    """Its values are secret: the training part and names decide."""
+    frame = table(patient=np.r_[np.zeros(N, int), np.arange(N)])
+    assert mistakes(lambda: guard_of(frame, allow_equal_rows=True)) == []
+    assert len(mistakes(lambda: guard_of(frame[::-1].reset_index(drop=True), allow_equal_rows=True))) == 0
+
+
+def refitted() -> tuple[Thresholdout, Any, Any]:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4 * N, 5)), rng.integers(0, 2, 4 * N)
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    honest = DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])
+    return guard, DecisionTreeClassifier(random_state=0).fit(X, y), honest
+
+
+def test_a_model_that_was_fitted_to_the_holdout_is_said() -> None:
+    guard, fooled, honest = refitted()
+    assert mistakes(lambda: guard.score(honest)) == []
+    (message,) = mistakes(lambda: guard.score(fooled))
+    assert "was the model fitted to records of the holdout" in message
+    (message,) = mistakes(lambda: guard.compare(fooled, honest))
+    assert "was the model fitted to records of the holdout" in message
+    (message,) = mistakes(lambda: guard.score(fooled, "zero_one_loss"))
+    assert "was the model fitted to records of the holdout" in message
+    (message,) = mistakes(lambda: guard.final_check(fooled))
+    assert "was the model fitted to records of the holdout" in message
+
+
+def test_features_in_another_order_are_said() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4 * N, 5))
+    y = (X[:, 0] > 0).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])
+    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    (message,) = mistakes(lambda: guard.score(model))
+    assert "the same features in the same order" in message
+    flattered = DecisionTreeClassifier(random_state=0).fit(X[N:], rng.permutation(y[N:]))
+    other = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    assert mistakes(lambda: other.score(flattered, cv="training")) == []  # as models do that were fitted closely
+
+
+def test_a_table_for_labels_and_two_arguments_are_refused() -> None:
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    with pytest.raises(InputError, match=r"holdout: a pair of one column of numbers and a table of 2.*\(X, y\)"):
+        Thresholdout((y, X))
+    with pytest.raises(InputError, match="train: a pair of one column"):
+        Thresholdout((X, y), train=(y, X))
+    with pytest.raises(InputTypeError, match=r"2 arguments without a name.*Thresholdout\(\(X, y\), train="):
+        Thresholdout(X, y)  # type: ignore[call-arg]
+    assert next(iter(inspect.signature(Thresholdout).parameters)) == "holdout"
+
+
+@pytest.mark.parametrize("confidence", [0.05, 0.01, 0.1, 0.49])
+def test_a_risk_for_a_confidence_is_refused_with_what_was_meant(confidence: float) -> None:
+    with pytest.raises(InputError, match=rf"at least 0.5.*{1 - confidence:.4g}\?"):
+        Thresholdout(np.arange(1000.0), confidence=confidence)
+    assert Thresholdout(np.arange(1000.0), confidence=0.5).n == 1000
+
+
+@pytest.mark.parametrize("values", [np.arange(N) < 900, [True] * 900 + [False] * 100, pd.Series(np.arange(N) < 900)])
+def test_a_number_beside_booleans_is_about_right_and_wrong(values: Any) -> None:
+    """The type is public: an exact binomial interval, and not the one of any values in the range."""
+    one, two = (Thresholdout(np.arange(float(N)), noise=SeededNoise(0)) for _ in range(2))
+    told = one.ask(0.9, values)
+    assert told.interval == two.ask(0.9, values, binary=True).interval
+    wide = Thresholdout(np.arange(float(N)), noise=SeededNoise(0)).ask(0.9, np.asarray(values, dtype=float))
+    assert told.half_width < 0.85 * wide.half_width
+    (listed,) = Thresholdout(np.arange(float(N)), noise=SeededNoise(0)).ask_all([(0.9, values)])
+    assert listed.half_width < 0.85 * wide.half_width
