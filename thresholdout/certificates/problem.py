@@ -17,7 +17,7 @@ from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, intera
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Setting", "check_confidence", "check_model", "within_limits"]
+__all__ = ["Setting", "check_confidence", "check_model", "declared_confidence", "within_limits"]
 
 
 class Setting:
@@ -166,22 +166,33 @@ def check_model(model: object) -> DependenceModel:
 
 
 def check_confidence(confidence: object) -> float:
-    """Return the confidence as a float in [0.5, 1).
+    """Return the confidence as a float in (0, 1).
 
     Examples
     --------
     >>> check_confidence(95)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence: 95; expected: a probability of at least 0.5, and below 1
-    >>> check_confidence(0.05)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence: 0.05; expected: a probability of at least 0.5, and below 1; 0.95?
+    thresholdout.errors.InputError: confidence: 95; expected: a probability between 0 and 1
     """
-    expected = "a probability of at least 0.5, and below 1"
+    expected = "a probability between 0 and 1"
     value = as_float(confidence)
     if value is None:
         raise InputTypeError("confidence", repr(confidence), expected)
-    if not 1e-300 < 1.0 - value <= 0.5:
-        meant = f"; {1.0 - value:.4g}?" if 0.0 < value < 0.5 else ""
-        raise InputError("confidence", confidence, f"{expected}{meant}")
+    if not 1e-300 < 1.0 - value < 1.0:
+        raise InputError("confidence", confidence, expected)
+    return value
+
+
+def declared_confidence(confidence: object) -> float:
+    """Return the confidence that a user declares, in [0.5, 1): a smaller one is the risk, given for it by mistake.
+
+    Examples
+    --------
+    >>> declared_confidence(0.05)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: confidence: 0.05; expected: a probability of at least 0.5, and below 1; 0.95?
+    """
+    value = check_confidence(confidence)
+    if value < 0.5:
+        raise InputError("confidence", confidence, f"a probability of at least 0.5, and below 1; {1.0 - value:.4g}?")
     return value

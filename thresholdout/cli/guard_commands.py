@@ -227,10 +227,12 @@ def compare(
     else:
         low, high = found.interval
         settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
+        guesses = service.guard.parameters.guesses
+        value = "" if guesses and answer.source == "train" else f", {found.value:+.4f}"
         say(
-            f"{printable(answer.name)}: {found.verdict}, {found.value:+.4f}  "
+            f"{printable(answer.name)}: {found.verdict}{value}  "
             f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}\n"
-            f"{_asked(answer, service.guard.parameters.guesses)}"
+            f"{_asked(answer, guesses)}"
         )
     ctx.exit(_CODES[found.verdict])
 
@@ -261,11 +263,11 @@ def _in_words(answer: Answer, guesses: bool) -> str:
     lower, upper = answer.interval
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
-    return (
-        f"{name}: {shown_around(answer.value, lower, upper, 4, 4, 'f')}  "
-        f"(truth in {shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')})\n"
-        f"{_asked(answer, guesses)}"
-    )
+    ends = f"{shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')}"
+    said = f"{shown_around(answer.value, lower, upper, 4, 4, 'f')}  (truth in {ends})"
+    if guesses and answer.source == "train":  # its value is the guess, and says nothing of the records
+        said = f"truth in {ends}"
+    return f"{name}: {said}\n{_asked(answer, guesses)}"
 
 
 def _asked(answer: Answer, guesses: bool) -> str:

@@ -13,7 +13,7 @@ from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
-from thresholdout.certificates.problem import check_confidence, within_limits
+from thresholdout.certificates.problem import declared_confidence, within_limits
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds, is_boolean
@@ -286,7 +286,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             budget=check_budget(budget),
-            confidence=check_confidence(confidence),
+            confidence=declared_confidence(confidence),
             at_most=optional_number("at_most", at_most),
             private=optional_number("private", private),
             threshold=optional_number("threshold", threshold),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.certificates.problem import check_confidence
+from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.record_structure import planned_records
 from thresholdout.errors import PlanError
 from thresholdout.planning.description import recommend, warn, within
@@ -153,7 +153,7 @@ def plan(
         queries=use.queries,
         asked=use.asked,
         expected=use.expected,
-        confidence=check_confidence(confidence),
+        confidence=declared_confidence(confidence),
         width=use.width,
         looks=None if use.looks is None else use.looks.counted(use.model.n),
         ways=tuple(ways),

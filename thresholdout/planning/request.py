@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
-from thresholdout.certificates.problem import check_confidence, check_model, within_limits
+from thresholdout.certificates.problem import check_model, declared_confidence, within_limits
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
@@ -161,7 +161,7 @@ def check_use(
         width=None if width is None else check_number("width", width, 0.0, 0.5, "a half-width in (0, 0.5]"),
         fixed=_check_flag("fixed", fixed, "True if all questions are fixed before the first answer, else False"),
         budget=None if budget is None else check_count("budget", budget),
-        confidence=check_confidence(confidence),
+        confidence=declared_confidence(confidence),
         mechanism=cast("PlannedName | None", mechanism),
         identically_distributed=check_declaration(identically_distributed),
         looks=check_looks(looks),

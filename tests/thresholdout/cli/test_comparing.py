@@ -32,13 +32,13 @@ def guard(folder: Path) -> Path:
 
 def test_the_exit_code_is_the_verdict(guard: Path) -> None:
     better = run("compare", "guard.db", "new.csv", "old.csv", "--name", "trees").output
-    assert better.startswith("trees (accuracy, difference): better, +0.1")
+    assert better.startswith("trees (accuracy, difference): better  (truth in +0.0")
     assert "(truth in +0.0" in better
     assert "question 1" in better
     worse = run("compare", "guard.db", "old.csv", "new.csv", code=5).output
-    assert ": worse, -0.1" in worse
+    assert "difference: worse  (truth in -0." in worse
     equal = run("compare", "guard.db", "old.csv", "like.csv", code=4).output
-    assert ": not settled, " in equal
+    assert "difference: not settled  (truth in -0.0" in equal
     run("compare", "guard.db", "new.csv", "old.csv", "--metric", "zero_one_loss")
     text = " ".join(run("compare", "--help").output.split())
     assert "0 for better, 4 for not settled, 5 for worse" in text

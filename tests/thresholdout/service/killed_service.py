@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from thresholdout.errors import WideAnswersWarning
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.entry import Entry
 from thresholdout.service.evaluation import EvaluationService
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thresholdout.service.shown import Principal, Submission
+
+warnings.simplefilter("ignore", WideAnswersWarning)  # what answers are worth does not matter here
 
 RECORDS, QUOTA = 400, 30
 LABELS = np.random.default_rng(7).integers(0, 2, 2 * RECORDS)

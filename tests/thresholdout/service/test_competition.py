@@ -321,3 +321,22 @@ def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
     assert "not as expected; question 1; a good guess by --expected makes answers narrower" in unsaid
     assert "guess" not in CliRunner().invoke(main, ask).output  # asked before
     assert "about as expected; question 2" in CliRunner().invoke(main, [*ask, "--expected", "0.8"]).output
+
+
+@pytest.mark.parametrize("training", [20, 400])
+@pytest.mark.parametrize("expected", [None, 0.0])
+def test_a_collapse_is_told_whatever_was_expected_of_the_difference(training: int, expected: float | None) -> None:
+    """305 records worse and 64 better of 1,000, of predictions without training rows: 24 points are no equality."""
+    n = 1000
+    y = np.random.default_rng(0).integers(0, 2, n + training)
+    table = pd.DataFrame({"id": np.arange(n + training), "y": y})
+    service = PredictionGuard.create(open_ledger(None), table[n:], table[:n], label="y")
+    order = np.random.default_rng(1).permutation(n)
+    old, new = y[:n].copy(), y[:n].copy()
+    old[order[:64]] ^= 1
+    new[order[64:369]] ^= 1
+    before, after = (pd.DataFrame({"id": np.arange(n), "prediction": said}) for said in (old, new))
+    found = service.compare(after, before, expected=expected, asker="ann")
+    assert found.verdict == "worse"
+    assert found.interval[0] <= -0.241 <= found.interval[1] < -0.05
+    assert service.compare(before, after, expected=expected, asker="ann").verdict == "better"

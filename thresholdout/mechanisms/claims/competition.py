@@ -270,10 +270,11 @@ class Competition(Claims):
     def _reach(self, asker: Asker, state: ClaimsState, known: Known) -> float:
         """Return half the width of cells, as an angle: so many deviations that hardly any good guess is wrong.
 
-        A guess that comes from an earlier answer is off by up to half a cell.
+        A guess that comes from an earlier answer is off by up to half a cell. What is expected of a difference is no
+        value of the training part: cells are as narrow as the noise of the holdout, and a collapse is in another one.
         """
         _, effective, training = self._sizes(known)
-        deviation = 0.5 * math.sqrt(1.0 / effective + 1.0 / training)
+        deviation = 0.5 * math.sqrt(1.0 / effective + (0.0 if known.difference else 1.0 / training))
         recalled = not known.difference and (known.vague or asker.shift != 0.0)
         return min((_RECALLED if recalled else 1.0) * self._deviations(state) * deviation, 0.25 * math.pi)
 
