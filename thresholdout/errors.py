@@ -71,10 +71,10 @@ class ThresholdoutError(Exception):
     --------
     >>> from thresholdout import plan
     >>> try:
-    ...     plan(n=0, queries=100)
+    ...     plan(0, queries=100)
     ... except ThresholdoutError as error:
     ...     print(type(error).__name__, error)
-    InputError n: 0; expected: an integer of at least 1
+    InputError records: 0; expected: an integer of at least 1
     """
 
 

@@ -10,10 +10,10 @@ from thresholdout.errors import ThresholdoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "drawable", "finish", "main_range", "plot_history", "row_names"]
+__all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names"]
 
 _LARGEST = 1e100
-_MOST_NAMES, _LONGEST, _ROW = 60, 44, 0.22
+_MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 _SOURCES = (("train", BLUE, "o"), ("holdout", ORANGE, "D"))
 
@@ -50,18 +50,32 @@ def drawable(history: pd.DataFrame) -> pd.DataFrame:
     return history[history["source"].isin(["train", "holdout"]) & (history[columns].abs() <= _LARGEST).all(axis=1)]
 
 
-def main_range(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of the range that most of them have, the last one of those that equally many have.
+def kinds(answers: pd.DataFrame) -> list[str]:
+    """Return what kind of number each answer is: the metric of a candidate's score, and "" for other questions.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> main_range(pd.DataFrame({"lower": [0, 0, -1], "upper": [1, 1, 1], "value": [0.3, 0.4, 0.0]}))["value"].tolist()
+    >>> kinds(pd.DataFrame({"name": ["accuracy", "rows"], "candidate": ["tree", ""]}))
+    ['accuracy', '']
+    """
+    pairs = zip(answers["name"], answers["candidate"], strict=True)
+    return [str(name).removesuffix(", final check") if candidate else "" for name, candidate in pairs]
+
+
+def main_range(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of the kind and range that most of them have, the last one of those that equally many have.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> asked = pd.DataFrame({"lower": [0, 0, -1], "upper": [1, 1, 1], "value": [0.3, 0.4, 0.0]})
+    >>> main_range(asked.assign(name="accuracy", candidate="tree"))["value"].tolist()
     [0.3, 0.4]
     """
     if not len(answers):
         return answers
-    ranges = list(zip(answers["lower"], answers["upper"], strict=True))
+    ranges = list(zip(answers["lower"], answers["upper"], kinds(answers), strict=True))
     times = Counter(ranges)
     last = max(reversed(ranges), key=times.__getitem__)
     return answers[[one == last for one in ranges]]
@@ -91,7 +105,12 @@ def row_names(history: pd.DataFrame) -> list[str]:
 
 
 def plot_history(
-    history: pd.DataFrame, ax: Any = None, *, names: bool | None = None, lowest_is_best: bool = False
+    history: pd.DataFrame,
+    ax: Any = None,
+    *,
+    names: bool | None = None,
+    lowest_is_best: bool = False,
+    beside: str = "training value",
 ) -> Any:
     """Draw a guard's history: training values, answers with their intervals, and where the holdout was used.
 
@@ -103,11 +122,13 @@ def plot_history(
         Where to draw; a new figure by default.
     names : bool, optional
         Whether each answer has a line of its own with its name, the best one first, and those that its interval does
-        not tell apart from it are marked; those of another range than most are left out. By default where there are at
-        most 60 answers, most of which have names of their own; otherwise answers are drawn over the number of their
-        question.
+        not tell apart from it are marked; those of another metric or range than most are left out. By default where
+        there are at most 60 answers, most of which have names of their own; otherwise answers are drawn over the number
+        of their question.
     lowest_is_best : bool, default=False
         Of named answers: whether they are losses.
+    beside : str, default="training value"
+        What the training values are called: in a competition they are what was expected.
 
     Returns
     -------
@@ -131,7 +152,7 @@ def plot_history(
         own = (alike["candidate"] + alike["name"]).nunique()
         names = 2 <= len(alike) <= _MOST_NAMES and 2 * own > len(alike)
     if names and len(alike):
-        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike))
+        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike), beside)
     ax = axes(ax)
     query = history["query"].astype(float)
     ax.vlines(
@@ -143,7 +164,7 @@ def plot_history(
         linewidth=1.5,
         label="certified interval",
     )
-    ax.plot(query, history["train"], ".", color=GREY, markersize=4, label="training value")
+    ax.plot(query, history["train"], ".", color=GREY, markersize=4, label=beside)
     for source, colour, marker in _SOURCES:
         rows = history["source"] == source
         if rows.any():
@@ -153,7 +174,7 @@ def plot_history(
     return finish(ax, "question", "answer")
 
 
-def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int) -> Any:
+def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str) -> Any:
     """Draw one line for each answer, the best one at the top, with its interval as a band through all."""
     rows = history.assign(label=row_names(history))
     rows = rows.sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable").reset_index(drop=True)
@@ -167,7 +188,7 @@ def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int
         if some.any():
             ends = rows["low"][some], rows["high"][some]
             ax.hlines(rows.index[some], *ends, color=BLUE, alpha=alpha, linewidth=3, label=label)
-    ax.plot(rows["train"], rows.index, "|", color=GREY, markersize=8, label="training value")
+    ax.plot(rows["train"], rows.index, "|", color=GREY, markersize=8, label=beside)
     for source, colour, marker in _SOURCES:
         some = rows["source"] == source
         if some.any():
@@ -179,16 +200,37 @@ def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int
                 markersize=4,
                 label=f"answer, from {source}",
             )
-    ax.set_yticks(rows.index, [_shown(label) for label in rows["label"]], fontsize="small")
+    ax.set_yticks(rows.index, _shortened(rows["label"].tolist()), fontsize="small")
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    finish(ax, f"answer ({left_out} of another range left out)" if left_out else "answer", "")
+    finish(ax, f"answer ({left_out} of another kind left out)" if left_out else "answer", "")
     ax.spines["left"].set_visible(False)
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
-def _shown(name: str) -> str:
-    """Return a name as a label of one line, which is no formula."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in name)
-    return (plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…").replace("$", r"\$")
+def _shared(names: list[str]) -> int:
+    """Return how many letters all names begin with."""
+    length = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        length += 1
+    return length
+
+
+def _shortened(names: list[str]) -> list[str]:
+    """Return names as labels of one line, which are no formulas; what all long ones share is left out first."""
+    plain = ["".join(letter if letter.isprintable() else " " for letter in name) for name in names]
+    long = [name for name in plain if len(name) > _LONGEST]
+    if len(long) > 1:
+        cut = tuple(max(0, _shared(some) - _SHARED) for some in (long, [name[::-1] for name in long]))
+        plain = [
+            f"{'…' if cut[0] else ''}{name[cut[0] : len(name) - cut[1]]}{'…' if cut[1] else ''}"
+            if len(name) > _LONGEST and sum(cut) < len(name)
+            else name
+            for name in plain
+        ]
+    half = _LONGEST // 2
+    cut_off = (name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in plain)
+    return [name.replace("$", r"\$") for name in cut_off]

@@ -71,13 +71,42 @@ def test_many_and_nameless_answers_are_drawn_over_the_questions(asked: pd.DataFr
 def test_another_range_is_left_out_and_said() -> None:
     asked = history(8)
     asked.loc[7, "lower"] = -1.0
-    assert plot_history(asked).get_xlabel() == "answer (1 of another range left out)"
+    assert plot_history(asked).get_xlabel() == "answer (1 of another kind left out)"
 
 
 def test_equal_names_get_the_numbers_of_their_questions() -> None:
     assert labels(plot_history(history(3, candidate=["a", "a", "b"]))) == ["b", "a #2", "a #1"]
     assert labels(plot_history(history(2, candidate="", name=["", "accuracy"]))) == ["accuracy", "question #1"]
-    assert labels(plot_history(history(2, name=["recall", "accuracy"])))[0] == "accuracy: model 1"
+    two = history(2, candidate="", name=["recall", "accuracy"])
+    assert sorted(labels(plot_history(two, names=True))) == ["accuracy", "recall"]
+
+
+def test_metrics_of_one_range_are_not_drawn_on_one_axis() -> None:
+    """Of accuracy and its loss, both from 0 to 1, the "best" would be the worst."""
+    asked = history(8, name=["accuracy"] * 5 + ["zero_one_loss"] * 3)
+    ax = plot_history(asked)
+    assert ax.get_xlabel() == "answer (3 of another kind left out)"
+    assert len(labels(ax)) == 5
+
+
+def test_long_names_are_cut_where_they_do_not_differ() -> None:
+    long = [
+        f"Pipeline(steps=[scaler, LogisticRegression(max_iter=1000, solver='lbfgs', C={c}, tol=0.0001)])"
+        for c in (1, 20)
+    ]
+    shown = labels(plot_history(history(3, candidate=[*long, "tree"])))
+    assert len(set(shown)) == 3
+    assert all(len(label) <= 44 for label in shown)
+    assert any("C=1," in label for label in shown)
+    assert any("C=20," in label for label in shown)
+    assert "tree" in shown
+
+
+def test_in_a_competition_nothing_is_called_a_training_value() -> None:
+    ax = plot_history(history(8), beside="what was expected")
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "what was expected" in said
+    assert "training value" not in said
 
 
 def test_names_are_no_formulas_and_stay_short() -> None:

@@ -6,6 +6,7 @@ become numbers only where no two of them can become one.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
@@ -55,7 +56,9 @@ _NO_NUMBERS = {"inf", "infinity", "nan", "na", "n/a", "#n/a", "null", "none", ".
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    r"""Read a CSV file with a header; every cell stays text, and an empty one is missing.
+    r"""Read a CSV file with a header, or JSON lines; every cell stays text, and an empty one is missing.
+
+    A file whose name ends in ``.jsonl`` or ``.ndjson`` has one JSON object in each line.
 
     A first column without a name is called "Unnamed: 0", as pandas does; see `without_index`.
 
@@ -74,6 +77,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if Path(path).suffix.lower() in (".jsonl", ".ndjson"):
+        return _json_lines(Path(path))
     try:
         cells = pd.read_csv(path, header=None, dtype=str, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
@@ -90,6 +95,39 @@ def read_table(path: str | Path) -> pd.DataFrame:
     table.columns = pd.Index(names.tolist())
     _check_names(table, str(path))
     return table
+
+
+def _json_lines(path: Path) -> pd.DataFrame:
+    """Read a file with one JSON object of texts, numbers and truth values in each line."""
+    import pandas as pd
+
+    rows = []
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict) or any(isinstance(cell, (dict, list)) for cell in row.values()):
+                    raise InputError(str(path), f"line {number}", "one JSON object of plain values in each line")
+                rows.append({name: _cell(cell) for name, cell in row.items()})
+    except OSError as error:
+        raise InputError(str(path), error.strerror or type(error).__name__, "a file of JSON lines") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        seen = f"line {number}: not JSON" if rows or number > 1 else "no JSON in its first line"
+        raise InputError(str(path), seen, "one JSON object in each line") from None
+    if not rows:
+        raise InputError(str(path), "no lines", "one JSON object in each line")
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _cell(cell: object) -> str | float:
+    """Return a cell as the text that a CSV file would have; missing where it is null or empty."""
+    if cell is None or cell == "":
+        return math.nan
+    return str(cell)
 
 
 def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFrame:
@@ -299,7 +337,7 @@ def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
         forms.add((len(decimals or ""), exponent is not None))
         values[text] = number
     if not plain and len(forms) > 1:
-        return None
+        return math.nan
     for column in columns:
         different = {text if values[text] else text.lstrip("-") for text in column}
         if len({float(text) for text in different}) != len(different):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from thresholdout.errors import InputError
 from thresholdout.guard.external_releases import LooksRecorded
+from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.mechanisms.kind import Parameters
 
 if TYPE_CHECKING:
@@ -36,8 +37,13 @@ class ReportsProgress(LooksRecorded):
 
     @property
     def told(self) -> float | None:
-        """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left."""
+        """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left.
+
+        Infinite when nothing is left, as after `final_check`.
+        """
         left = self._interaction.log_risk()
+        if left is not None and left <= NOTHING:
+            return math.inf
         return None if left is None else max(0.0, math.log1p(-self._confidence) - self._parameters.told - left)
 
     def final_half_width(self, expected: float) -> float:

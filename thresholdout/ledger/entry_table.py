@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from thresholdout.ledger.entry import Entry
 
@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = ["history_frame"]
 
+_COLUMNS: Final = (
+    "query", "name", "candidate", "value", "low", "high", "half_width", "key", "lower", "upper", "risk", "list",
+    "asker", "time", "train", "source", "remaining",
+)  # fmt: skip
+
 
 def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
 
-    Columns: ``query``, ``key``, ``name``, ``train``, ``value``, ``low``, ``high``, ``half_width``, ``source``,
-    ``remaining`` (missing where no budget was declared), ``lower``, ``upper``, ``risk`` and ``list`` (missing where
-    there is none), ``candidate``, ``asker`` and ``time`` (in POSIX seconds, missing where none was kept); see
-    `thresholdout.ledger.Entry`.
+    Columns: ``query``, ``name``, ``candidate``, ``value``, ``low``, ``high``, ``half_width``, ``key``, ``lower``,
+    ``upper``, ``risk`` and ``list`` (missing where there is none), ``asker``, ``time`` (in POSIX seconds, missing where
+    none was kept), ``train``, ``source`` and ``remaining`` (missing where no budget was declared); see
+    `thresholdout.ledger.Entry`. Where a screen has no room for all of them, pandas leaves out those in the middle.
 
     Examples
     --------
@@ -31,8 +36,6 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    names = list(Entry.__slots__)
-    names.insert(names.index("high") + 1, "half_width")
-    values = attrgetter(*names)
-    frame = pd.DataFrame(map(values, entries), columns=names)
+    values = attrgetter(*_COLUMNS)
+    frame = pd.DataFrame(map(values, entries), columns=list(_COLUMNS))
     return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64", "time": "float64"})

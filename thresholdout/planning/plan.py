@@ -101,7 +101,7 @@ class Plan:
     Examples
     --------
     >>> from thresholdout import plan
-    >>> found = plan(n=2000, queries=100, expected=0.95)
+    >>> found = plan(2000, queries=100, expected=0.95)
     >>> found.asked, found.recommended in found.ways
     (100, True)
     """

@@ -27,7 +27,7 @@ _CLEARLY: Final = 0.9
 
 
 def plan(
-    n: int | DependenceModel | None = None,
+    records: int | DependenceModel | None = None,
     *,
     groups: object | None = None,
     order: object | None = None,
@@ -48,21 +48,21 @@ def plan(
 
     Parameters
     ----------
-    n : int or graphs.DependenceModel, optional
+    records : int or graphs.DependenceModel, optional
         Independent records in the holdout, or how its records depend on each other. Without it, and without
         ``groups``, ``order`` or ``graph``, ``width`` is needed, and the number of independent records that reaches it
         is found.
     groups : array-like of hashable, optional
         Group of each record of the holdout, as for `Thresholdout`; values, since there is no data frame here.
     order : True or array-like, optional
-        Declares that ``n`` records stand in order of time, or the times of all, as for `Thresholdout`.
+        Declares that the ``records`` stand in order of time, or the times of all, as for `Thresholdout`.
     window : int, float or time difference, optional
         Beside ``order`` or ``graph``: how far apart records have to be to be independent.
     graph : networkx.Graph, optional
         Its nodes are the records; records without an edge between them are independent.
     queries : int, optional
         How many questions will be asked. Any number by default: half-widths are for the first 100 then, or, beside
-        ``n`` and ``width``, the largest number within that width is found.
+        ``records`` and ``width``, the largest number within that width is found.
     expected : float, default=0.9
         The score that is likely, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
     train_records : int, optional
@@ -123,9 +123,9 @@ def plan(
     """
     from graphs import DependenceModel
 
-    records = planned_records(n, groups, order, window, graph)
+    model = planned_records(records, groups, order, window, graph)
     use = check_use(
-        records,
+        model,
         queries,
         expected,
         train_records,
@@ -148,7 +148,7 @@ def plan(
         ways = [_solved(given, use, way, chosen) for way in ways]
         chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
-        model=records if isinstance(records, DependenceModel) else use.model,
+        model=model if isinstance(model, DependenceModel) else use.model,
         train_records=use.train_records,
         queries=use.queries,
         asked=use.asked,

@@ -143,11 +143,13 @@ def check_use(
     from graphs.models.out_of_fold import OutOfFold
 
     if records is None and width is None:
-        raise InputError("n", None, "a number of records or a model of graphs, or the half-width to reach (width=)")
+        raise InputError(
+            "records", None, "a number of records or a model of graphs, or the half-width to reach (width=)"
+        )
     model = None if records is None else _model(records)
     if isinstance(model, OutOfFold):
         seen = "out-of-fold values of a cross-validation"
-        raise InputError("n", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
+        raise InputError("records", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
     if mechanism is not None and mechanism not in _NAMES:
         expected_names = (
             f"{', '.join(map(repr, _NAMES))}, or nothing; other mechanisms have no half-width of a question"
@@ -172,7 +174,9 @@ def check_use(
     if use.fixed and mechanism in ("gaussian", "splitting"):
         raise InputError("fixed", True, f"False beside mechanism={mechanism!r}; a list is asked of a guard of claims")
     if model is not None and model.n > MOST_RECORDS:
-        raise InputError("n", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow")
+        raise InputError(
+            "records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow"
+        )
     if model is not None and use.expected * model.n < 1.0:
         raise InputError("expected", expected, f"a score that {model.n} records can show: at least {1 / model.n:g}")
     if model is None:
@@ -206,4 +210,4 @@ def _model(records: object) -> DependenceModel:
 
     if isinstance(records, (DependenceModel, str, type)):
         return check_model(records)
-    return independent(check_count("n", records))
+    return independent(check_count("records", records))

@@ -16,6 +16,7 @@ from thresholdout.ledger.entry_table import history_frame
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
+from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.planning.declaration import Declaration, read_declaration
 from thresholdout.report.page import embedded, render
 
@@ -115,10 +116,16 @@ class GuardReport:
 
     @property
     def told(self) -> float | None:
-        """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one."""
+        """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one.
+
+        Infinite when nothing is left of the risk.
+        """
         risks = self.history["risk"].dropna()
+        if not self.parameters.tells_nats or not len(risks):
+            return None if not self.parameters.tells_nats else 0.0
         start = math.log1p(-self.chosen.get("confidence", self.declared.confidence)) - self.parameters.told
-        return None if not self.parameters.tells_nats else start - float(risks.iloc[-1]) if len(risks) else 0.0
+        left = float(risks.iloc[-1])
+        return math.inf if left <= NOTHING else start - left
 
     @property
     def from_holdout(self) -> int:
@@ -152,6 +159,10 @@ class GuardReport:
             When matplotlib is not installed.
         """
         return render(self)
+
+    def __repr__(self) -> str:
+        asked = f"{self.questions:,} question{'' if self.questions == 1 else 's'}"
+        return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, in the place of an earlier one.
@@ -233,6 +244,10 @@ def report_of(
     """
     if not isinstance(title, str):
         raise InputTypeError("title", f"a {type(title).__name__}", "text")
+    if title.lower().endswith((".html", ".htm", ".pdf", ".svg", ".png")):
+        raise InputError(
+            "title", f"{title!r}, the name of a file", f"a heading; report().save({title!r}) writes a file"
+        )
     if any("\ud800" <= letter <= "\udfff" for letter in title):
         raise InputError("title", ascii(title), "text that UTF-8 can encode")
     declared, chosen = read_declaration(ledger, guard)

@@ -36,9 +36,8 @@ def guard_html(report: GuardReport, name: str) -> str:
     notes, bars, axis = [], [], None
     if len(shown):
         if len(shown) < len(report.answers):
-            notes.append(
-                f"{len(shown)} of {len(report.answers):,} answers, the last ones of one range; guard.history has all."
-            )
+            drawn = f"{len(shown)} of {len(report.answers):,} answers, the last ones of one metric and range"
+            notes.append(f"{drawn}; guard.history has all.")
         notes.append("Blue: what was expected, confirmed. Orange: from the holdout.")
         bars = [_bar(row, label) for row, label in zip(shown.itertuples(), row_names(shown), strict=True)]
         axis = float(shown["lower"].iloc[0]), float(shown["upper"].iloc[0])

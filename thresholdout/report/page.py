@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.plotting import drawable, plot_history
+from thresholdout.plotting import drawable, kinds, plot_history
 from thresholdout.report import sentences as words
 from thresholdout.report.report_pictures import MOST_DRAWN, plot_against_train, plot_budget, svg_image, thinned
 
@@ -74,7 +74,9 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
     ]
     if report.budget is not None:
         found.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
-    if report.told is not None:
+    if report.told == math.inf:
+        found.append(("told so far", "all: the guard answers no more"))
+    elif report.told is not None:
         found.append(("told so far", f"{shown_above(report.told)} nats"))
     elif report.certificate is not None:
         tolerance = report.certificate.tolerance
@@ -92,13 +94,15 @@ def _pictures(report: GuardReport) -> dict[str, Any] | None:
     if len(answers) > MOST_DRAWN:
         few = f" Drawn are {len(thinned(answers)):,} of {len(answers):,} answers, those from the holdout first."
     found = []
-    ranges = list(answers.groupby(["lower", "upper"], sort=True))
-    for (low, high), rows in ranges[:_MOST_RANGES]:
-        about = f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
+    ranges = list(answers.assign(kind=kinds(answers)).groupby(["lower", "upper", "kind"], sort=True))
+    beside = "what was expected" if report.parameters.guesses else "training value"
+    for (low, high, kind), rows in ranges[:_MOST_RANGES]:
+        about = f" by {kind}" if kind else f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
         caption = f"Answers{about}, question by question. Bars are certified intervals: all hold at once.{few}"
-        found.append(_picture(partial(plot_history, thinned(rows), names=False), caption))
-        caption = f"Answers{about} against training values. Off the diagonal, the training part was wrong.{few}"
-        found.append(_picture(partial(plot_against_train, thinned(rows)), caption, 4.2))
+        found.append(_picture(partial(plot_history, thinned(rows), names=False, beside=beside), caption))
+        off = "it was wrong" if report.parameters.guesses else "the training part was wrong"
+        caption = f"Answers{about} against the {beside}. Off the diagonal, {off}.{few}".replace("the what", "what")
+        found.append(_picture(partial(plot_against_train, thinned(rows), beside=beside), caption, 4.2))
     budget = _picture(partial(plot_budget, answers, report.budget), "Where the holdout was used.", 2.6)
     return {"answers": found, "left_out": len(ranges) - len(ranges[:_MOST_RANGES]), "budget": budget}
 

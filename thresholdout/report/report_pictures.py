@@ -43,7 +43,7 @@ def _even(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.iloc[[k * len(rows) // most for k in range(most)]]
 
 
-def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
+def plot_against_train(answers: pd.DataFrame, ax: Any = None, *, beside: str = "training value") -> Any:
     """Draw answers against training values: far from the diagonal, the training part was wrong.
 
     Parameters
@@ -52,6 +52,8 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
         Rows of `Thresholdout.history` that are answers.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
+    beside : str
+        What the training values are called.
 
     Returns
     -------
@@ -73,8 +75,8 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
             )
     low = min(answers["train"].min(), answers["value"].min())
     high = max(answers["train"].max(), answers["value"].max())
-    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", label="answer = training value")
-    return finish(ax, "training value", "answer")
+    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", label=f"answer = {beside}")
+    return finish(ax, beside, "answer")
 
 
 def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> Any:

@@ -19,22 +19,22 @@ from thresholdout.planning.declared_parameters import choose_parameters
 CASES = Cases()
 
 CALLS: dict[str, dict[str, Any]] = {
-    "300 records": {"n": 300},
-    "2000 records, 100 questions": {"n": 2000, "queries": 100, "expected": 0.95},
-    "2000 records and as many to train": {"n": 2000, "queries": 100, "expected": 0.95, "train_records": 2000},
-    "20000 records, 1000 questions": {"n": 20_000, "queries": 1000, "train_records": 20_000},
-    "few training records": {"n": 2000, "queries": 20, "train_records": 200},
-    "a low score": {"n": 1000, "queries": 20, "expected": 0.55},
-    "at 0.99": {"n": 1000, "queries": 20, "confidence": 0.99},
-    "fixed": {"n": 1000, "queries": 20, "fixed": True},
-    "one law": {"n": 800, "queries": 3, "identically_distributed": True},
-    "a budget": {"n": 3000, "queries": 20, "budget": 2, "expected": 0.9},
+    "300 records": {"records": 300},
+    "2000 records, 100 questions": {"records": 2000, "queries": 100, "expected": 0.95},
+    "2000 records and as many to train": {"records": 2000, "queries": 100, "expected": 0.95, "train_records": 2000},
+    "20000 records, 1000 questions": {"records": 20_000, "queries": 1000, "train_records": 20_000},
+    "few training records": {"records": 2000, "queries": 20, "train_records": 200},
+    "a low score": {"records": 1000, "queries": 20, "expected": 0.55},
+    "at 0.99": {"records": 1000, "queries": 20, "confidence": 0.99},
+    "fixed": {"records": 1000, "queries": 20, "fixed": True},
+    "one law": {"records": 800, "queries": 3, "identically_distributed": True},
+    "a budget": {"records": 3000, "queries": 20, "budget": 2, "expected": 0.9},
     "a width": {"width": 0.03, "queries": 20, "expected": 0.95},
-    "a width of a fixed list": {"n": 2000, "width": 0.03, "expected": 0.95, "fixed": True},
+    "a width of a fixed list": {"records": 2000, "width": 0.03, "expected": 0.95, "fixed": True},
     "a width of gaussian answers": {"width": 0.2, "queries": 10, "mechanism": "gaussian"},
-    "gaussian": {"n": 2000, "queries": 50, "mechanism": "gaussian"},
-    "guess and check": {"n": 2000, "queries": 50, "mechanism": "guess-and-check"},
-    "splitting": {"n": 1000, "queries": 5, "mechanism": "splitting", "identically_distributed": True},
+    "gaussian": {"records": 2000, "queries": 50, "mechanism": "gaussian"},
+    "guess and check": {"records": 2000, "queries": 50, "mechanism": "guess-and-check"},
+    "splitting": {"records": 1000, "queries": 5, "mechanism": "splitting", "identically_distributed": True},
 }
 
 MODELS: dict[str, Callable[[], DependenceModel]] = {

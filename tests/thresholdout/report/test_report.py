@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from joblib import Parallel, delayed
+from sklearn.dummy import DummyClassifier
 
 from graphs import Groups
 from tests.sizes import corners
@@ -293,3 +294,23 @@ def test_where_a_guard_went_stays_out(tmp_path: Path) -> None:
         assert target.identity() in shown
         assert "alice" not in shown
         assert str(tmp_path) not in shown
+
+
+@pytest.mark.parametrize("title", ["r.html", "page.HTM", "board.svg"])
+def test_a_name_of_a_file_is_no_heading(guard: Thresholdout, title: str) -> None:
+    with pytest.raises(InputError, match=rf"report\(\)\.save\('{title}'\) writes a file"):
+        guard.report(title)
+    assert repr(guard.report("Our board")) == "<GuardReport 'Our board': " + repr(guard.report("x")).split(": ", 1)[1]
+
+
+def test_after_a_final_check_everything_is_told() -> None:
+    y = np.arange(2000) % 2
+    X = np.arange(4000.0).reshape(2000, 2)
+    made = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]))
+    made.final_check(DummyClassifier().fit(X[1000:], y[1000:]))
+    assert made.told == math.inf
+    assert made.report().told == math.inf
+    text = made.report().html
+    assert "all: the guard answers no more" in text
+    assert "e+0" not in text
+    assert "nats" not in text

@@ -1,0 +1,55 @@
+"""Tables from files: CSV, and JSON lines, which say the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from thresholdout.data.tables import read_table
+from thresholdout.errors import InputError
+from thresholdout.ledger import open_ledger
+from thresholdout.service import PredictionGuard
+
+ROWS = [
+    {"id": "007", "y": 1, "p": 0.25, "ok": True, "note": None},
+    {"id": "8", "y": 0, "p": 1.0, "ok": False, "note": ""},
+]
+
+
+@pytest.mark.parametrize("name", ["table.jsonl", "table.NDJSON"])
+def test_json_lines_are_the_table_that_a_csv_is(tmp_path: Path, name: str) -> None:
+    lines, table = tmp_path / name, tmp_path / "table.csv"
+    lines.write_text("\n".join(map(json.dumps, ROWS)) + "\n\n")
+    pd.DataFrame(ROWS).to_csv(table, index=False)
+    pd.testing.assert_frame_equal(read_table(lines), read_table(table), check_dtype=False)
+    assert read_table(lines)["id"].tolist() == ["007", "8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("id,y\n1,2\n", "no JSON in its first line"),
+        ('{"id": 1}\nnonsense\n', "line 2: not JSON"),
+        ('{"id": [1]}\n', "line 1"),
+        ("[1, 2]\n", "line 1"),
+        ("\n\n", "no lines"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, seen: str) -> None:
+    path = tmp_path / "table.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=seen):
+        read_table(path)
+    with pytest.raises(InputError, match="No such file"):
+        read_table(tmp_path / "none.jsonl")
+
+
+def test_predictions_in_json_lines_are_scored(tmp_path: Path) -> None:
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(800)], "y": ["a", "b"] * 400})
+    service = PredictionGuard.create(open_ledger(None), table[:400], table[400:], label="y")
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps({"id": f"r{k}", "prediction": "ab"[k % 2]}) + "\n" for k in range(400, 800)))
+    assert service.ask(read_table(path), expected=0.9, asker="ann").interval[1] == 1.0
