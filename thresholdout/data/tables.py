@@ -337,7 +337,7 @@ def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
         forms.add((len(decimals or ""), exponent is not None))
         values[text] = number
     if not plain and len(forms) > 1:
-        return math.nan
+        return None
     for column in columns:
         different = {text if values[text] else text.lstrip("-") for text in column}
         if len({float(text) for text in different}) != len(different):
