@@ -3,7 +3,7 @@
 Eight clients submit tables of 4,000 rows, each from a thread of one process, and wait for the answers, which are stored
 durably by then; a service runs in processes of its own on the same cores. Beside it, in turn, as many threads do the
 same work in one process, without HTTP, keys and Idempotency-Keys: parse, join, ask, commit. Ratios are of medians.
-Meanwhile another process asks for /health every 20 ms.
+Meanwhile another process asks for /ready every 20 ms.
 
 Run: ``python -m benchmarks.service``, in a folder on the disk to measure, ten minutes.
 """
@@ -57,7 +57,7 @@ def in_process(database: str, parts: tuple[pd.DataFrame, pd.DataFrame], format: 
 
 
 def rates(name: str, new_database: Callable[[], str], workers: int) -> None:
-    """Print submissions a second of both, by format, and what /health took meanwhile."""
+    """Print submissions a second of both, by format, and what /ready took meanwhile."""
     parts = labelled(RECORDS)
     database = new_database()
     keys = prepared(database, parts, CLIENTS)
@@ -189,7 +189,7 @@ def main() -> None:
         folder, made = Path(name), iter(range(10**6))
         print(
             "| database | tables | in one process, a second | service | ratio | processor ms of each | median ms "
-            "| 99 % ms | /health, median ms | 99 % ms |"
+            "| 99 % ms | /ready, median ms | 99 % ms |"
         )
         print("|---" * 10 + "|", flush=True)
         rates("SQLite", lambda: str(folder / f"{next(made)}.db"), 1)

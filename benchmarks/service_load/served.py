@@ -86,7 +86,7 @@ class Served:
         until = time.monotonic() + _STARTS
         while time.monotonic() < until:
             with suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/health").status_code == 200:
+                if httpx.get(f"{self.url}/ready").status_code == 200:
                     return
             time.sleep(0.02)
         raise RuntimeError("the service does not answer")
@@ -191,13 +191,13 @@ def together(work: object, given: Sequence[tuple[object, ...]]) -> float:
 
 @contextmanager
 def health_times(url: str, pause: float = 0.02) -> Iterator[list[float]]:
-    """Ask for /health again and again from a process of its own while the block runs; gives the seconds of each."""
+    """Ask for /ready again and again from a process of its own while the block runs; gives the seconds of each."""
     program = (
         "import sys, time, httpx\n"
         "client = httpx.Client()\n"
         "while True:\n"
         "    start = time.perf_counter()\n"
-        f"    client.get({url + '/health'!r}, timeout=60)\n"
+        f"    client.get({url + '/ready'!r}, timeout=60)\n"
         "    print(time.perf_counter() - start, flush=True)\n"
         f"    time.sleep({pause})\n"
     )

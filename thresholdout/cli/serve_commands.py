@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -56,6 +59,7 @@ def _tables(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--quota-days", type=float, help="In so many days; left out, in all."),
         click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold."),
         click.option("--looks", type=click.IntRange(min=1), help="Scores of this holdout that were seen before."),
+        click.option("--allow-equal-rows", is_flag=True, help="Equal rows of both parts are different records."),
     )
     for option in reversed(options):
         command = option(command)
@@ -126,8 +130,9 @@ def serve(
 ) -> None:
     """Serve a leaderboard of certified intervals over HTTP, until Ctrl-C.
 
-    A new DATABASE is made, and the key of its first administrator printed: this once. With --train, --holdout and
-    --label it has a holdout at once; the same command again finds it there.
+    A new DATABASE is made. The key of its first administrator is shown once on a terminal; where standard output is
+    none, and may be a log, it is put into a file for its owner alone. With --train, --holdout and --label it has a
+    holdout at once; the same command again finds it there.
     """
     from thresholdout.service.http.serving import Serving
     from thresholdout.service.http.serving import serve as run
@@ -158,12 +163,29 @@ def serve(
     def started(address: str, service: EvaluationService) -> None:
         first = service.first_admin_key()
         if first is not None:
-            say(f"key of the first administrator, shown this once: {first}")
+            say(f"key of the first administrator{_handed_over(first, database)}")
         if train_path is not None and holdout_path is not None:
             _create(service, name, train_path, holdout_path, settings)
         say(f"{address}: serving {service.ledger.location}; Ctrl-C ends it")
 
     run(serving, started)
+
+
+def _handed_over(key: str, database: str) -> str:
+    """Show a key on a terminal; elsewhere put it into a new file that its owner alone can read, and say where."""
+    if sys.stdout.isatty():
+        return f", shown this once: {key}"
+    beside = Path("thresholdout") if "://" in database else Path(database)
+    for number in itertools.count():
+        path = beside.with_name(f"{beside.name}.admin-key{number or ''}")
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except FileExistsError:
+            continue
+        with open(handle, "w", encoding="ascii") as file:
+            file.write(f"{key}\n")
+        return f": in {path}, which its owner alone can read; take it from there and remove the file"
+    raise AssertionError
 
 
 def _limits(chosen: dict[str, Any]) -> Any:

@@ -40,6 +40,8 @@ class Holdout:
         Questions and nats, limits of a team, the probability that all intervals hold, and when it was made.
     notes : tuple of str
         What happened to it since.
+    rows : int or None
+        Records of both parts: a table with more than twice as many rows is refused unread.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Holdout:
     head: str = ""
     made: float | None = None
     notes: tuple[str, ...] = ()
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,8 @@ def _refuse(shared: int, size: int, how: str) -> None:
     raise OverlapError(
         "train",
         f"{shared} of {size} holdout records occur in the training part too{how}",
-        "parts without common records; drop them from one part, or pass allow_equal_rows=True if equal "
-        "rows are different records here",
+        "parts without common records; drop them from one part, or, if equal rows are different records here, say "
+        "allow_equal_rows=True (--allow-equal-rows on the command line)",
     )
 
 

@@ -58,8 +58,11 @@ class Claim:
         top = sys._current_frames().get(self.thread)
         if self._frame is None:
             return top is not None
-        while top is not None and top is not self._frame:
-            top = top.f_back
+        try:
+            while top is not None and top is not self._frame:
+                top = top.f_back
+        except AttributeError:  # what was a frame is something else by now: the call's thread runs
+            return True
         return top is not None
 
     def again(self) -> Claim:

@@ -6,13 +6,16 @@ import functools
 import logging
 import traceback
 from collections.abc import Callable
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from thresholdout.errors import LedgerDamaged
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Role
 
-__all__ = ["PERMITTED", "check_role", "checked"]
+__all__ = ["PERMITTED", "check_role", "checked", "may_see"]
+
+if TYPE_CHECKING:
+    from thresholdout.service.store.holdouts import HoldoutRow
 
 _log: Final = logging.getLogger("thresholdout.service")
 
@@ -85,3 +88,8 @@ def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Re
         raise ServiceRefused("unavailable", retry_after=5)
 
     return done
+
+
+def may_see(by: Principal, holdout: HoldoutRow) -> bool:
+    """Whether a holdout is shown: to all who have a key, and to visitors where it is public."""
+    return bool(by.key) or by.role == "admin" or holdout.settings.public

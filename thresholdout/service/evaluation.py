@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
-from thresholdout.service.authority import checked
+from thresholdout.service.authority import checked, may_see
 from thresholdout.service.boards import Boards
 from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
@@ -28,10 +28,11 @@ from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.promises import looked_at, mechanism_for
 from thresholdout.service.proofs import Proofs
+from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.sessions import Sessions
-from thresholdout.service.settings import check_phase, checked_settings
+from thresholdout.service.settings import check_phase, check_size, checked_settings
 from thresholdout.service.showing import facts_of, holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
@@ -242,6 +243,7 @@ class EvaluationService:
         quota_days: float | None = None,
         confidence: float = 0.95,
         looks: int | None = None,
+        allow_equal_rows: bool = False,
     ) -> Holdout:
         """Make a holdout from tables with labels; the same tables under the same name again change nothing.
 
@@ -251,8 +253,8 @@ class EvaluationService:
             An administrator.
         name : str
             What addresses call it: lower-case letters, digits and hyphens.
-        train, holdout, label, id, groups, order, window, graph, confidence, looks
-            As for `PredictionGuard.create`.
+        train, holdout, label, id, groups, order, window, graph, confidence, looks, allow_equal_rows
+            As for `PredictionGuard.create`; at least 20 records in the holdout.
         title : str
             What people call it.
         metric : str
@@ -275,6 +277,7 @@ class EvaluationService:
         check_name("name", name)
         chosen, settings = checked_settings(title, metric, public, feedback, quota, quota_days)
         check_phase(phase)
+        check_size(len(holdout))
         there = self._holdouts.find(name)
         if there is not None and there.settings != settings:
             raise ServiceRefused("name_taken")
@@ -291,6 +294,7 @@ class EvaluationService:
                 graph=graph,
                 confidence=confidence,
                 looks=looks,
+                allow_equal_rows=allow_equal_rows,
                 mechanism=mechanism_for(feedback, chosen),
             )
             guard.check_metric(chosen)
@@ -301,8 +305,8 @@ class EvaluationService:
         except LedgerMismatch:
             raise ServiceRefused("name_taken") from None
         if there is None:
-            facts = facts_of(guard, feedback, phase)
-            self._holdouts.add(name, guard.identity, settings, facts, phase, 0 if phase == "blind" else None)
+            shown = 0 if phase == "blind" else None
+            self._holdouts.add(name, guard.identity, settings, facts_of(guard, feedback, phase), phase, shown)
         found = self._holdouts.find(name)
         if found is None or found.identity != guard.identity:
             raise ServiceRefused("name_taken")
@@ -311,7 +315,7 @@ class EvaluationService:
     @checked
     def holdouts(self, by: Principal) -> list[Holdout]:
         """Return the holdouts that may be seen, the oldest first."""
-        return [self._shown(found) for found in self._holdouts.all() if _may_see(by, found)]
+        return [self._shown(found) for found in self._holdouts.all() if may_see(by, found)]
 
     @checked
     def holdout(self, by: Principal, name: str) -> Holdout:
@@ -531,15 +535,9 @@ class EvaluationService:
             raise
         return _lines(folder, file)
 
-    def health(self) -> dict[str, Any]:
-        """Return whether the store can be read, for those who look after the service."""
-        try:
-            names = [row.name for row in self._holdouts.all() if row.identity in self._damaged]
-            status = {"status": "damaged", "damaged": names} if names else {"status": "ok"}
-            return status | {"holdouts": len(self._holdouts.all())} | self._proofs.status()
-        except ThresholdoutError as error:
-            _log.error("the store can't be read: %s", type(error).__name__)
-            return {"status": "unavailable"}
+    def health(self, *, writes: bool = False) -> dict[str, Any]:
+        """Return whether it can answer, and how far its holdouts are; see `thresholdout.service.readiness`."""
+        return readiness(self.ledger, self._holdouts, self._damaged, self._proofs.status, writes)
 
     def close(self) -> None:
         """Take nothing any more, finish what was begun, and close the database."""
@@ -550,7 +548,7 @@ class EvaluationService:
     def _find(self, by: Principal, name: str) -> HoldoutRow:
         """Return a holdout that may be seen; one that may not is not there."""
         found = self._holdouts.find(check_name("name", name))
-        if found is None or not _may_see(by, found):
+        if found is None or not may_see(by, found):
             raise ServiceRefused("not_found")
         return found
 
@@ -585,11 +583,6 @@ class EvaluationService:
 
     def _facts(self, found: HoldoutRow) -> Facts:
         return facts_of(self._guards.get(found.identity), found.settings.feedback, found.phase)
-
-
-def _may_see(by: Principal, holdout: HoldoutRow) -> bool:
-    """Whether a holdout is shown: to all who have a key, and to visitors where it is public."""
-    return bool(by.key) or by.role == "admin" or holdout.settings.public
 
 
 def _lines(folder: tempfile.TemporaryDirectory[str], file: Path) -> Iterator[str]:

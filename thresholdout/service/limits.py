@@ -6,7 +6,7 @@ All of them are public, and none depends on labels.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["Limits"]
 
@@ -52,3 +52,13 @@ class Limits:
     wait: float = 10.0
     at_once: int = field(default_factory=_twice_the_cores)
     most_waiting: int = 64
+
+    def of_holdout(self, rows: int | None) -> Limits:
+        """Return the limits of a table for a holdout: some more rows than both parts have, so that what is wrong shows.
+
+        Examples
+        --------
+        >>> Limits().of_holdout(500).most_rows, Limits(most_rows=100).of_holdout(500).most_rows
+        (2000, 100)
+        """
+        return self if rows is None else replace(self, most_rows=min(self.most_rows, 2 * rows + 1000))

@@ -214,6 +214,11 @@ class PredictionGuard(DecidesAboutPredictions):
         return cls(made, records, declared.queries)
 
     @property
+    def rows(self) -> int:
+        """Records of both parts, of which a table of predictions has a row each at most."""
+        return self.guard.n + len(self._records.train_labels)
+
+    @property
     def nbytes(self) -> int:
         """How much memory it takes while it is open, about."""
         return self._records.nbytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from thresholdout.errors import InputError
 from thresholdout.service.names import check_text
@@ -14,7 +14,10 @@ from thresholdout.service.store.holdouts import Settings
 if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["check_phase", "checked_settings"]
+__all__ = ["check_phase", "check_size", "checked_settings"]
+
+_FEWEST: Final = 20
+"""Records of a holdout: of fewer, an interval at confidence 0.95 is half of the range at least."""
 
 
 def checked_settings(
@@ -55,3 +58,22 @@ def _metric(metric: object) -> Metric:
         return served_metric(metric)
     except InputError as error:
         raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
+
+
+def check_size(records: int) -> None:
+    """Refuse a holdout that is too small for any answer to say something.
+
+    Raises
+    ------
+    ServiceRefused
+        "bad_table".
+
+    Examples
+    --------
+    >>> check_size(1)
+    Traceback (most recent call last):
+    thresholdout.service.refusals.ServiceRefused: The table cannot be used. Nothing was charged.
+    """
+    if records < _FEWEST:
+        seen, expected = f"{records} record{'' if records == 1 else 's'}", f"at least {_FEWEST}"
+        raise ServiceRefused("bad_table", argument="holdout", seen=seen, expected=expected)

@@ -68,6 +68,7 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
     untouched = guard.guard._mechanism.start(guard.guard._noise)
     return Facts(
         records=guard.guard.n,
+        rows=guard.rows,
         confidence=confidence,
         mechanism=guard.guard._mechanism.name,
         truth=truth(guard),
@@ -125,4 +126,5 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
         head=head,
         made=row.made,
         notes=facts.notes + notes,
+        rows=facts.rows,
     )

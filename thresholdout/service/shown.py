@@ -129,6 +129,8 @@ class Holdout:
         When, in POSIX seconds.
     notes : tuple of str
         What happened to it since, such as labels that were corrected, and what the promise is worth then.
+    rows : int or None
+        Records of both parts: more rows than twice as many are read of no table.
     """
 
     name: str
@@ -154,6 +156,7 @@ class Holdout:
     head: str
     made: float
     notes: tuple[str, ...] = ()
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

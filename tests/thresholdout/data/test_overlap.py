@@ -80,7 +80,7 @@ def test_copies_with_decimal_fractions_are_found() -> None:
 
 def test_a_guard_refuses_copies_and_names_what_works() -> None:
     settings: dict[str, Any] = {"queries": 5, "budget": 1, "mechanism": "thresholdout"}
-    with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* pass allow_equal_rows=True"):
+    with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* allow_equal_rows=True"):
         Thresholdout((X[BOTH], Y[BOTH]), train=(X[:N].astype(np.float32), Y[:N]), **settings)
     for train, more in (((X[OTHER].astype(np.float32), Y[OTHER]), {}), ((X[:N], Y[:N]), {"allow_equal_rows": True})):
         assert Thresholdout((X[BOTH], Y[BOTH]), train=train, **settings, **more).remaining == 1  # type: ignore[arg-type]

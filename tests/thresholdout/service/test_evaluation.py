@@ -406,3 +406,25 @@ def test_refusals_that_depend_on_answers_are_hidden_while_a_phase_is_blind(tmp_p
     states = [(found.state, found.refusal) for found in service.history(ann, "cells")]
     assert states == [("answered", None), ("refused", "exhausted"), ("refused", "exhausted")]
     service.close()
+
+
+def test_equal_rows_of_a_table_of_categories_can_be_served(service: EvaluationService) -> None:
+    """Two columns of few values: equal rows in both parts are different records."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"id": [f"c{k}" for k in range(800)], "a": rng.integers(0, 3, 800), "y": rng.integers(0, 2, 800)}
+    )
+    with pytest.raises(ServiceRefused) as refused:
+        service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y")
+    assert "--allow-equal-rows" in str(refused.value.details["expected"])
+    made = service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y", allow_equal_rows=True)
+    assert made.records == 400
+
+
+@pytest.mark.parametrize("records", [1, 19])
+def test_a_holdout_of_next_to_nothing_is_refused(service: EvaluationService, records: int) -> None:
+    few = pd.DataFrame({"id": [f"f{k}" for k in range(60)], "x": range(60), "y": [0, 1] * 30})
+    with pytest.raises(ServiceRefused) as refused:
+        service.create_holdout(ADMIN, "few", few[:40], few[40 : 40 + records], label="y")
+    assert refused.value.details["seen"].startswith(f"{records} record")
+    assert service.create_holdout(ADMIN, "few", few[:40], few[40:], label="y").records == 20

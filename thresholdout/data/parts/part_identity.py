@@ -93,8 +93,8 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
         raise OverlapError(
             "train",
             f"{found} of {holdout.n} holdout records occur in the training part too",
-            "parts without common records; drop them from one part, or pass allow_equal_rows=True if equal rows are "
-            "different records here",
+            "parts without common records; drop them from one part, or, if equal rows are different records here, say "
+            "allow_equal_rows=True",
         )
 
 

@@ -84,7 +84,7 @@ def make_app(
     )
     app.state.served = Served(service, intake, limits)
     app.state.pulse = pulse
-    app.state.metrics = Metrics(intake)
+    app.state.metrics = Metrics(intake, pulse)
     answer_refusals(app)
     own = (
         operation_routes.router,

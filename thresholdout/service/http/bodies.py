@@ -59,16 +59,17 @@ async def receive(request: Request, most: int) -> bytes:
     ServiceRefused
         "too_large" as soon as there are more, "too_slow" when they do not come.
     """
-    size = announced(request, most)
+    announced(request, most)
     chunks: list[bytes] = []
-    held = 0
+    held, begun = 0, asyncio.get_running_loop().time()
     try:
-        async with asyncio.timeout(_PATIENCE + size / _SLOWEST):
+        async with asyncio.timeout(_PATIENCE) as patience:
             async for chunk in request.stream():
                 held += len(chunk)
                 if held > most:
                     raise ServiceRefused("too_large", what="bytes", most=most)
                 chunks.append(chunk)
+                patience.reschedule(begun + _PATIENCE + held / _SLOWEST)  # for what came, not for what was announced
     except TimeoutError:
         raise ServiceRefused("too_slow", bytes_a_second=_SLOWEST) from None
     return b"".join(chunks)

@@ -65,13 +65,13 @@ async def evaluate(request: Request, has: Has, by: By, name: Name) -> Response:
 
     def answered(content: bytes) -> Submission:
         table = Table(_candidate(content).encode(errors="replace"), CSV)
-        predictions = read_upload(table.body, table.content_type, has.limits)
+        predictions = read_upload(table.body, table.content_type, has.limits.of_holdout(holdout.rows))
         key = content_key("submissions", name, table, {})
         return has.service.submit(by, name, predictions, idempotency_key=key, wait=has.limits.wait)
 
     async with has.intake.place(by.key):
         try:
-            async with has.intake.room(announced(request, has.limits.most_bytes)):
+            async with has.intake.room(by.key, announced(request, has.limits.most_bytes)):
                 found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
         except ServiceRefused as refused:
             if refused.code == "too_large" or is_of_format(refused):

@@ -86,7 +86,7 @@ async def create_holdout(request: Request, has: Has, by: By, response: Response)
     """Make a holdout from two tables with labels; the same ones under the same name again change nothing."""
     check_role(by, "create_holdout")
     most = len(_PARTS) * has.limits.most_bytes + _AROUND
-    async with has.intake.place(by.key), has.intake.room(announced(request, most)):
+    async with has.intake.place(by.key), has.intake.room(by.key, announced(request, most)):
         form = await receive_form(request, most, files=len(_PARTS), fields=1)
         try:
             settings, files = _parts({name: form.getlist(name) for name in form})
@@ -183,7 +183,7 @@ async def correct(
     def corrected(content: bytes) -> Holdout:
         return has.service.correct(by, name, read_upload(content, content_type, has.limits), reason, basis=basis)
 
-    async with has.intake.place(by.key), has.intake.room(announced(request, has.limits.most_bytes)):
+    async with has.intake.place(by.key), has.intake.room(by.key, announced(request, has.limits.most_bytes)):
         return await has.intake.work(corrected, await receive(request, has.limits.most_bytes))
 
 

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
@@ -26,7 +27,16 @@ _READERS: Final = 4
 """Threads for what is shown: boards, histories, keys."""
 
 _PART_OF_ONE: Final = 4
-"""One key has at most this part of all places, so that slow uploads with one key leave room for others."""
+"""One key has at most this part of all places, and of all bytes, so that slow uploads with it leave room for others."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Turn:
+    """A request that waits for room."""
+
+    key: str
+    size: int
+    came: asyncio.Future[None]
 
 
 class Intake:
@@ -48,7 +58,7 @@ class Intake:
     --------
     >>> async def twice(number: int) -> int:
     ...     intake = Intake(Limits())
-    ...     async with intake.place("k1"), intake.room(100):
+    ...     async with intake.place("k1"), intake.room("k1", 100):
     ...         found = await intake.work(lambda: 2 * number)
     ...     intake.close()
     ...     return found
@@ -60,9 +70,11 @@ class Intake:
         self.bytes_held = 0
         self.places_taken = 0
         self._most_bytes = limits.at_once * limits.most_bytes
+        self._most_of_one = max(limits.most_bytes, self._most_bytes // _PART_OF_ONE)
+        self._bytes_of_keys: Counter[str] = Counter()
         self._places = limits.at_once + limits.most_waiting
         self._of_keys: Counter[str] = Counter()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: deque[_Turn] = deque()
         self._stopping = False
         self._workers = ThreadPoolExecutor(limits.at_once, thread_name_prefix="uploads")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reading")
@@ -91,49 +103,54 @@ class Intake:
                 del self._of_keys[key]
 
     @asynccontextmanager
-    async def room(self, size: int) -> AsyncIterator[None]:
-        """Wait until there is room for so many bytes, in the order of requests.
+    async def room(self, key: str, size: int) -> AsyncIterator[None]:
+        """Wait until there is room for so many bytes: of the key, and of all, in the order of requests.
+
+        A request that waits for earlier ones of its own key is overtaken by those of others.
 
         Raises
         ------
         ServiceRefused
             "stopping" when the service stops meanwhile.
         """
-        size = min(size, self._most_bytes)
-        if self._waiting or self.bytes_held + size > self._most_bytes:
-            await self._turn(size)
-        else:
-            self.bytes_held += size
+        turn = _Turn(key, min(size, self._most_bytes), asyncio.get_running_loop().create_future())
+        self._waiting.append(turn)
+        self._wake()
+        try:
+            await turn.came
+        except BaseException:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif turn.came.done() and not turn.came.cancelled():  # it came at the same moment
+                self._give_back(turn)
+            self._wake()
+            raise
         try:
             self._check_running()
             yield
         finally:
-            self.bytes_held -= size
+            self._give_back(turn)
             self._wake()
-
-    async def _turn(self, size: int) -> None:
-        """Wait for room, and take it."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((size, turn))
-        try:
-            await turn
-        except BaseException:
-            if turn.done() and not turn.cancelled():  # it came at the same moment
-                self.bytes_held -= size
-            else:
-                self._waiting.remove((size, turn))
-            self._wake()
-            raise
 
     def _wake(self) -> None:
         """Give room to those who wait, as far as there is some."""
-        while self._waiting and (
-            self._waiting[0][1].cancelled() or self.bytes_held + self._waiting[0][0] <= self._most_bytes
-        ):
-            size, turn = self._waiting.popleft()
-            if not turn.cancelled():
-                self.bytes_held += size
-                turn.set_result(None)
+        for turn in list(self._waiting):
+            held = self._bytes_of_keys.get(turn.key, 0)
+            if held and held + turn.size > self._most_of_one:
+                continue
+            if self.bytes_held + turn.size > self._most_bytes:
+                return
+            self._waiting.remove(turn)
+            if not turn.came.cancelled():
+                self.bytes_held += turn.size
+                self._bytes_of_keys[turn.key] += turn.size
+                turn.came.set_result(None)
+
+    def _give_back(self, turn: _Turn) -> None:
+        self.bytes_held -= turn.size
+        self._bytes_of_keys[turn.key] -= turn.size
+        if not self._bytes_of_keys[turn.key]:
+            del self._bytes_of_keys[turn.key]
 
     def _check_running(self) -> None:
         if self._stopping:

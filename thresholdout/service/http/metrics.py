@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from thresholdout.service.http.intake import Intake
+from thresholdout.service.http.pulse import Pulse
 
 __all__ = ["CONTENT_TYPE_LATEST", "SHARED", "Metrics"]
 
@@ -26,9 +27,11 @@ class Metrics:
     ----------
     intake : Intake
         Whose places and bytes are shown.
+    pulse : Pulse
+        Knows how far the holdouts are.
     """
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, pulse: Pulse) -> None:
         self._registry = registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("thresholdout_requests", "Requests.", labels, registry=registry)
@@ -40,9 +43,15 @@ class Metrics:
             "thresholdout_upload_bytes", "Bytes of bodies in memory.", registry=registry, multiprocess_mode="livesum"
         )
         taken = Gauge("thresholdout_upload_places", "Uploads at once.", registry=registry, multiprocess_mode="livesum")
-        self._gauges: tuple[tuple[Gauge, Callable[[], int]], ...] = (
+        found = (
+            ("thresholdout_answers", "Entries of all histories.", lambda: pulse.answers),
+            ("thresholdout_told_nats", "Told by the holdout that has told most.", lambda: pulse.told),
+            ("thresholdout_commit_seconds", "Of the last commit that was tried.", lambda: pulse.commit),
+        )
+        self._gauges: tuple[tuple[Gauge, Callable[[], float]], ...] = (
             (held, lambda: intake.bytes_held),
             (taken, lambda: intake.places_taken),
+            *((Gauge(name, words, registry=registry, multiprocess_mode="livemax"), of) for name, words, of in found),
         )
 
     def count(self, method: str, route: str, status: int, seconds: float, refused: str | None = None) -> None:

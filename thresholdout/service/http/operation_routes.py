@@ -11,7 +11,7 @@ from thresholdout.errors import ThresholdoutError
 from thresholdout.service.http.access import By, Has, Served
 from thresholdout.service.http.answers import said
 from thresholdout.service.http.metrics import CONTENT_TYPE_LATEST
-from thresholdout.service.http.schemas import Health, ReceiptKeys
+from thresholdout.service.http.schemas import Live, Ready, ReceiptKeys
 from thresholdout.service.receipts.signing_keys import published_keys
 from thresholdout.service.refusals import ServiceRefused
 
@@ -22,16 +22,26 @@ _log = logging.getLogger("thresholdout.service.http")
 router = APIRouter(tags=["operation"])
 
 
+@router.get("/live", response_model=Live)
+async def live() -> Any:
+    """Return that this process runs, whatever its database does: an orchestrator starts another one otherwise."""
+    return {"status": "ok"}
+
+
 @router.get(
-    "/health",
-    response_model=Health,
+    "/ready",
+    response_model=Ready,
     response_model_exclude_none=True,
-    responses={503: {"model": Health, "description": "It does not answer."}},
+    responses={503: {"model": Ready, "description": "It does not answer."}},
 )
-async def health(request: Request, response: Response) -> Any:
-    """Return whether the service answers, as it was found within the last seconds; nothing waits for that."""
-    found: Health = request.app.state.pulse.health()
-    response.status_code = 200 if found.status == "ok" else 503
+async def ready(request: Request, response: Response) -> Any:
+    """Return whether answers can be stored, as it was found within the last seconds; nothing waits for that.
+
+    "unavailable" where the database can be neither read nor written (a full disk), "damaged" where a holdout failed its
+    check when the service started.
+    """
+    found: Ready = request.app.state.pulse.ready()
+    response.status_code = 503 if found.status == "unavailable" else 200
     return found
 
 

@@ -1,9 +1,10 @@
-"""HTTP on a connection, with an end to what comes before a body: neither endless headers nor endless patience."""
+"""HTTP on a connection: no endless headers, no endless patience, and not all connections for one address."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections import Counter
+from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,20 +15,49 @@ _PATIENCE: Final = 20.0
 """Seconds in which a connection has to send the head of its first request."""
 
 
+_MOST_OF_ONE: Final = 100
+"""Connections of one address; a proxy that is believed has any number of them."""
+
+_TOO_MANY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+
+
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections whose requests begin with more bytes, or more slowly, than any client needs."""
+    """Closes connections whose requests begin with more bytes, or more slowly, than any client needs.
+
+    An address that has too many is told so; `proxies` are no clients.
+    """
+
+    proxies: ClassVar[frozenset[str]] = frozenset()
+    _open: ClassVar[Counter[str]] = Counter()
+    _address: str | None = None
 
     _bytes_of_head = 0
     _in_head = True
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Give the connection some seconds."""
+        """Give the connection some seconds; close it where its address has too many."""
         super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        if address and not {address, "*"} & self.proxies:
+            self._address = address
+            self._open[address] += 1
+            if self._open[address] > _MOST_OF_ONE:
+                transport.write(_TOO_MANY)
+                transport.close()
+                return
         self._timer = self.loop.call_later(_PATIENCE, self._close_if_waiting)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
+        if self._address is not None:
+            self._open[self._address] -= 1
+            if not self._open[self._address]:
+                del self._open[self._address]
+            self._address = None
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)

@@ -14,15 +14,16 @@ __all__ = [
     "BoardShown",
     "Certificate",
     "Head",
-    "Health",
     "HoldoutList",
     "HoldoutSettings",
     "HoldoutShown",
     "KeyList",
     "KeyMade",
     "KeyShown",
+    "Live",
     "NewKey",
     "NewPhase",
+    "Ready",
     "ReceiptKeys",
     "Refused",
     "Remaining",
@@ -75,12 +76,19 @@ class WitnessHealth(BaseModel):
     failing_since: str | None = Field(default=None, description="Since when it fails; absent while it does not.")
 
 
-class Health(BaseModel):
+class Live(BaseModel):
+    """That the process runs."""
+
+    status: Literal["ok"]
+
+
+class Ready(BaseModel):
     """Whether the service answers."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok"}]})
 
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "damaged", "unavailable"]
+    damaged: list[str] | None = Field(default=None, description="Holdouts that failed their check; absent without.")
     witness: WitnessHealth | None = Field(default=None, description="Absent where there is none.")
 
 
@@ -110,6 +118,7 @@ class HoldoutShown(_Shown):
     head: str
     made: Time
     notes: tuple[str, ...]
+    rows: int | None
 
 
 class HoldoutList(BaseModel):
@@ -165,8 +174,9 @@ class HoldoutSettings(BaseModel):
     public: bool = False
     quota: int | None = Field(None, description="Submissions of each team.", ge=1)
     quota_days: float | None = Field(None, description="In so many days; null is all of the time.", gt=0)
-    confidence: float = Field(0.95, gt=0, lt=1)
+    confidence: float = Field(0.95, ge=0.5, lt=1)
     looks: int | None = Field(None, description="Scores of this holdout that were seen before.", ge=1)
+    allow_equal_rows: bool = Field(False, description="Whether equal rows of both parts are different records.")
 
 
 class NewPhase(BaseModel):

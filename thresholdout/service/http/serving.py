@@ -162,7 +162,9 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
 
 
 @contextlib.contextmanager
-def serving_here(service: EvaluationService, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+def serving_here(
+    service: EvaluationService, *, host: str = "127.0.0.1", port: int = 0, proxies: str = "127.0.0.1"
+) -> Iterator[str]:
     """Serve in a thread of this process while a block runs; give the address, and close the service in the end.
 
     Parameters
@@ -171,9 +173,11 @@ def serving_here(service: EvaluationService, *, host: str = "127.0.0.1", port: i
         What is served.
     host, port : str, int
         Where it listens; port 0 is any that is free.
+    proxies : str
+        Addresses of proxies, which may have any number of connections.
     """
     with _listen(host, port) as listening:
-        config = _config(Serving(service.ledger.location, host=host, port=port), board_app(service))
+        config = _config(Serving(service.ledger.location, host=host, port=port, proxies=proxies), board_app(service))
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), name="serving", daemon=True)
         thread.start()
@@ -220,10 +224,16 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
+def _protocol(proxies: str) -> type[BoundedProtocol]:
+    """Return the protocol of connections, which knows the proxies."""
+    addresses = frozenset(address.strip() for address in proxies.split(",") if address.strip())
+    return type("Connection", (BoundedProtocol,), {"proxies": addresses})
+
+
 def _config(serving: Serving, app: Any, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast(Any, BoundedProtocol),
+        http=cast(Any, _protocol(serving.proxies)),
         ws="none",
         lifespan="on",
         log_config=None,

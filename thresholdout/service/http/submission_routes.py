@@ -139,18 +139,18 @@ async def _take(
     """Take a table when there is room for it, and answer as far as the client waits."""
     waits = _wait(prefer, has.limits.wait)
     _check_options(request)
-    await has.intake.read(has.service.admit, by, name)
+    limits = has.limits.of_holdout((await has.intake.read(has.service.admit, by, name)).rows)
     content_type = request.headers.get("content-type", "")
 
     def answered(content: bytes) -> Submission:
-        predictions = read_upload(content, content_type, has.limits)
+        predictions = read_upload(content, content_type, limits)
         call = has.service.submit if what == "submit" else has.service.compare
         return call(by, name, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=waits)
 
     async with has.intake.place(by.key):
         try:
             media_type(content_type)
-            async with has.intake.room(announced(request, has.limits.most_bytes)):
+            async with has.intake.room(by.key, announced(request, has.limits.most_bytes)):
                 found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
         except ServiceRefused as refused:
             if refused.code in ("too_large", "unsupported") or is_of_format(refused):

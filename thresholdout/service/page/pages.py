@@ -182,7 +182,7 @@ class Pages:
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
         try:
-            predictions = self._read_table(*sent.table, self.served.limits)
+            predictions = self._read_table(*sent.table, self.served.limits.of_holdout(holdout.rows))
         except ServiceRefused:
             self.service.failed(visit.principal, holdout.name)
             raise

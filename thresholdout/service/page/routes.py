@@ -113,7 +113,7 @@ class _Endpoints:
             served, most = pages.served, pages.served.limits.most_bytes + FORM_BYTES
             holdout = await served.intake.read(served.service.admit, who.principal, request.path_params["name"])
             size = 2 * self._bodies.announced(request, most)  # the form, and the file in it
-            async with served.intake.place(who.principal.key), served.intake.room(size):
+            async with served.intake.place(who.principal.key), served.intake.room(who.principal.key, size):
                 sent = await self._sent(request, served.limits.most_bytes)
                 who.check(sent.text("token"))
                 return await served.intake.work(pages.submit, request, who, sent, holdout)

@@ -4,7 +4,7 @@ An answer is stored, and leaves; its head follows to the witness, at once and fr
 witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing: an older
 copy is found by any head that it has not, so what goes unseen is only a copy that has all answers but those of the
 last moments before a crash. While a witness fails, answers go on; that it fails is said in `Witnessing.status`, which
-the service shows under ``/health``, and heads that were not taken are told again until they are.
+the service shows under ``/ready``, and heads that were not taken are told again until they are.
 """
 
 from __future__ import annotations

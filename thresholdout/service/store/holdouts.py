@@ -45,6 +45,8 @@ class Facts:
         Answers that there were before the first question.
     risk : float or None
         Logarithm of the risk that there was before the first question.
+    rows : int
+        Records of both parts.
     """
 
     records: int
@@ -55,6 +57,7 @@ class Facts:
     notes: tuple[str, ...]
     remaining: int | None
     risk: float | None
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from starlette.testclient import TestClient
 from tests.patience import wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, N, made, right_in
 from tests.thresholdout.service.http.applications import Calls, csv, opened, parquet, running, settings_form
+from thresholdout.errors import LedgerUnusable
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http import submission_routes
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.logs import LOGGERS, JsonLines
 from thresholdout.service.http.observing import HEADERS
-from thresholdout.service.http.uploads import read_upload
+from thresholdout.service.http.uploads import CSV, PARQUET, read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import REFUSALS
 from thresholdout.service.shown import Principal
@@ -261,7 +262,7 @@ def test_other_addresses(calls: Calls, method: str, path: str, code: str) -> Non
         assert "GET" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/health", "/v1/holdouts", "/nowhere", "/v1/keys", "/v1/openapi.json"])
+@pytest.mark.parametrize("path", ["/ready", "/v1/holdouts", "/nowhere", "/v1/keys", "/v1/openapi.json"])
 def test_every_answer_has_the_headers_that_browsers_obey(calls: Calls, path: str) -> None:
     headers = calls("", "GET", path).headers
     assert HEADERS.items() <= {name: headers[name] for name in HEADERS}.items()
@@ -270,9 +271,9 @@ def test_every_answer_has_the_headers_that_browsers_obey(calls: Calls, path: str
 
 
 def test_health_and_metrics(calls: Calls) -> None:
-    assert calls("", "GET", "/health").json() == {"status": "ok"}
+    assert calls("", "GET", "/ready").json() == {"status": "ok"}
     text = calls("viewer", "GET", "/metrics").text
-    assert 'thresholdout_requests_total{method="GET",route="/health",status="200"}' in text
+    assert 'thresholdout_requests_total{method="GET",route="/ready",status="200"}' in text
     assert 'thresholdout_refusals_total{code="bad_table"}' in text
     assert "cells" not in text
     assert "ann" not in text
@@ -415,9 +416,9 @@ def test_contexts_routers_and_routes_of_others(tmp_path: Path) -> None:
 
 def test_health_says_when_the_store_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = made(tmp_path / "b.db")
-    monkeypatch.setattr(service, "health", lambda: {"status": "unavailable"})
+    monkeypatch.setattr(service, "health", lambda *, writes: {"status": "unavailable"})
     with running(make_app(service)) as client:
-        found = client.get("/health")
+        found = client.get("/ready")
     assert (found.status_code, found.json()) == (503, {"status": "unavailable"})
 
 
@@ -464,3 +465,38 @@ def test_tables_are_let_go_without_collecting_garbage(
         wait_until(lambda: [table() for table in tables] == [None] * 3)  # threads may still be on their way out
     finally:
         gc.enable()
+
+
+def test_a_disk_that_takes_nothing_is_not_ready_and_the_process_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk can be read: what is stored now and then fails, and nothing is charged meanwhile."""
+    service = made(tmp_path / "b.db")
+
+    def full(*_: Any) -> None:
+        raise LedgerUnusable("b.db", "database or disk is full")
+
+    monkeypatch.setattr("thresholdout.service.readiness.change_setting", full)
+    with running(make_app(service)) as client:
+        assert client.get("/live").json() == {"status": "ok"}
+        found = client.get("/ready")
+        assert (found.status_code, found.json()) == (503, {"status": "unavailable"})
+        monkeypatch.undo()
+        wait_until(lambda: client.get("/ready").status_code == 200)
+
+
+def test_a_damaged_holdout_is_said_and_the_others_are_served(tmp_path: Path) -> None:
+    service = made(tmp_path / "b.db")
+    service._damaged = frozenset({service.holdout(ADMIN, "cells").identity})
+    with running(make_app(service)) as client:
+        found = client.get("/ready")
+    assert (found.status_code, found.json()) == (200, {"status": "damaged", "damaged": ["cells"]})
+
+
+def test_a_table_of_many_more_rows_than_the_holdout_has_is_refused_unread(calls: Calls) -> None:
+    """A Parquet file of 14 kB with two million equal rows took two thirds of a second each."""
+    rows = 2 * calls.service.holdout(ADMIN, "cells").rows + 1000  # type: ignore[operator]
+    long = pd.DataFrame({"id": ["r1"] * (rows + 1), "prediction": [1] * (rows + 1)})
+    for body, kind in ((long.to_csv(index=False).encode(), CSV), (parquet(long), PARQUET)):
+        refused = calls.submit("ann", body, f"long {kind}", headers={"Content-Type": kind})
+        assert check_refused(refused, "too_large") == {"what": "rows", "most": rows}

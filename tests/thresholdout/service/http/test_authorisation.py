@@ -13,7 +13,8 @@ WHO = ("", "viewer", "bob", "ann", "admin")
 TABLE = {"Content-Type": "text/csv", "Idempotency-Key": "k"}
 PERMITTED = {
     # address: a status for each of WHO
-    ("GET", "/health"): (200, 200, 200, 200, 200),
+    ("GET", "/live"): (200, 200, 200, 200, 200),
+    ("GET", "/ready"): (200, 200, 200, 200, 200),
     ("GET", "/metrics"): (401, 200, 403, 403, 200),
     ("GET", "/v1/receipt-key"): (200, 200, 200, 200, 200),
     ("GET", "/v1/keys"): (401, 403, 403, 403, 200),
@@ -102,6 +103,6 @@ def test_a_revoked_key_may_do_nothing(calls: Calls) -> None:
     calls.keys["former"] = key["text"]
     calls("admin", "DELETE", f"/v1/keys/{key['key']['id']}")
     for method, path in PERMITTED:
-        if path not in ("/health", "/v1/receipt-key"):
+        if path not in ("/live", "/ready", "/v1/receipt-key"):
             answer = calls("former", method, path.format(name="cells", id="x"), **_body(method, path, "former"))
             assert answer.status_code == 401, (method, path)

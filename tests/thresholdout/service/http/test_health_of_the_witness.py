@@ -24,14 +24,14 @@ def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         raise WitnessUnusable("heads.jsonl", "the disk is full")
 
     with TestClient(make_app(service)) as client:
-        assert client.get("/health").json() == {"status": "ok", "witness": {"waiting": 0}}
+        assert client.get("/ready").json() == {"status": "ok", "witness": {"waiting": 0}}
         monkeypatch.setattr(witness, "append", fail)
         told = service.submit(team(service, "ann"), "cells", right_in(0.8), idempotency_key="try 1", expected=0.8)
         assert told.state == "answered"
         wait_until(lambda: service.health()["witness"]["failing_since"])
         assert client.portal is not None
         client.portal.call(client.app.state.pulse.look)  # type: ignore[attr-defined,call-arg]
-        found = client.get("/health")
+        found = client.get("/ready")
         assert (found.status_code, found.json()["status"]) == (200, "ok")
         assert found.json()["witness"]["waiting"] == 1
         assert found.json()["witness"]["failing_since"].endswith("Z")

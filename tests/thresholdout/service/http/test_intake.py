@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable
@@ -13,6 +14,9 @@ from thresholdout.service.http.bodies import announced, receive
 from thresholdout.service.http.intake import Intake
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
+
+KEYS = itertools.count()
+"""Each request is one of another key."""
 
 LIMITS = Limits(most_bytes=100, at_once=2, most_waiting=6)
 
@@ -38,7 +42,7 @@ def test_bytes_are_bounded_whatever_the_number_of_clients() -> None:
 
         async def client(size: int) -> None:
             nonlocal most
-            async with intake.room(size):
+            async with intake.room(f"k{next(KEYS)}", size):
                 most = max(most, intake.bytes_held)
                 await asyncio.sleep(0)
 
@@ -56,7 +60,7 @@ def test_room_is_given_in_the_order_of_requests() -> None:
         seen = []
 
         async def client(number: int, size: int) -> None:
-            async with intake.room(size):
+            async with intake.room(f"k{next(KEYS)}", size):
                 seen.append(number)
                 await asyncio.sleep(0.01)
 
@@ -72,7 +76,7 @@ def test_whoever_goes_away_gives_room_back() -> None:
         intake = Intake(LIMITS)
 
         async def client() -> None:
-            async with intake.room(100):
+            async with intake.room(f"k{next(KEYS)}", 100):
                 await asyncio.sleep(PATIENCE)
 
         async def settled() -> None:
@@ -220,3 +224,57 @@ def test_a_client_that_goes_away_while_its_body_comes() -> None:
             await receive(asked, 10)
 
     run(reading())
+
+
+def test_slow_uploads_of_one_key_leave_room_for_others() -> None:
+    """Four of ann's hold what one key may; bob's come in at once, and ann's fifth in its turn."""
+
+    async def shared() -> list[str]:
+        intake = Intake(Limits(most_bytes=100, at_once=8, most_waiting=60))
+        seen: list[str] = []
+        gone = asyncio.Event()
+
+        async def slow(number: int) -> None:
+            async with intake.room("ann", 100):
+                seen.append(f"ann {number}")
+                await gone.wait()
+
+        async def quick() -> None:
+            async with intake.room("bob", 100):
+                seen.append("bob")
+
+        tasks = [asyncio.create_task(slow(number)) for number in range(5)]
+        await asyncio.sleep(0)
+        await quick()
+        before = list(seen)
+        assert intake.bytes_held == 200  # a quarter of 800
+        gone.set()
+        await asyncio.gather(*tasks)
+        assert intake.bytes_held == 0
+        assert not intake._bytes_of_keys
+        intake.close()
+        return before
+
+    assert run(shared()) == ["ann 0", "ann 1", "bob"]
+
+
+def test_a_key_may_send_one_body_that_is_larger_than_its_share() -> None:
+    async def one() -> None:
+        intake = Intake(LIMITS)
+        async with intake.room("ann", 200):
+            assert intake.bytes_held == 200
+        intake.close()
+
+    run(one())
+
+
+def test_patience_is_for_bytes_that_came_and_not_for_those_that_were_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body of 50 MB that comes byte by byte is given up as soon as one of a kilobyte."""
+    monkeypatch.setattr(bodies, "_PATIENCE", 0.1)
+    announced_much = {"Content-Length": str(50 * 2**20)}
+    begun = time.monotonic()
+    slow = request([b"a"] * 10_000, announced_much, pause=0.01)
+    assert run(refusal_of(receive(slow, 50 * 2**20))).code == "too_slow"
+    assert time.monotonic() - begun < PATIENCE / 2
+    steady = request([b"a" * 2**20] * 8, announced_much, pause=0.03)
+    assert len(run(receive(steady, 50 * 2**20))) == 8 * 2**20

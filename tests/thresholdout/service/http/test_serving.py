@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import HOLDOUT, TRAIN, right_in
 from thresholdout.cli import main
 from thresholdout.errors import InputError
-from thresholdout.service.http.serving import Serving, serve
+from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.http import protocol
+from thresholdout.service.http.serving import Serving, serve, serving_here
 from thresholdout.service.limits import Limits
 
 if TYPE_CHECKING:
@@ -111,7 +114,12 @@ def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) 
         first = submit(process.address, key, "a")
         assert first.json()["state"] == "answered"
         assert first.json()["receipt"] is not None
-        assert "shown this once" in process.printed
+        (handed,) = tmp_path.glob("*.admin-key")
+        assert f"in {handed}" in process.printed or f"in {handed.name}" in process.printed
+        assert "tho_" not in process.printed
+        assert handed.stat().st_mode & 0o777 == 0o600
+        admin = {"Authorization": f"Bearer {handed.read_text().strip()}"}
+        assert httpx.get(f"{process.address}/v1/keys", headers=admin, timeout=PATIENCE).status_code == 200
         answers: list[int] = []
         senders = [
             threading.Thread(target=lambda k=k: answers.append(_status(process.address, key, str(k)))) for k in range(4)
@@ -126,7 +134,7 @@ def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) 
         assert any(line.get("event") == "Application shutdown complete." for line in log)
         assert key not in process.log.read_text()
     with serving(tmp_path, *options) as again:
-        assert "shown this once" not in again.printed
+        assert "first administrator" not in again.printed
         repeated = submit(again.address, key, "a").json()
         assert repeated == first.json() | {"repeated": True}
         history = httpx.get(
@@ -161,7 +169,7 @@ def test_workers_share_a_server(server: "Server", tmp_path: Path) -> None:
 
 def _well(address: str) -> bool:
     try:
-        return httpx.get(f"{address}/health", timeout=PATIENCE).status_code == 200
+        return httpx.get(f"{address}/ready", timeout=PATIENCE).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -188,11 +196,30 @@ def _sent(process: Process, data: bytes, most: int = 2000) -> bytes:
 
 
 def test_heads_without_an_end_are_cut_off(small: Process) -> None:
-    assert b"200 OK" in _sent(small, b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    assert _sent(small, b"GET /health HTTP/1.1\r\nA: " + b"x" * 10**6) == b""
-    assert _sent(small, b"GET /health HTTP/1.1\r\n" + b"A: b\r\n" * 10**5) == b""
+    assert b"200 OK" in _sent(small, b"GET /ready HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert _sent(small, b"GET /ready HTTP/1.1\r\nA: " + b"x" * 10**6) == b""
+    assert _sent(small, b"GET /ready HTTP/1.1\r\n" + b"A: b\r\n" * 10**5) == b""
     assert _sent(small, b"GET /" + b"a" * 10**6) == b""
     assert b"400 Bad Request" in _sent(small, b"\x16\x03\x01 not http\r\n\r\n")
+
+
+def test_idle_connections_of_one_address_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """127.0.0.1 is no proxy here: its 101st connection is told so, and one that ends makes room again."""
+    monkeypatch.setattr(protocol, "_MOST_OF_ONE", 5)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(EvaluationService.open(Path(folder) / "b.db")) as service,
+        serving_here(service, proxies="") as address,
+    ):
+        host, port = address.removeprefix("http://").split(":")
+        idle = [socket.create_connection((host, int(port)), timeout=PATIENCE) for _ in range(5)]
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as more:
+            assert b"503 Service Unavailable" in more.recv(1000)
+            assert more.recv(1000) == b""
+        idle.pop().close()
+        wait_until(lambda: httpx.get(f"{address}/live", timeout=PATIENCE).status_code == 200)
+        for connection in idle:
+            connection.close()
 
 
 def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:

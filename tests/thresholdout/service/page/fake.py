@@ -118,7 +118,7 @@ class FakeService:
                 return holdout
         raise ServiceRefused("not_found")
 
-    def health(self) -> dict[str, Any]:
+    def health(self, *, writes: bool = False) -> dict[str, Any]:
         return {"status": "ok", "holdouts": len(self.shown)}
 
     def close(self) -> None:

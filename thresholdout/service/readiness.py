@@ -1,0 +1,68 @@
+"""Whether a service can answer, and how far its holdouts are: for those who look after it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.errors import ThresholdoutError
+from thresholdout.ledger.settings import change_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from thresholdout.ledger import SQLLedger
+    from thresholdout.service.store.holdouts import Holdouts
+
+__all__ = ["readiness"]
+
+_log: Final = logging.getLogger("thresholdout.service")
+
+
+def readiness(
+    ledger: SQLLedger, holdouts: Holdouts, damaged: Collection[str], witness: Callable[[], dict[str, Any]], writes: bool
+) -> dict[str, Any]:
+    """Return what was found.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        Where the answers are.
+    holdouts : Holdouts
+        The list of holdouts.
+    damaged : collection of str
+        Identities of those that failed their check.
+    witness : callable
+        Says how the witness is.
+    writes : bool
+        Whether something is written, and its time taken: a full disk can be read.
+
+    Returns
+    -------
+    dict
+        ``status``: "ok", "damaged" with the names of these holdouts, or "unavailable". The number of ``holdouts``; with
+        `writes` also that of ``answers``, the ``told`` nats of the holdout that has told most, of those that show
+        theirs, and the seconds of a ``commit``.
+    """
+    try:
+        rows = holdouts.all()
+        found: dict[str, Any] = {"status": "ok", "holdouts": len(rows)}
+        names = [row.name for row in rows if row.identity in damaged]
+        if names:
+            found |= {"status": "damaged", "damaged": names}
+        if writes:
+            begun = time.perf_counter()
+            change_setting(ledger, "ready", lambda _: f"{time.time():.0f}")
+            found["commit"] = time.perf_counter() - begun
+            counts = [ledger.count(row.identity) for row in rows]
+            told = [0.0]
+            for row, count in zip(rows, counts, strict=True):
+                last = ledger.entries(row.identity, count, 1) if count and row.shown is None else []
+                if last and last[0].risk is not None and row.facts is not None and row.facts.risk is not None:
+                    told.append(row.facts.risk - last[0].risk)
+            found |= {"answers": sum(counts), "told": max(told)}
+        return found | witness()
+    except ThresholdoutError as error:
+        _log.error("the store can't be used: %s", type(error).__name__)
+        return {"status": "unavailable"}
