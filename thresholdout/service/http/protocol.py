@@ -26,10 +26,9 @@ _TOO_MANY: Final = (
 class BoundedProtocol(HttpToolsProtocol):
     """Closes connections whose requests begin with more bytes, or more slowly, than any client needs.
 
-    An address that has too many is told so; `proxies` are no clients.
+    An address that has too many is told so; proxies that are believed are no clients.
     """
 
-    proxies: ClassVar[frozenset[str]] = frozenset()
     _open: ClassVar[Counter[str]] = Counter()
     _address: str | None = None
 
@@ -42,7 +41,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
-        if address and not {address, "*"} & self.proxies:
+        believed = self.config.forwarded_allow_ips or ""
+        proxies = believed if isinstance(believed, list) else [one.strip() for one in believed.split(",")]
+        if address and address not in proxies and "*" not in proxies:
             self._address = address
             self._open[address] += 1
             if self._open[address] > _MOST_OF_ONE:

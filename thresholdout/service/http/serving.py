@@ -224,16 +224,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _protocol(proxies: str) -> type[BoundedProtocol]:
-    """Return the protocol of connections, which knows the proxies."""
-    addresses = frozenset(address.strip() for address in proxies.split(",") if address.strip())
-    return type("Connection", (BoundedProtocol,), {"proxies": addresses})
-
-
 def _config(serving: Serving, app: Any, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast(Any, _protocol(serving.proxies)),
+        http=cast(Any, BoundedProtocol),
         ws="none",
         lifespan="on",
         log_config=None,
