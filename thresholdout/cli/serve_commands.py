@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -161,6 +162,11 @@ def serve(
     )
 
     def started(address: str, service: EvaluationService) -> None:
+        with warnings.catch_warnings():  # standard error is the log, of JSON objects alone
+            warnings.showwarning = lambda message, *_: say(f"note: {message}")
+            make(address, service)
+
+    def make(address: str, service: EvaluationService) -> None:
         first = service.first_admin_key()
         if first is not None:
             say(f"key of the first administrator{_handed_over(first, database)}")
