@@ -80,6 +80,7 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "train",
         "labels of one type in both parts",
     ),
+    "y before X": (made((Y[N:], X[N:]), (Y[:N], X[:N])), "holdout", "the features first: (X, y)"),
     "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
     "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "records of shape (3,); expected: shape (5,)"),
     "a table with other columns": (
@@ -334,7 +335,6 @@ OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
     "a column of text": ((WITH_TEXT[N:], Y[N:]), (WITH_TEXT[:N], Y[:N]), MODEL, "belongs into a pipeline"),
     "a column of times": ((WITH_DATES[N:], Y[N:]), (WITH_DATES[:N], Y[:N]), MODEL, "records have 6"),
     "missing features": ((GAPS[N:], Y[N:]), (GAPS[:N], Y[:N]), MODEL, "belongs into a pipeline with it"),
-    "y before X": ((Y[N:], X[N:]), (Y[:N], X[:N]), MODEL, "in the order (X, y) in both parts"),
     "y as a column": ((X[N:], Y[N:, None]), (X[:N], Y[:N, None]), MODEL, "y.ravel() in both parts"),
     "labels as text, predictions as numbers": (
         (X[N:], Y[N:].astype(str)),

@@ -117,7 +117,7 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any)
     if order is not True:
         return series_model(order, window, size)
     if size is None:
-        raise InputError("n", None, "the number of records in order of time")
+        raise InputError("records", None, "the number of records in order of time")
     return window_model(size, window)
 
 

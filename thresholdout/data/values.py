@@ -81,12 +81,17 @@ def check_bounds(bounds: object) -> tuple[float, float]:
 def is_boolean(values: object) -> bool:
     """Whether values are of a type that has true and false only: public, whatever they are.
 
+    What numpy cannot read is not; it is refused where the values are read.
+
     Examples
     --------
     >>> is_boolean([True, False]), is_boolean([1, 0]), is_boolean(None)
     (True, False, False)
     """
-    return np.asarray(values).dtype.kind == "b"
+    try:
+        return np.asarray(values).dtype.kind == "b"
+    except (TypeError, ValueError, RuntimeError):
+        return False
 
 
 def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> float:
