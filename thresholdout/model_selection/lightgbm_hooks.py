@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import handed_out
@@ -15,7 +17,7 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
-from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
+from thresholdout.model_selection.predicting_functions import Kind, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
@@ -25,32 +27,80 @@ if TYPE_CHECKING:
 
 __all__ = ["LightGBMCallback", "LightGBMEval"]
 
-_OBJECTIVES: dict[str, Kind] = {
-    **dict.fromkeys(
-        (
-            *("binary", "cross_entropy", "xentropy"),
-            *("multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr"),
-        ),
-        "probabilities",
-    ),
+
+def _softmax(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    return np.asarray(softmax(raw, axis=1))
+
+
+def _logistic(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    return np.asarray(expit(float(params.get("sigmoid", 1.0)) * raw))
+
+
+def _exponential(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    return np.asarray(np.exp(raw))
+
+
+def _itself(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    return raw
+
+
+_OBJECTIVES: dict[str, tuple[Kind, Callable[[NDArray[Any], dict[str, Any]], NDArray[Any]]]] = {
+    **dict.fromkeys(("binary", "cross_entropy", "xentropy"), ("probabilities", _logistic)),
+    **dict.fromkeys(("multiclass", "softmax"), ("probabilities", _softmax)),
+    **dict.fromkeys(("multiclassova", "multiclass_ova", "ova", "ovr"), ("probabilities", _logistic)),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), ("values", _exponential)),
     **dict.fromkeys(
         (
             *("regression", "regression_l2", "l2", "mean_squared_error", "mse", "l2_root", "root_mean_squared_error"),
-            *("rmse", "regression_l1", "l1", "mean_absolute_error", "mae", "huber", "fair", "poisson", "quantile"),
-            *("mape", "mean_absolute_percentage_error", "gamma", "tweedie"),
+            *("rmse", "regression_l1", "l1", "mean_absolute_error", "mae", "huber", "fair", "quantile"),
+            *("mape", "mean_absolute_percentage_error"),
         ),
-        "values",
+        ("values", _itself),
     ),
 }
-"""What LightGBM's objectives put out, under all their names."""
+"""What LightGBM's objectives put out, under all their names, and what makes it of raw scores."""
+
+
+class _FreeOutputs:
+    """What a booster puts out for the free records, round by round, from sums of raw scores.
+
+    A prediction by the whole ensemble costs as many trees as there were rounds, so that a fit of r rounds pays for
+    r^2 / 2 of them; the sum pays for r. Where sums are not what the booster puts out (random forests average, and
+    parameters such as ``reg_sqrt`` change the outputs), it predicts as a whole: that is found out after 1, 2, 4, 8, ...
+    looks, by comparing both.
+    """
+
+    def __init__(self, X: Any, objective: str, params: dict[str, Any]) -> None:
+        self._X, self._params, self._threads = X, params, _threads(params)
+        self._transform = _OBJECTIVES[objective][1]
+        self._raw: Any = 0.0
+        self._output = np.empty(0)
+        self._rounds = self._looks = 0
+        self._adds = True
+
+    def after(self, booster: Any, rounds: int) -> NDArray[Any]:
+        """Return the outputs of the first ``rounds`` rounds, at least as many as in the call before."""
+        if rounds == self._rounds:
+            return self._output
+        if self._adds:
+            more = {"start_iteration": self._rounds, "num_iteration": rounds - self._rounds, **self._threads}
+            self._raw = self._raw + booster.predict(self._X, raw_score=True, **more)
+            self._output = self._transform(self._raw, self._params)
+        self._looks, self._rounds = self._looks + 1, rounds
+        if not self._adds or self._looks & (self._looks - 1) == 0:
+            whole = np.asarray(booster.predict(self._X, num_iteration=rounds, **self._threads))
+            self._adds = self._adds and np.allclose(self._output, whole, rtol=1e-9, atol=1e-12)
+            self._output = whole
+        return self._output
 
 
 class LightGBMCallback:
     """Early stopping for ``lightgbm.train(callbacks=[...])`` and ``LGBMClassifier.fit(callbacks=[...])``.
 
     The holdout does not pass through LightGBM: the model predicts it in the guard's process, and only for rounds that
-    are asked about. After the fit ``best_iteration`` is the chosen number of rounds, as with LightGBM's own early
-    stopping, and ``stopping`` shows what was asked, spent and replaced.
+    are asked about. For the free records the raw scores of each round's trees are added up. After the fit
+    ``best_iteration`` is the chosen number of rounds, as with LightGBM's own early stopping, and ``stopping`` shows
+    what was asked, spent and replaced.
 
     Parameters
     ----------
@@ -83,6 +133,7 @@ class LightGBMCallback:
 
     def __init__(self, stopping: GuardedStopping, classes: ArrayLike | None = None) -> None:
         self.stopping = stopping
+        self._free: Any = None
         self._classes = stopping.classes if classes is None else np.asarray(classes)
 
     def __call__(self, env: Any) -> None:
@@ -99,11 +150,14 @@ class LightGBMCallback:
 
         if env.iteration == env.begin_iteration:
             self._check(env)
-        booster, rounds = env.model, env.iteration + 1
-        kind = _OBJECTIVES[_objective(env.params)]
-        threads = _threads(env.params)
-        model = predictor(lambda X: booster.predict(X, num_iteration=rounds, **threads), kind, self._classes)
-        stopped = self.stopping.update(model, keep=as_it_is)
+            self._free = _FreeOutputs(self.stopping.free[0], _objective(env.params), env.params)
+        booster, rounds, free = env.model, env.iteration + 1, self._free
+        kind, threads = _OBJECTIVES[_objective(env.params)][0], _threads(env.params)
+
+        def kept(_: Any) -> Any:
+            return predictor(lambda X: booster.predict(X, num_iteration=rounds, **threads), kind, self._classes)
+
+        stopped = self.stopping.update(predictor(lambda _: free.after(booster, rounds), kind, self._classes), keep=kept)
         if not stopped and rounds < env.end_iteration:
             return
         self.stopping.finish()
@@ -121,7 +175,7 @@ class LightGBMCallback:
             raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
         objective = _objective(env.params)
         known = None if objective == "none" else objective
-        check_objective(known, _OBJECTIVES.get(objective), self.stopping.metric)
+        check_objective(known, _OBJECTIVES.get(objective, (None,))[0], self.stopping.metric)
         names = ("boosting", "boosting_type", "boost")
         if "dart" in [env.params.get(name) for name in names]:
             raise InputError("boosting", "'dart', which changes earlier trees", "'gbdt', 'rf' or 'goss'")

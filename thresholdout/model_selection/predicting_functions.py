@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Classifier", "Kind", "Predictor", "as_it_is", "check_kind", "check_objective", "classifies", "predictor"]
+__all__ = ["Classifier", "Kind", "Predictor", "check_kind", "check_objective", "classifies", "predictor"]
 
 Kind = Literal["probabilities", "values"]
 """``"probabilities"``: of the classes, shape (n, k), or of the second of two, shape (n,) or (n, 1). ``"values"``: the
@@ -162,11 +162,6 @@ def check_kind(kind: object) -> Kind:
     if kind == "values":
         return "values"
     raise InputError("kind", repr(kind), "'probabilities' or 'values'")
-
-
-def as_it_is(model: Any) -> Any:
-    """Keep a model that later rounds do not change, because it predicts with its own number of rounds."""
-    return model
 
 
 def classifies(metric: Metric | Statistic) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 
 from graphs.progress_bar import progress_bar
 from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.data.values import is_boolean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.rounded_intervals import larger_side
-from thresholdout.mechanisms.base import UNKNOWN, Known, refuse_if
+from thresholdout.mechanisms.base import Known, refuse_if
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
@@ -175,7 +176,7 @@ class SimulatedGuard:
     >>> guard = SimulatedGuard(plan(1000, queries=10).parameters, Independent(1000), SeededNoise(0))
     >>> reply = guard.ask(0.25, np.arange(1000) < 250)
     >>> reply.value, reply.source, round(reply.half_width, 2)
-    (0.25, 'train', 0.08)
+    (0.25, 'train', 0.06)
     """
 
     def __init__(
@@ -205,7 +206,7 @@ class SimulatedGuard:
         InputError
             When values are missing or outside [0, 1].
         """
-        train, known = _train_value(train_values)
+        train, known = _train_value(train_values, holdout_values)
         read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values", known)
         refuse_if(self._mechanism.refuses(self._state, train, known))
         self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
@@ -220,12 +221,12 @@ class SimulatedGuard:
         return Reply(outcome.value, larger_side(outcome.value, *interval), source)
 
 
-def _train_value(values: Any) -> tuple[float, Known]:
-    """Return the mean of training values, and what they say about the holdout's, as a guard does."""
+def _train_value(values: Any, holdout_values: Any) -> tuple[float, Known]:
+    """Return the mean of training values, and what they or a public type say of the holdout's, as a guard does."""
     numbers = np.asarray(values, dtype=np.float64)
     mean = float(numbers.mean())
     if numbers.ndim == 0:
-        return mean, UNKNOWN
+        return mean, Known(binary=is_boolean(holdout_values))
     ends = bool(np.isin(numbers, (0.0, 1.0)).all())
     return mean, Known(None if ends else float(numbers.var()), ends)
 

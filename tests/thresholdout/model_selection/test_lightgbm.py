@@ -9,6 +9,7 @@ from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, 
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SharingError
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback, LightGBMEval
+from thresholdout.scoring.metrics import squared_error
 
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 7, "deterministic": True}
 CASES: list[tuple[Any, Any, dict[str, Any]]] = [
@@ -127,6 +128,53 @@ def test_exhaustion() -> None:
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
     assert stopping.best is None
     assert booster.best_iteration == int(np.argmax([look.signal for look in stopping.looks])) + 1
+
+
+@pytest.mark.parametrize(
+    ("params", "adds"),
+    [
+        ({"objective": "binary", "sigmoid": 2.0}, True),
+        ({"objective": "cross_entropy"}, True),
+        ({"objective": "multiclass", "num_class": 2}, True),
+        ({"objective": "poisson"}, True),
+        ({"objective": "huber"}, True),
+        ({"objective": "quantile", "alpha": 0.7}, True),
+        ({"objective": "regression", "reg_sqrt": True}, False),
+        ({"objective": "binary", "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, False),
+    ],
+    ids=lambda case: "-".join(map(str, case.values())) if isinstance(case, dict) else "",
+)
+def test_signals_are_those_of_the_whole_ensemble(params: Any, adds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = CANCER
+    classes = params["objective"] in ("binary", "cross_entropy", "multiclass")
+    guard, fitted, valid, _ = make(CANCER)
+    metric: Any = "log_loss" if classes else squared_error(1.0)
+    stopping = GuardedStopping(guard, metric, validation=np.arange(len(y))[valid], patience=40, every=2)
+    predict, trees = lightgbm.Booster.predict, 0
+
+    def counted(self: Any, *given: Any, **named: Any) -> Any:
+        nonlocal trees
+        trees += named["num_iteration"]
+        return predict(self, *given, **named)
+
+    monkeypatch.setattr(lightgbm.Booster, "predict", counted)
+    # Without an answer nothing but the free records is predicted.
+    monkeypatch.setattr(stopping, "_ask", lambda look: None)
+    fit(CANCER, fitted, params, 40, callbacks=[LightGBMCallback(stopping)])
+    monkeypatch.undo()
+    looks = [look.round for look in stopping.looks]
+    assert looks == list(range(0, 40, 2))
+    # 20 looks at odd numbers of rounds, up to 39: added up, with the looks 1, 2, 4, 8, 16 predicted as a whole, or all.
+    assert trees == 39 + 1 + 3 + 7 + 15 + 31 if adds else trees >= sum(range(1, 40, 2))
+    whole = fit(CANCER, fitted, params, 40)
+    for look in stopping.looks:
+        output: Any = whole.predict(X[valid], num_iteration=look.round + 1)
+        if classes:
+            of_one = output[:, 1] if output.ndim == 2 else output
+            expected = value("log_loss", of_one, y[valid])
+        else:
+            expected = float(np.mean(np.minimum((output - y[valid]) ** 2, 1.0)))
+        assert look.signal == pytest.approx(expected, rel=1e-9)
 
 
 def objective(output: Any, data: Any) -> tuple[Any, Any]:
