@@ -25,6 +25,7 @@ from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
+from thresholdout.guard.training_values import check_refit
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
@@ -55,6 +56,10 @@ __all__ = ["Certify", "Gate"]
 Certify = Literal["each", "milestones"]
 _SAME: Final = 1e-9
 _LAST: Final = ", last look"
+_BOTH: Final = (
+    "guard.gate(incumbent, train_values=...) and propose(candidate, train_values=...), a value for each training "
+    "record; or propose(candidate, cv='training')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +424,8 @@ class Gate(Shared):
         if model.alike(new):
             found = model
         elif not new.given:
+            if new.folds is not None:
+                check_refit(model.estimator, "incumbent", _BOTH)
             found = self._trained(model.estimator, "training" if new.folds is None else new.folds)
         elif model.folds is None:
             seen = "values of the candidate beside an incumbent that has none"
@@ -427,7 +434,9 @@ class Gate(Shared):
             found = model
         if found.values.size != new.values.size:
             seen = f"{new.values.size} values of the candidate, {found.values.size} of the incumbent"
-            raise InputError("train_values", seen, "as many; cv= that tests each training record once")
+            raise InputError(
+                "train_values", seen, "as many: propose(candidate, cv=...) that tests each training record once"
+            )
         return found
 
     def _gains(self, new: _Model, old: _Model) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from thresholdout.guard.given_features import check_given, check_served, truth_g
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.lazy_records import check_mechanism, records_of
-from thresholdout.guard.likely_mistakes import data_in_pairs, warn_of_width
+from thresholdout.guard.likely_mistakes import data_in_pairs, named_as_one, warn_of_width
 from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
+@named_as_one
 class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsProgress):
     """A holdout that can be asked many adaptive questions.
 

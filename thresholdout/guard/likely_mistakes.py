@@ -7,7 +7,8 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.errors import InputError, InputTypeError, LikelyMistakeWarning, WideAnswersWarning, outside
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_pair", "data_in_pairs", "warn_of_columns", "warn_of_gap", "warn_of_width"]
+__all__ = ["check_pair", "data_in_pairs", "named_as_one", "warn_of_columns", "warn_of_gap", "warn_of_width"]
 
 _SCORE: Final = 0.8  # at which widths are looked at: intervals are narrower nearer to 1, and wider in the middle
 _WIDE: Final = 0.1  # half-width from which on few differences of models are seen
@@ -32,7 +33,14 @@ _OWNER: Final = re.compile(
 )
 _IDENTIFIER: Final = re.compile(r"^(id|.*[_. -]id|.*[a-z]ID|.*Id)$")
 
+_PARTS: Final = tuple(
+    f"thresholdout.guard.{name}"
+    for name in ("asking", "column_questions", "comparing", "external_releases", "gating", "progress", "searching")
+)
+"""Modules of classes that are nothing but parts of a guard."""
+
 Given = ParamSpec("Given")
+Kind = TypeVar("Kind")
 
 
 def data_in_pairs(init: Callable[Given, None]) -> Callable[Given, None]:
@@ -46,6 +54,15 @@ def data_in_pairs(init: Callable[Given, None]) -> Callable[Given, None]:
         init(*given, **named)
 
     return checked
+
+
+def named_as_one(kind: type[Kind]) -> type[Kind]:
+    """Let Python's own errors name the class, and not the ancestor that a method stands in."""
+    for ancestor in kind.__mro__[1:]:
+        for name, member in vars(ancestor).items():
+            if isinstance(member, FunctionType) and ancestor.__module__.startswith(_PARTS):
+                member.__qualname__ = f"{kind.__name__}.{name}"
+    return kind
 
 
 def check_pair(pair: object, argument: str) -> None:

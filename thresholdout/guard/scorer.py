@@ -26,7 +26,7 @@ from thresholdout.errors import (
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
-from thresholdout.guard.train_split import placeholder_size, rows_of
+from thresholdout.guard.train_split import check_width, placeholder_size, rows_of
 from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.scoring.statistics.scorers import is_scorer
@@ -484,6 +484,7 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
             "records",
             f"at least 2; for a halving search, min_resources={enough} or more",
         )
+    check_width(guard, X)
     raise InputError(
         "X",
         f"{size} records that are neither training records of the guard nor exactly its holdout",

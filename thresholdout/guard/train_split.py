@@ -92,11 +92,31 @@ def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
         When some record of ``(X, y)`` is no training record, or is there more often than among them.
     """
     if guard.origin(X, y) != "train":
+        check_width(guard, X)
         raise InputError(
             "X",
             "records that are not all in the guard's training part",
             f"training records of the guard, which has {n}, or part of them; what else is to be fitted belongs into "
             "Thresholdout(..., train=(X, y)), and what changes records into a pipeline",
+        )
+
+
+def check_width(guard: Thresholdout, X: Any) -> None:
+    """Refuse some columns of the records: a search over columns hands them out without saying which they are.
+
+    Raises
+    ------
+    InputError
+        With what to do instead.
+    """
+    there, known = (tuple(getattr(part, "shape", ())) for part in (X, guard.train[0]))
+    if len(there) == 2 and len(known) == 2 and there[1] < known[1]:
+        raise InputError(
+            "X",
+            f"{there[1]} of the {known[1]} columns, as RFECV and SequentialFeatureSelector hand them out",
+            "all columns, with the selection as a step: GridSearchCV(make_pipeline(RFE(model), model), "
+            "{'rfe__n_features_to_select': [...]}, scoring=guard.scorer(), cv=guard.split()); or the selector "
+            "alone, on training records, without the guard",
         )
 
 

@@ -15,7 +15,7 @@ from thresholdout.guard.fold_fitting import parts_of
 from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.sharing.shared_objects import Shared
 from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
-from thresholdout.scoring.fitted_models import check_applies, check_classes, said_plainly
+from thresholdout.scoring.fitted_models import check_applies, check_booster, check_classes, classifies, said_plainly
 from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
 from thresholdout.scoring.statistics import Statistic
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Predictions", "Trained", "fixed", "trained"]
+__all__ = ["Predictions", "Trained", "check_refit", "fixed", "trained"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -143,9 +143,11 @@ def trained(
             raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
         if isinstance(given, Trained):
             return given
+        check_booster(estimator, classes=classifies(metric))
         if not getattr(estimator, "only_holdout", False):
             check_applies(estimator, train[0], train[1], metric.response_of(estimator))
         return Trained(given, given=True)
+    check_booster(estimator, classes=classifies(metric))
     X, y = train
     response = metric.response_of(estimator)
     if how == "training":
@@ -153,7 +155,7 @@ def trained(
         with said_plainly(estimator, X, response):
             return Trained(metric.of(estimator, X, y))
     check_applies(estimator, X, y, response)
-    _check_refit(estimator)
+    check_refit(estimator)
     from sklearn.base import clone, is_classifier
 
     classifier = is_classifier(estimator)
@@ -186,8 +188,16 @@ def fixed(cv: object, train: Part, folds: TrainingFolds) -> object:
     return folds.splits(how, *train, classifier=False)
 
 
-def _check_refit(estimator: Any) -> None:
-    """Refuse what cannot be fitted again for every fold, or would ask a guard again."""
+def check_refit(estimator: Any, argument: str = "estimator", instead: str = _INSTEAD) -> None:
+    """Refuse what cannot be fitted again for every fold, or would ask a guard again.
+
+    Parameters
+    ----------
+    estimator : object
+        To be cloned.
+    argument, instead : str
+        How messages call it, and what they advise.
+    """
     from sklearn.base import clone
     from sklearn.frozen import FrozenEstimator
 
@@ -205,4 +215,4 @@ def _check_refit(estimator: Any) -> None:
             elif isinstance(part, Shared) or isinstance(getattr(part, "guard", None), Shared):
                 seen = f"a {type(estimator).__name__} that asks a guard itself, and would do so in every fold"
     if seen is not None:
-        raise InputError("estimator", seen, _INSTEAD)
+        raise InputError(argument, seen, instead)

@@ -13,7 +13,8 @@ from thresholdout.guard.question_keys import content_digest, content_key
 from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
-from thresholdout.model_selection.predicting_functions import Kind, classifies, predictor
+from thresholdout.model_selection.predicting_functions import Kind, predictor
+from thresholdout.scoring.fitted_models import classifies
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

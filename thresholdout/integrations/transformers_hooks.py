@@ -13,7 +13,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.integrations.models import GuardedModels, numbers
-from thresholdout.model_selection.predicting_functions import classifies
+from thresholdout.scoring.fitted_models import classifies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,8 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
-from thresholdout.model_selection.predicting_functions import Kind, check_objective, classifies, predictor
+from thresholdout.model_selection.predicting_functions import Kind, check_objective, predictor
+from thresholdout.scoring.fitted_models import classifies
 from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:

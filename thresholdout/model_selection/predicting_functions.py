@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.scoring.fitted_models import classifies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Classifier", "Kind", "Predictor", "check_kind", "check_objective", "classifies", "predictor"]
+__all__ = ["Classifier", "Kind", "Predictor", "check_kind", "check_objective", "predictor"]
 
 Kind = Literal["probabilities", "values"]
 """``"probabilities"``: of the classes, shape (n, k), or of the second of two, shape (n,) or (n, 1). ``"values"``: the
@@ -162,19 +163,6 @@ def check_kind(kind: object) -> Kind:
     if kind == "values":
         return "values"
     raise InputError("kind", repr(kind), "'probabilities' or 'values'")
-
-
-def classifies(metric: Metric | Statistic) -> bool:
-    """Whether a metric takes classes or their probabilities.
-
-    Examples
-    --------
-    >>> from thresholdout.scoring.metrics import log_loss, squared_error
-    >>> classifies(log_loss()), classifies(squared_error(1.0))
-    (True, False)
-    """
-    named = metric.name in ("accuracy", "zero_one_loss") or getattr(metric, "response", "") == "predict_proba"
-    return named or bool(getattr(metric, "classifies", False))
 
 
 def check_objective(objective: str | None, kind: Kind | None, metric: Metric | Statistic) -> None:

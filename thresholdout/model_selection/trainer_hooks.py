@@ -16,7 +16,8 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
-from thresholdout.model_selection.predicting_functions import Kind, check_kind, classifies, predictor
+from thresholdout.model_selection.predicting_functions import Kind, check_kind, predictor
+from thresholdout.scoring.fitted_models import classifies
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

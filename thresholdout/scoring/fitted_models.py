@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from thresholdout.data.identity import kind_of_labels
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 
-__all__ = ["check_applies", "check_classes", "said_plainly"]
+if TYPE_CHECKING:
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
+
+__all__ = ["check_applies", "check_booster", "check_classes", "classifies", "said_plainly"]
 
 _HEAD: Final = 16
 
@@ -46,6 +50,49 @@ def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
     with said_plainly(estimator, X, response):
         getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))
     check_classes(estimator, y)
+
+
+def classifies(metric: Metric | Statistic) -> bool:
+    """Whether a metric takes classes or their probabilities.
+
+    Examples
+    --------
+    >>> from thresholdout.scoring.metrics import log_loss, squared_error
+    >>> classifies(log_loss()), classifies(squared_error(1.0))
+    (True, False)
+    """
+    named = metric.name in ("accuracy", "zero_one_loss") or getattr(metric, "response", "") == "predict_proba"
+    return named or bool(getattr(metric, "classifies", False))
+
+
+def check_booster(estimator: Any, *, classes: bool) -> None:
+    """Refuse a booster of LightGBM or XGBoost itself where it does not predict as an estimator does.
+
+    Parameters
+    ----------
+    estimator : object
+        To be asked about.
+    classes : bool
+        Whether its metric is about classes or their probabilities.
+
+    Raises
+    ------
+    InputTypeError
+        With the estimator to use, and how to ask about the booster's predictions.
+    """
+    library = type(estimator).__module__.split(".")[0]
+    if type(estimator).__name__ != "Booster" or library not in ("lightgbm", "xgboost"):
+        return
+    if library == "lightgbm" and not classes:
+        return
+    kind = "Classifier" if classes else "Regressor"
+    does, X = ("puts out probabilities, not labels", "X")
+    if library == "xgboost":
+        does, X = ("takes no arrays", "xgboost.DMatrix(X)")
+    values = f"(model.predict({X}) > 0.5) == y" if classes else f"abs(model.predict({X}) - y), bounds=(0, largest)"
+    name = {"lightgbm": "lightgbm.LGBM", "xgboost": "xgboost.XGB"}[library] + kind
+    seen = f"a Booster of {library}, which {does}"
+    raise InputTypeError("estimator", seen, f"{name}; or values of records: guard.ask(lambda X, y: {values})")
 
 
 def check_classes(estimator: Any, y: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.scoring.fitted_models import check_booster
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,6 +101,7 @@ class Metric:
             expected = (
                 f"a fitted model with {self.response}; a list of models is for score_all, values of records for ask"
             )
+            check_booster(estimator, classes=self.response != "predict")
             raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", expected)
         return self.response
 

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_selection import RFE, RFECV, SequentialFeatureSelector
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups, Independent, MovingWindow
@@ -27,6 +30,7 @@ from thresholdout import (
     plan,
 )
 from thresholdout.ledger import MemoryLedger
+from thresholdout.scoring.metrics import absolute_error
 
 
 def said(n: int, **declared: Any) -> list[str]:
@@ -265,3 +269,95 @@ def test_a_number_beside_booleans_is_about_right_and_wrong(values: Any) -> None:
     assert told.half_width < 0.85 * wide.half_width
     (listed,) = Thresholdout(np.arange(float(N)), noise=SeededNoise(0)).ask_all([(0.9, values)])
     assert listed.half_width < 0.85 * wide.half_width
+
+
+SIGN = np.random.default_rng(5).normal(size=(700, 4))
+LABELS = (SIGN[:, 0] > 0).astype(int)
+
+
+def boosters() -> dict[str, Any]:
+    """Return boosters as the libraries' own training functions return them."""
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    X, y = SIGN[:300], LABELS[:300]
+    return {
+        "lightgbm": lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(X, y), 5),
+        "xgboost": xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, y), 5),
+    }
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_booster_is_refused_in_one_step_with_what_can_be_called(library: str) -> None:
+    model = boosters()[library]
+    guard = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
+    messages = set()
+    for metric in ("accuracy", "log_loss", "roc_auc", "balanced_accuracy"):
+        for how in ({}, {"cv": "training"}, {"train_values": 0.9}):
+            with pytest.raises(InputTypeError, match=f"a Booster of {library}") as caught:
+                guard.score(model, metric, **how)
+            messages.add(str(caught.value))
+    with pytest.raises(InputTypeError, match=f"a Booster of {library}"):
+        guard.gate(model)
+    assert len(guard.history) == 0
+    (message,) = messages
+    # The advice is a call that works.
+    advice = message.rsplit("guard.ask(", 1)[1].removesuffix(")")
+    asked = eval(advice, {"model": model, "xgboost": pytest.importorskip("xgboost")})
+    assert guard.ask(asked).value == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_booster_of_numbers_is_scored() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    y = np.clip(SIGN[:, 0], -1, 1)
+    model = lightgbm.train({"verbose": -1}, lightgbm.Dataset(SIGN[:300], y[:300]), 30)
+    guard = Thresholdout((SIGN[300:], y[300:]), train=(SIGN[:300], y[:300]))
+    truth = float(np.mean(np.minimum(np.abs(model.predict(SIGN[300:]) - y[300:]), 1.0)))
+    answer = guard.score(model, absolute_error(1.0), cv="training")
+    assert answer.interval[0] <= truth <= answer.interval[1]
+
+
+def test_what_an_incumbent_lacks_is_said_of_the_incumbent() -> None:
+    class Fixed:
+        def predict(self, X: Any) -> Any:
+            return np.zeros(len(X), dtype=int)
+
+    guard = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
+    gate = guard.gate(Fixed())
+    candidate = DecisionTreeClassifier(max_depth=1).fit(SIGN[:300], LABELS[:300])
+    with pytest.raises(InputError, match="a Fixed, which cannot be cloned and fitted again") as caught:
+        gate.propose(candidate)
+    assert caught.value.argument == "incumbent"
+    assert "propose(candidate, cv='training')" in str(caught.value)
+    assert len(guard.history) == 0
+    assert gate.propose(candidate, cv="training").letter == "keep"
+    values = (np.zeros(300, dtype=int) == LABELS[:300], candidate.predict(SIGN[:300]) == LABELS[:300])
+    other = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
+    assert other.gate(Fixed(), train_values=values[0]).propose(candidate, train_values=values[1]).letter == "keep"
+
+
+def test_errors_of_python_name_the_guard() -> None:
+    guard: Any = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
+    for name in ("gate", "compare", "score_all", "final_check", "ask", "score"):
+        with pytest.raises(TypeError, match=rf"^Thresholdout\.{name}\(\)"):
+            getattr(guard, name)(no_such_argument=1)
+    public = [name for name in dir(Thresholdout) if not name.startswith("_")]
+    for name in public:
+        member = inspect.getattr_static(Thresholdout, name)
+        if inspect.isfunction(member):
+            assert member.__qualname__ == f"Thresholdout.{name}"
+
+
+@pytest.mark.filterwarnings("ignore:guard.scorer\\(\\) was given training records:UserWarning")
+@pytest.mark.parametrize("search", ["RFECV", "RFECV with folds", "sequential"])
+def test_searches_over_columns_are_told_what_to_do(search: str) -> None:
+    guard = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    how = {"scoring": guard.scorer(), "cv": 3 if search == "RFECV with folds" else guard.split()}
+    selector: Any = SequentialFeatureSelector(tree, n_features_to_select=1, **how)
+    with pytest.raises(InputError, match=r"of the 4 columns.* hand them out; .*as a step") as caught:
+        (RFECV(tree, **how) if search.startswith("RFECV") else selector).fit(SIGN[:300], LABELS[:300])
+    assert len(guard.history) <= (search == "RFECV")  # it begins with all columns
+    # The advice is a call that works.
+    advice = str(caught.value).split("as a step: ")[1].split("; or the selector")[0].replace("[...]", "[1, 3]")
+    names = {"GridSearchCV": GridSearchCV, "make_pipeline": make_pipeline, "RFE": RFE, "model": tree, "guard": guard}
+    assert eval(advice, names).fit(SIGN[:300], LABELS[:300]).best_params_
+    assert len(guard.history) >= 1

@@ -12,6 +12,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout, Part
+from thresholdout.scoring.fitted_models import check_booster
 from thresholdout.scoring.metrics import made_again
 from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassRatio
 from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
@@ -323,6 +324,7 @@ class Statistic:
                 return response
         methods = " or ".join(self.responses)
         expected = f"a fitted model with {methods}; a list of models is for score_all, values of records for ask"
+        check_booster(estimator, classes=True)
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {methods}", expected)
 
 
