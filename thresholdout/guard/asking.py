@@ -126,7 +126,17 @@ class AsksAboutEstimators(AsksAboutColumns):
             ordered = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(ordered, self.n, question, "holdout_values")
             asked.append((question, lambda read=read: read))  # type: ignore[misc]
-        return self._interaction.answer_all("holdout_values", asked, checked_keep(keep), self._worth)
+        first = first_places([question.key for question, _ in asked])
+        places = sorted(set(first))
+        some = [asked[place] for place in places]
+        told = zip(
+            places, self._interaction.answer_all("holdout_values", some, checked_keep(keep), self._worth), strict=True
+        )
+        found = dict(told)
+        return [
+            found[at] if at == place else replace(found[at], repeated=True, name=asked[place][0].name)
+            for place, at in enumerate(first)
+        ]
 
     def score_all(
         self,

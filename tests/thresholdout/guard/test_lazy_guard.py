@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.metrics import balanced_accuracy_score
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.group_sizes import GroupSizes
@@ -159,6 +160,13 @@ def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: 
     assert lazy.compare("bad", "good", "zero_one_loss").verdict == ("worse" if groups is None else "not settled")
 
 
+def test_the_balanced_accuracy_of_columns_is_to_be_had_under_the_name_that_is_advised(table: pd.DataFrame) -> None:
+    guard, truth = lazy_guard(of_polars, table), balanced_accuracy_score(table[:N].y, table[:N].good)
+    for answer in (guard.score("good", "recall_macro"), guard.final_check("good", "recall_macro")):
+        assert answer.interval[0] <= truth <= answer.interval[1]
+    assert answer.value == pytest.approx(truth, abs=0.02)
+
+
 def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     lazy, eager = lazy_guard(engine, table, final_check=True), array_guard(table, final_check=True)
     top, rest = table[:N], table[N:]
@@ -166,6 +174,13 @@ def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     values = [(hit(rest, name), hit(top, name)) for name in ("good", "bad")]
     for found, expected in zip(lazy.ask_all(asked), eager.ask_all(values), strict=True):
         assert (found.value, found.interval) == (expected.value, expected.interval)
+    once = lazy.ask_all([asked[0], asked[1]], keep=0.5)
+    before = len(lazy.history)
+    twice = lazy.ask_all([asked[0], asked[1], asked[0]], names=["x", "y", "z"], keep=0.5)
+    assert [(answer.value, answer.interval) for answer in twice] == [
+        (answer.value, answer.interval) for answer in (*once, once[0])
+    ]
+    assert (len(lazy.history), twice[2].name, twice[2].repeated) == (before, "z", True)
     scores = lazy.score_all({"a": "good", "b": "bad"})
     assert [answer.candidate for answer in scores] == ["a", "b"]
     assert lazy.score_all(["good", "bad"], "zero_one_loss", tell="best")[0].candidate == "good"
@@ -471,6 +486,7 @@ def test_what_needs_places_or_single_values_is_refused(
         (lambda guard: guard.score("nr"), "no column 'nr'"),
         (lambda guard: guard.score("good", "log_loss"), "'log_loss.* of columns"),
         (lambda guard: guard.score("good", "roc_auc"), "'roc_auc' of columns that are not in memory"),
+        (lambda guard: guard.score("good", "balanced_accuracy"), "expected: 'recall_macro', the same number"),
         (lambda guard: guard.compare("good", "bad", "f1"), "a mean over records"),
         (lambda guard: guard.score("good", cv=5), "cv: a way"),
         (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values: a ndarray"),

@@ -154,11 +154,22 @@ class _Reader:
         import narwhals as nw
 
         if isinstance(value, nw.Expr):
-            first, *others = value._nodes
+            first, *others = self._nodes(value)
             return reduce(self._applied, others, self._start(first))
         if isinstance(value, str) and not str_as_lit:
             return self._column(value)
         return self._literal(value)
+
+    def _nodes(self, value: Any) -> Any:
+        """Return the operations of an expression, for which narwhals has no public name."""
+        try:
+            return value._nodes
+        except AttributeError:
+            import narwhals as nw
+
+            raise self._refused(
+                f"an expression of narwhals {nw.__version__}", "narwhals 2.29 (pip install 'narwhals<2.30')"
+            ) from None
 
     def _refused(self, seen: str, expected: str = _ALLOWED) -> InputError:
         return InputError(self._argument, seen, expected)

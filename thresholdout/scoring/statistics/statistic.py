@@ -222,9 +222,10 @@ class Statistic:
         parts = self.parts(known) if self.classifies else ()
         found = tuple(part for part in parts if isinstance(part, ClassRatio))
         if not found or len(found) < len(parts):
+            same = "'recall_macro', the same number; " if self.name == "balanced_accuracy" else ""
             expected = (
-                "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', or a "
-                "mean over records; others need single values"
+                f"{same}'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), "
+                "'matthews_corrcoef', or a mean over records; others need single values"
             )
             raise InputError("metric", f"{self.name!r} of columns that are not in memory", expected)
         return found

@@ -329,3 +329,11 @@ def test_integers_are_compared_as_they_are_and_added_as_floats(engine: str) -> N
     assert part.totals(c("a") - c("b") == 0).total >> 40 == 2  # 2**53 + 1 is no float
     assert part.totals(c("a") + c("a") > 2.0**63).total >> 40 == 1  # and nothing overflows
     assert part.totals("a", (0.0, 10.0)).above == 2
+
+
+def test_a_version_of_narwhals_that_hides_its_operations_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = part_of("polars", {"a": [1, 2, 3]})
+    expression = c("a") > 1
+    monkeypatch.delattr(expression, "_nodes")
+    with pytest.raises(InputError, match=r"an expression of narwhals [0-9.]+; expected: narwhals 2\.29"):
+        part.totals(expression)
