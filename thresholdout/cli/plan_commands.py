@@ -10,6 +10,7 @@ import click
 
 from thresholdout.cli.options import in_folder
 from thresholdout.cli.terminal import say
+from thresholdout.planning.description import within
 from thresholdout.planning.request import PlannedName
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _in_words(chosen: Plan) -> str:
             _counted(number, noun) for number, noun in ((way.records, "record"), (way.queries, "question")) if number
         ]
         reached = f" (± {chosen.width:g}: {' or '.join(takes)})" if takes else ""
-        lines.append(f"{mark} ± {way.half_width:<8.2g} {way.name}{reached}; needs {way.needs}")
+        lines.append(f"{mark} {within(way.half_width):<10} {way.name}{reached}; needs {way.needs}")
     return "\n".join(lines)
 
 

@@ -65,7 +65,11 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import networkx as nx
+    import numpy as np
+    from numpy.typing import ArrayLike
 
     from graphs import DependenceModel
 
@@ -247,10 +251,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         *,
         train: object | None = None,
         dependence: DependenceModel | None = None,
-        groups: object | None = None,
-        train_groups: object | None = None,
-        order: object | None = None,
-        window: object | None = None,
+        groups: ArrayLike | None = None,
+        train_groups: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+        window: float | timedelta | np.timedelta64 | None = None,
         graph: nx.Graph[Any] | None = None,
         queries: int | None = None,
         budget: int | None = None,

@@ -207,7 +207,7 @@ class Plan:
                 way.name,
                 0.0,
                 way.half_width,
-                f"± {shown_above(way.half_width)}",
+                f"± {shown_above(way.half_width, 2)}",
                 kind="holdout" if way.name == self.recommended.name else "train",
             )
             for way in self.ways

@@ -15,7 +15,11 @@ from thresholdout.planning.solving import fewest_records, most_queries, records_
 from thresholdout.planning.ways import all_ways, named_way
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import networkx as nx
+    import numpy as np
+    from numpy.typing import ArrayLike
 
     from graphs import DependenceModel
     from thresholdout.certificates.prior_looks import PriorLooks
@@ -29,9 +33,9 @@ _CLEARLY: Final = 0.9
 def plan(
     records: int | DependenceModel | None = None,
     *,
-    groups: object | None = None,
-    order: object | None = None,
-    window: object | None = None,
+    groups: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    window: float | timedelta | np.timedelta64 | None = None,
     graph: nx.Graph[Any] | None = None,
     queries: int | None = None,
     expected: float = 0.9,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from graphs import Groups
+from graphs.numerics.rounding import shown_above
 from tests.thresholdout.cli.running import run
 from thresholdout import plan
 
@@ -14,7 +15,12 @@ def test_plan_says_what_the_library_says() -> None:
     said = run("plan", "--records", "2000", "--queries", "100", "--expected", "0.95", "--train-records", "500").output
     assert said.startswith(planned.recommendation + "\n" + planned.warnings[0] + "\nAsk: guard.score(model)")
     assert "one final look; needs" in said
-    assert f"* ± {planned.half_width:<8.2g} a guard; needs nothing" in said
+    (final,) = (
+        way.half_width for way in planned.ways if way.name == "one final look"
+    )  # the same number wherever it is said
+    assert said.count(f"± {shown_above(final, 2)}") == 2
+    assert f"one final look has ± {shown_above(final, 2)}" in planned.recommendation
+    assert f"* ± {shown_above(planned.half_width, 2):<8} a guard; needs nothing" in said
     words = ("plan", "--records", "1000", "--group-size", "5", "--fixed", "--queries", "20", "--confidence", "0.9")
     shown = json.loads(run(*words, "--json").output)
     same = plan(Groups([k // 5 for k in range(1000)]), queries=20, fixed=True, confidence=0.9)

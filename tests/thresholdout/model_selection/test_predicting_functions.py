@@ -8,9 +8,9 @@ from thresholdout.model_selection.predicting_functions import (
     Classifier,
     Predictor,
     check_objective,
-    classifies,
     predictor,
 )
+from thresholdout.scoring.fitted_models import classifies
 from thresholdout.scoring.metrics import Metric, accuracy, log_loss, squared_error
 from thresholdout.scoring.statistics import balanced_accuracy, r2, roc_auc
 
