@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import handed_out
@@ -30,10 +29,14 @@ __all__ = ["LightGBMCallback", "LightGBMEval"]
 
 
 def _softmax(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    from scipy.special import softmax
+
     return np.asarray(softmax(raw, axis=1))
 
 
 def _logistic(raw: NDArray[Any], params: dict[str, Any]) -> NDArray[Any]:
+    from scipy.special import expit
+
     return np.asarray(expit(float(params.get("sigmoid", 1.0)) * raw))
 
 
