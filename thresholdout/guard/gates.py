@@ -23,6 +23,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.automatic_keys import Digest
 from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.decision import Decision
+from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.guard.training_values import check_refit
@@ -281,6 +282,7 @@ class Gate(Shared):
                 self._certified = new
             if key is not None:
                 self._decided[_LAST, key] = decision, float(np.mean(new.values))
+            self._warn(decision, verdict, new, rules, gains)
             return decision
 
     def _proposed(self, new: _Model, key: str | None, name: str) -> Decision:
@@ -325,6 +327,7 @@ class Gate(Shared):
                 self._certified = new
             if key is not None:
                 self._decided["", key] = decision, level
+            self._warn(decision, verdict, new, rules, whole)
             return decision
 
     def _known_by(
@@ -372,7 +375,17 @@ class Gate(Shared):
             self.guard._worth,
         )
         named = "" if entry.candidate == known_as else entry.candidate
-        return self._told(entry, repeated, rules, named, last=bool(about)), cast(Verdict, entry.source)
+        told = self._told(entry, repeated, rules, named, last=bool(about))
+        return told, cast(Verdict, entry.source)
+
+    def _warn(self, told: Decision, verdict: Verdict, new: _Model, rules: Rules, gains: NDArray[np.float64]) -> None:
+        """Say that a verdict is a surprise; once the gate knows it, since warnings may be errors."""
+        if new.folds is None or told.repeated or verdict in FREE:
+            return
+        level = told.risk_left * (1.0 if told.certified else math.expm1(told.cost))
+        if level > 0.0:
+            foreseen = rules.foreseen(gains, math.log(level))
+            warn_of_verdict(told.name or class_and_parameters(new.estimator), foreseen, confirmed=told.certified)
 
     def _told(self, entry: Entry, repeated: bool, rules: Rules, name: str, *, last: bool) -> Decision:
         """Return the decision that an entry of the ledger stores."""

@@ -309,8 +309,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept)
         nothing = dependence is None and groups is None and order is None and graph is None
-        if nothing and not self._lazy and not own:
-            self._records.warn_of_columns()
+        if not self._lazy and not own:
+            self._records.warn_of_mistakes(columns=nothing)
 
     def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
@@ -353,7 +353,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         )
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
-            warn_of_width(self._mechanism, self._alone, declared.queries)
+            warn_of_width(self._mechanism, self._alone, declared.queries, self.n)
             state = self._mechanism.start(self._noise).to_text()
             known = enter(self._ledger, self._records, declared, parameters, state, documents)
             check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster

@@ -27,7 +27,7 @@ from thresholdout.data.row_hashes import membership_keys, record_hashes, row_has
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
 from thresholdout.guard.functions import applied
-from thresholdout.guard.likely_mistakes import check_pair, warn_of_columns
+from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns
 from thresholdout.guard.training_folds import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
@@ -130,10 +130,14 @@ class Records:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
-    def warn_of_columns(self) -> None:
-        """Warn of columns of the training part that say that records belong together."""
-        if self._train is not None:
+    def warn_of_mistakes(self, *, columns: bool) -> None:
+        """Warn of declared classes without training records; also of columns that say that records belong together."""
+        if self._train is None:
+            return
+        if columns:
             warn_of_columns(self._train[0])
+        if len(self._train) == 2:
+            warn_of_classes(self._train[1], self.holdout[1])
 
     @property
     def train(self) -> Part:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+import numpy as np
+
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.errors import InputError, InputTypeError, LikelyMistakeWarning, WideAnswersWarning, outside
 
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_pair", "data_in_pairs", "named_as_one", "warn_of_columns", "warn_of_gap", "warn_of_width"]
+__all__ = [
+    "check_pair",
+    "data_in_pairs",
+    "named_as_one",
+    "warn_of_classes",
+    "warn_of_columns",
+    "warn_of_gap",
+    "warn_of_verdict",
+    "warn_of_width",
+]
 
 _SCORE: Final = 0.8  # at which widths are looked at: intervals are narrower nearer to 1, and wider in the middle
 _WIDE: Final = 0.1  # half-width from which on few differences of models are seen
@@ -31,7 +42,18 @@ _OWNERS: Final = (
 _OWNER: Final = re.compile(
     rf"^(.*[_. -])?({_OWNERS})s?([_. -]?(id|ids|key|name|nr|no|number|code|uuid|guid))?$|^.*[_. -]?uuid$", re.IGNORECASE
 )
+_FEW: Final = 300  # records below which even a single look is too wide for most differences of models
+_SAMPLE: Final = 10_000  # records of which the kind of a column is told
+_FORESEEN: Final = (0.05, 0.99999)
+"""Probabilities beyond which a verdict is a surprise. Gates look at the holdout from 0.0003 on; the best of many
+candidates looks better in cross-validation than it is, so that the upper one is far out."""
+
 _IDENTIFIER: Final = re.compile(r"^(id|.*[_. -]id|.*[a-z]ID|.*Id)$")
+
+_ALIKE: Final = (
+    "do both parts have the same features in the same order and the same classes, and are they from one population "
+    "and time?"
+)
 
 _PARTS: Final = tuple(
     f"thresholdout.guard.{name}"
@@ -66,40 +88,39 @@ def named_as_one(kind: type[Kind]) -> type[Kind]:
 
 
 def check_pair(pair: object, argument: str) -> None:
-    """Refuse ``(y, X)``: a pair of numbers whose first piece is one column, and whose second is a table.
-
-    Raises
-    ------
-    InputError
-        When it is one.
-    """
+    """Refuse ``(y, X)``: a column before a table of features."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         return
     first, second = (tuple(getattr(piece, "shape", ())) for piece in pair)
-    text = getattr(getattr(pair[0], "dtype", None), "kind", "O") not in "biuf"
-    if len(first) == 1 and not text and len(second) == 2 and second[1] > 1:
-        seen = f"a pair of one column of numbers and a table of {second[1]} columns"
+    if len(second) != 2 or not (len(first) == 1 or (len(first) == 2 and first[1] == 1)):
+        return
+    number = getattr(getattr(pair[0], "dtype", None), "kind", "O") in "biuf"
+    if (len(first) == 1 and number and second[1] > 1) or (_like_labels(pair[0]) and _like_features(pair[1])):
+        columns = "1 column" if second[1] == 1 else f"{second[1]} columns"
+        seen = f"a pair of one column of {'numbers' if number else 'labels'} and a table of {columns}"
         raise InputError(argument, seen, "the features first: (X, y)")
 
 
-def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, queries: int | None) -> None:
-    """Warn where the intervals to come say little.
+def _like_labels(column: Any) -> bool:
+    """Whether a column has no fractions, and most of its first values occur more than once."""
+    values = np.asarray(column[:_SAMPLE]).ravel()
+    return values.dtype.kind != "f" and 2 * len(set(values.tolist())) <= values.size
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Of the guard.
-    certificate : Certificate
-        What its answers are worth.
-    queries : int or None
-        As declared.
-    """
+
+def _like_features(table: Any) -> bool:
+    """Whether a table has fractions among its first rows; labels of several outputs are whole numbers as a rule."""
+    values = np.asarray(table[:_SAMPLE])
+    return values.dtype.kind == "f" and bool((values[np.isfinite(values)] % 1.0 != 0.0).any())
+
+
+def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, queries: int | None, records: int) -> None:
+    """Warn where the intervals to come say little, or there are few records."""
     width = mechanism.first_half_width(_SCORE)
     if width is None:
         width = math.inf if certificate.chosen is None else certificate.expected_half_width(_SCORE)
         if width == math.inf and certificate.chosen is not None:  # it grows with the questions
             return
-    if width < _WIDE:
+    if width < _WIDE and records >= _FEW:
         return
     asked = "any number of questions" if queries is None else f"{queries:,} question{'' if queries == 1 else 's'}"
     size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
@@ -129,10 +150,42 @@ def warn_of_columns(X: Any) -> None:
             _warn(f"the column {name!r} {seen}: if records near in time are alike, intervals are too narrow; {declare}")
         elif _OWNER.match(name) or _IDENTIFIER.match(name):
             different, size = int(values.nunique()), len(values)
-            if 1 < different < size:
+            if different == size > 1 and _OWNER.match(name):
+                seen = "has another value in each training record, and no groups are declared"
+                shared = "if the holdout has some of these values too, answers are no news about others"
+                _warn(f"the column {name!r} {seen}: {shared}; groups={name!r} refuses them")
+            elif 1 < different < size:
                 seen = f"{different:,} different values in {size:,} training records, and no groups are declared"
                 alike = "if records with one of them are alike, intervals are too narrow"
                 _warn(f"the column {name!r} has {seen}: {alike}; groups={name!r}")
+
+
+def warn_of_classes(train: Any, holdout: Any) -> None:
+    """Warn of classes that the type of the holdout's labels declares and no training record has."""
+    declared = getattr(getattr(holdout, "dtype", None), "categories", None)
+    if declared is None:
+        return
+    found = set(np.unique(np.asarray(train)).tolist())
+    missing = [one for one in declared if one not in found]
+    if missing:
+        names = ", ".join(map(repr, missing[:3])) + (", ..." if len(missing) > 3 else "")
+        _warn(
+            f"the labels of the holdout are declared to have classes that no training record has: {names}; a model "
+            "that was fitted to these never predicts them; y.cat.remove_unused_categories() if none occurs"
+        )
+
+
+def warn_of_verdict(name: str, foreseen: float, *, confirmed: bool) -> None:
+    """Warn where a gate's verdict is a surprise; the training part alone says how likely it was."""
+    if confirmed and foreseen < _FORESEEN[0]:
+        seen = f"confirmed, which cross-validation foresaw with probability {foreseen:.1g}"
+        why = "was the model fitted to records of the holdout, or to copies of them?"
+    elif not confirmed and foreseen > _FORESEEN[1]:
+        seen = "not confirmed, though cross-validation was sure of it"
+        why = _ALIKE
+    else:
+        return
+    _warn(f"{name}: {seen}; {why}")
 
 
 def warn_of_gap(answer: Answer, expected: float, records: int | None, *, greater_is_better: bool) -> None:
@@ -157,11 +210,7 @@ def warn_of_gap(answer: Answer, expected: float, records: int | None, *, greater
     if low - expected > margin or expected - high > margin:
         better = (low > expected) == greater_is_better
         found = f"at least {shown_below(low, 3)}" if low > expected else f"at most {shown_above(high, 3)}"
-        why = (
-            "was the model fitted to records of the holdout, or to copies of them?"
-            if better
-            else "do both parts have the same features in the same order, and are they from one population and time?"
-        )
+        why = "was the model fitted to records of the holdout, or to copies of them?" if better else _ALIKE
         _warn(
             f"{answer.candidate or answer.name}: the holdout says {found} where the training value is {expected:.3g}; "
             f"{why}"

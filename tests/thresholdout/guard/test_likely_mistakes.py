@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import RFE, RFECV, SequentialFeatureSelector
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -63,8 +66,9 @@ NOT_NARROW: list[tuple[int, dict[str, Any]]] = [
     (1000, {"dependence": Groups([record // 5 for record in range(1000)])}),
     (20_000, {"threshold": 0.08, "noise_scale": 0.004, "budget": 1, "queries": 10}),
 ]
+FEW: list[tuple[int, dict[str, Any]]] = [(200, {"queries": 1}), (299, {"queries": 1})]
 NARROW: list[tuple[int, dict[str, Any]]] = [
-    (500, {"queries": 1}),
+    (300, {"queries": 1}),
     (1000, {}),
     (1000, {"queries": 1000}),
     (1000, {"looks": PriorLooks(1, 20)}),
@@ -86,6 +90,12 @@ def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[s
 def test_intervals_that_tell_few_models_apart_are_said_to_be_wide(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will be wide: about ± 0.")
+
+
+@pytest.mark.parametrize(("n", "declared"), FEW, ids=str)
+def test_fewer_than_300_records_are_said_whatever_the_width(n: int, declared: dict[str, Any]) -> None:
+    (message,) = said(n, **declared)
+    assert message.startswith("the answers of this guard will be wide: about ± 0.0")
 
 
 @pytest.mark.parametrize(("n", "declared"), NARROW, ids=str)
@@ -184,6 +194,20 @@ def test_other_columns_are_no_news(name: str) -> None:
     assert mistakes(lambda: guard_of(table(**{name: OWNERS}))) == []
 
 
+@pytest.mark.parametrize("name", ["patient", "user_id"])
+def test_owners_of_one_training_record_each_may_be_in_the_holdout_too(name: str) -> None:
+    """Names and the training part are public: it is said whether the holdout has some of them or not."""
+    both, others = (table(**{name: np.r_[holdout, np.arange(N)]}) for holdout in (np.arange(N), np.arange(N, 2 * N)))
+    (message,) = mistakes(lambda: guard_of(both))
+    assert mistakes(lambda: guard_of(others)) == [message]
+    assert f"the column {name!r} has another value in each training record" in message
+    assert mistakes(lambda: guard_of(both, dependence=Independent(N))) == []
+    # The advice is a call that refuses owners of both parts, and takes others.
+    with pytest.raises(InputError, match="training"):
+        guard_of(both, groups=name)
+    assert mistakes(lambda: guard_of(others, groups=name)) == []
+
+
 def test_an_identifier_of_each_record_is_no_group() -> None:
     assert mistakes(lambda: guard_of(table(id=np.arange(2 * N)))) == []
 
@@ -202,8 +226,8 @@ def test_dates_without_an_order_are_said() -> None:
 
 def test_what_is_said_of_columns_does_not_depend_on_the_holdout() -> None:
     """Its values are secret: the training part and names decide."""
-    frame = table(patient=np.r_[np.zeros(N, int), np.arange(N)])
-    assert mistakes(lambda: guard_of(frame, allow_equal_rows=True)) == []
+    frame, other = (table(patient=np.r_[holdout, np.arange(N)]) for holdout in (np.zeros(N, int), np.arange(N) + N))
+    assert mistakes(lambda: guard_of(frame, allow_equal_rows=True)) == mistakes(lambda: guard_of(other))
     assert len(mistakes(lambda: guard_of(frame[::-1].reset_index(drop=True), allow_equal_rows=True))) == 0
 
 
@@ -239,6 +263,106 @@ def test_features_in_another_order_are_said() -> None:
     flattered = DecisionTreeClassifier(random_state=0).fit(X[N:], rng.permutation(y[N:]))
     other = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
     assert mistakes(lambda: other.score(flattered, cv="training")) == []  # as models do that were fitted closely
+
+
+def test_a_class_that_only_the_holdout_is_declared_to_have_is_said() -> None:
+    """The type of the labels is public; which of them occur is not."""
+    X, labels = table(), np.where(np.arange(2 * N) % 2, "ill", "well")
+    declared, known = pd.CategoricalDtype(["ill", "rare", "well"]), pd.CategoricalDtype(["ill", "well"])
+
+    def made(kind: Any) -> Thresholdout:
+        y = pd.Series(labels).astype(kind)
+        return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), dependence=Independent(N))
+
+    (message,) = mistakes(lambda: made(declared))
+    assert "classes that no training record has: 'rare'" in message
+    assert "y.cat.remove_unused_categories()" in message
+    assert mistakes(lambda: made(known)) == []
+    assert mistakes(lambda: made(object)) == []
+
+
+def test_a_class_that_training_never_had_is_said_by_the_answer() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4 * N, 5))
+    y = np.where(X[:, 0] > 0, "a", "b").astype(object)
+    y[: N // 3] = "c"
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    (message,) = mistakes(lambda: guard.score(DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])))
+    assert "the same classes" in message
+
+
+def test_a_gate_says_that_a_verdict_was_not_to_be_expected() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4 * N, 5))
+    y = (X[:, 0] + 0.12 * X[:, 1] + rng.normal(size=4 * N) > 0).astype(int)
+    stump = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[N:], y[N:])
+    forest = RandomForestClassifier(n_estimators=30, max_depth=8, random_state=0)
+
+    def proposed(model: Any, turned: int = 1, old: Any = stump, **how: Any) -> tuple[str, list[str]]:
+        holdout = (X[:N, ::turned], y[:N])
+        guard = Thresholdout(holdout, train=(X[N:], y[N:]), identically_distributed=True, noise=SeededNoise(0))
+        told: list[Any] = []
+        said = mistakes(lambda: told.append(guard.gate(old).propose(model, **how)))
+        return told[0].letter, said
+
+    fooled = clone(forest).fit(X, y)
+    letter, said = proposed(fooled)
+    assert letter == "keep"
+    (message,) = said
+    assert "was the model fitted to records of the holdout" in message
+    assert proposed(clone(forest).fit(X[N:], y[N:])) == ("reject", [])
+    assert proposed(fooled, cv="training")[1] == []  # its training value is no news
+    dull = DummyClassifier(strategy="constant", constant=0).fit(X[N:], y[N:])
+    assert proposed(stump, old=dull) == ("keep", [])
+    letter, said = proposed(stump, -1, dull)
+    assert letter == "reject"
+    (message,) = said
+    assert "not confirmed, though cross-validation was sure of it" in message
+
+
+def test_a_surprise_at_a_gate_that_is_an_error_leaves_the_gate_as_decided() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4 * N, 2))
+    y = (X[:, 0] > 0).astype(int)
+    dull = DummyClassifier(strategy="constant", constant=0).fit(X[N:], y[N:])
+    good = DecisionTreeClassifier(max_depth=1).fit(X[N:], y[N:])
+    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    gate = guard.gate(dull)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LikelyMistakeWarning)
+        with pytest.raises(LikelyMistakeWarning):
+            gate.propose(good)
+    left = guard.risk_left
+    told = gate.propose(good)
+    assert (told.letter, told.repeated, guard.risk_left, len(guard.history)) == ("reject", True, left, 1)
+
+
+LETTERS = np.array(["no", "yes"])
+
+
+@pytest.mark.parametrize("kind", ["text", "text in a series", "column of numbers", "column of text", "one feature"])
+def test_labels_before_features_are_refused_in_other_forms(kind: str) -> None:
+    X, y = np.arange(40.0).reshape(20, 2) / 8, np.arange(20) % 2
+    pair: dict[str, tuple[Any, Any]] = {
+        "text": (LETTERS[y], X),
+        "text in a series": (pd.Series(LETTERS[y]), pd.DataFrame(X)),
+        "column of numbers": (y[:, None], X),
+        "column of text": (LETTERS[y][:, None], X),
+        "one feature": (y, X[:, :1]),
+    }
+    with pytest.raises(InputError, match=r"holdout: a pair of one column of .* and a table.*\(X, y\)"):
+        Thresholdout(pair[kind])
+    with pytest.raises(InputError, match="train: a pair of one column"):
+        Thresholdout((X, y), train=pair[kind])
+    assert Thresholdout(pair[kind][::-1]).n == 20
+
+
+def test_features_that_look_a_little_like_labels_are_taken() -> None:
+    X, several = np.arange(20.0)[:, None], np.arange(60).reshape(20, 3) % 2
+    texts = np.array([f"document {number}" for number in range(20)])
+    assert Thresholdout((X, several)).n == 20
+    assert Thresholdout((np.arange(20)[:, None] % 4, np.arange(20)[:, None] % 2), allow_equal_rows=True).n == 20
+    assert Thresholdout((texts, several / 2)).n == 20
 
 
 def test_a_table_for_labels_and_two_arguments_are_refused() -> None:

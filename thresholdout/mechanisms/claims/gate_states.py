@@ -20,6 +20,7 @@ from thresholdout.mechanisms.claims.gate import (
     Decision,
     GateState,
     History,
+    chance,
     checkpoint,
     climb,
     last_look,
@@ -130,6 +131,20 @@ class Rules:
         variance = float(np.mean(gains * gains)) + 1.0 / gains.size - mean * mean  # as if one more record differed
         training = self.parameters.train_records or self.effective
         return Proposal(mean, max(variance, 1.0 / gains.size), training, self.effective, self.delta)
+
+    def foreseen(self, gains: NDArray[np.float64], log_level: float) -> float:
+        """Return the probability, by the training part alone, that a test at a level confirms a candidate.
+
+        Examples
+        --------
+        >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+        >>> rules = Rules(ClaimsParameters(), 1000, 0.0, sign=True)
+        >>> rules.foreseen(np.repeat([1.0, 0.0], [300, 700]), -3.0) > 0.999 > rules.foreseen(np.zeros(1000), -3.0)
+        True
+        """
+        proposal = self.proposal(gains)
+        needed = self.blank().needed(proposal, log_level)
+        return chance(proposal.difference, proposal.train_deviation, proposal, needed)
 
     def blank(self) -> GateTest:
         """Return a test that has seen nothing, for what is foreseen of it."""
