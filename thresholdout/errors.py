@@ -245,9 +245,10 @@ class GuardExhaustedWarning(UserWarning):
 class LikelyMistakeWarning(UserWarning):
     """Something about the data, or about an answer, looks like a mistake.
 
-    A column of the training part says that records belong together, or stand in time, and nothing is declared; an
-    answer is far from its cross-validated training value. Public numbers alone decide whether it is said: names, the
-    training part, and answers that were given.
+    A column of the training part says that records belong together, or stand in time, and nothing is declared. The
+    labels' type declares a class that no training record has. An answer, a comparison or a gate's verdict is far from
+    its cross-validated training value. Public numbers alone decide whether it is said: names, types, the training
+    part, and answers that were given.
 
     Examples
     --------
@@ -259,7 +260,7 @@ class LikelyMistakeWarning(UserWarning):
 
 
 class WideAnswersWarning(UserWarning):
-    """The answers of a new guard will have half-widths of 0.1 of the range and more.
+    """The answers of a new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300 records.
 
     Examples
     --------

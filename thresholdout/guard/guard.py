@@ -206,9 +206,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     Warns
     -----
     WideAnswersWarning
-        When the answers of a new guard will have half-widths of 0.1 of the range and more.
+        When the answers of a new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300
+        records.
     LikelyMistakeWarning
-        When a column of the training part names what records belong to, or dates, and nothing of the kind is declared.
+        When a column of the training part names what records belong to, or dates, and nothing of the kind is declared;
+        or when the labels' type declares a class that no training record has.
     MechanismWarning
         When the dependence between the records leaves no claims, and Algorithm 1 answers.
 
