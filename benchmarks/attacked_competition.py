@@ -118,10 +118,10 @@ class Behind:
         return PredictionGuard.create(MemoryLedger(), train, holdout, label="y", allow_equal_rows=True)
 
     def ask(self, team: int, predictions: Predictions, expected: float) -> Told | None:
-        """Submit predictions; nothing where the asker is refused."""
+        """Submit predictions; nothing where the client is refused."""
         table = pd.DataFrame({"id": self._ids, "prediction": predictions})
         try:
-            answer = self.guard.ask(table, expected=expected, asker=f"team {team}")
+            answer = self.guard.ask(table, expected=expected, client=f"team {team}")
         except BudgetExhausted:
             return None
         return Told(answer.value, *answer.interval)
@@ -143,7 +143,7 @@ class Behind:
     @staticmethod
     def _refusal(guard: PredictionGuard, wrong: pd.DataFrame, team: int) -> str:
         try:
-            guard.ask(wrong, expected=0.5, asker=f"team {team}")
+            guard.ask(wrong, expected=0.5, client=f"team {team}")
         except InputError as error:
             return str(error)
         raise AssertionError("a table that is wrong was answered")

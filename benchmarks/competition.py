@@ -73,11 +73,11 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
         skill[team] = max(skill[team], min(0.95, skill[team] + 0.006 * rng.normal()))
         truth = skill[team] if honest else 0.5
         expected = rng.binomial(n, truth) / n if honest and guess == "cross-validated" else 1.0
-        known = Known(binary=True, asker=f"team {team}", vague=honest and guess == "nothing")
+        known = Known(binary=True, client=f"team {team}", vague=honest and guess == "nothing")
         values = np.arange(n) < rng.binomial(n, truth)
         reading = mechanism.read(values, n, (0, 1), "values", known)
         try:
-            refuse_if(mechanism.asker_refusal(state, known))
+            refuse_if(mechanism.client_refusal(state, known))
             state, outcome = mechanism.step(state, expected, reading, noise)
         except BudgetExhausted:
             found.refused += honest

@@ -160,7 +160,7 @@ def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 100_000, 1_000_000)
             repeat(question, LOG_PAGES // 3)
             times = microseconds({"bare": bare_commit(bare), "ask": question}, 1000)
             start = time.perf_counter()
-            ledger.verify(GUARD, ledger.head(GUARD))
+            ledger.verify(GUARD, ledger.checkpoint(GUARD))
             verified = time.perf_counter() - start
             tracemalloc.start()  # slow, hence a second time, and not of all that is long
             with suppress(Enough):

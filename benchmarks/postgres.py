@@ -67,7 +67,7 @@ def bare(one: bool) -> Work:
             key = fresh_key()
             connection.execute("BEGIN")
             connection.execute(
-                "UPDATE bare_guards SET state = %s, asked = asked + 1, head = %s WHERE id = %s",
+                "UPDATE bare_guards SET state = %s, asked = asked + 1, checkpoint = %s WHERE id = %s",
                 (STATE, 2 * key, number),
             )
             connection.execute(
@@ -120,7 +120,9 @@ def main() -> None:
     try:
         address = server.new_database()
         with psycopg.connect(address) as connection:
-            connection.execute("CREATE TABLE bare_guards (id int PRIMARY KEY, state text, asked bigint, head text)")
+            connection.execute(
+                "CREATE TABLE bare_guards (id int PRIMARY KEY, state text, asked bigint, checkpoint text)"
+            )
             connection.execute(
                 "CREATE TABLE bare_answers (guard int, query bigint, key text, name text, train float8, value float8, "
                 "half_width float8, source text, remaining bigint, lower float8, upper float8, digest text)"

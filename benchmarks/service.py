@@ -50,7 +50,7 @@ def in_process(database: str, parts: tuple[pd.DataFrame, pd.DataFrame], format: 
 
     def work(team: int) -> None:
         for body in sent[team]:
-            guard.ask(read_upload(body, TYPES[format], LIMITS), expected=SHARE, asker=f"team-{team}")
+            guard.ask(read_upload(body, TYPES[format], LIMITS), expected=SHARE, client=f"team-{team}")
 
     work_of_all = [(team,) for team in range(CLIENTS)]
     return CLIENTS * EACH / together(work, work_of_all)
@@ -157,7 +157,7 @@ def _filled(database: str, count: int, teams: int) -> None:
         before, found = guard._interaction._restored(text), []
         state = before.mechanism
         for number in some:
-            known = Known(binary=True, asker=f"team-{team[number]}")
+            known = Known(binary=True, client=f"team-{team[number]}")
             reading = mechanism.read(values, values.size, (0.0, 1.0), "values", known)
             state, outcome = mechanism.step(state, SHARE, reading, noise)
             question = Question(SHARE, (0.0, 1.0), "accuracy", f"{number:032x}", known)

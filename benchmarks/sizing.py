@@ -76,13 +76,13 @@ def _of_rows(folder: Path, rows: int, count: int) -> tuple[float, float]:
     sent = files(holdout, "parquet", 1 + min(count, 8))
     opened = _seconds(lambda: PredictionGuard.open(path).certificate, 3)
     guard = PredictionGuard.open(path)
-    guard.ask(read_upload(sent[0], TYPES["parquet"], limits), expected=SHARE, asker="warm")
+    guard.ask(read_upload(sent[0], TYPES["parquet"], limits), expected=SHARE, client="warm")
     turns = iter(range(count))
 
     def ask() -> None:
         turn = next(turns)
         table = read_upload(sent[1 + turn % (len(sent) - 1)], TYPES["parquet"], limits)
-        guard.ask(table, expected=SHARE, asker=f"team {turn}")
+        guard.ask(table, expected=SHARE, client=f"team {turn}")
 
     return _seconds(ask, count), opened
 

@@ -13,8 +13,8 @@
     └── LedgerError                     the store of the guard's state: .location
         ├── LedgerDamaged                   its history is not the one that was written: .query
         ├── LedgerMismatch                  it belongs to other data or other parameters
-        ├── LedgerRetired                   this guard answers elsewhere, or no more: .why
-        ├── LedgerSealed                    its secrets are sealed, and the key is missing or another
+        ├── LedgerClosed                   this guard answers elsewhere, or no more: .why
+        ├── LedgerEncrypted                    its secrets are encrypted, and the key is missing or another
         └── LedgerUnusable                  not a ledger, not readable or not writable
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
     SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
@@ -24,7 +24,7 @@
     LikelyMistakeWarning (UserWarning)  something about the data, or an answer, looks like a mistake
     MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
     LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
-    UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
+    UnencryptedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
 Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
 package can handle them. Validation comes before any budget, noise or file is touched.
@@ -43,12 +43,12 @@ __all__ = [
     "IndexColumnWarning",
     "InputError",
     "InputTypeError",
+    "LedgerClosed",
     "LedgerDamaged",
+    "LedgerEncrypted",
     "LedgerError",
     "LedgerMismatch",
     "LedgerPlaceWarning",
-    "LedgerRetired",
-    "LedgerSealed",
     "LedgerUnusable",
     "LikelyMistakeWarning",
     "MechanismWarning",
@@ -58,7 +58,7 @@ __all__ = [
     "SearchFailed",
     "SharingError",
     "ThresholdoutError",
-    "UnsealedLedgerWarning",
+    "UnencryptedLedgerWarning",
     "WideAnswersWarning",
     "outside",
 ]
@@ -127,7 +127,7 @@ class BudgetExhausted(ThresholdoutError):
     what : {"budget", "queries", "risk", "private", "width", "allowance", "quota"}
         Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
         epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered; or what
-        one asker may be told (`allowance`) or ask (`quota`), while others may still ask.
+        one client may be told (`allowance`) or ask (`quota`), while others may still ask.
     spent, limit : int
         How many were used, and how many there were; questions so far, twice, where risk, half-width or an
         allowance is the limit.
@@ -155,9 +155,9 @@ class BudgetExhausted(ThresholdoutError):
             used = f"after {spent} questions this one would have a half-width above at_most"
             then = "; it was refused free of charge, and a guard without at_most answers it"
         if what in ("allowance", "quota"):
-            used = f"all {limit} questions of this asker are used"
+            used = f"all {limit} questions of this client are used"
             if what == "allowance":
-                used = f"after {spent} questions this asker's answers may tell no more than they have told"
+                used = f"after {spent} questions this client's answers may tell no more than they have told"
             then = "; it was refused free of charge, and others may still ask"
         super().__init__(used + then)
 
@@ -207,7 +207,7 @@ class SearchExhausted(BaseException):
 class SearchFailed(BaseException):
     """A guard could not answer in the middle of a search, and the search ends.
 
-    Its ledger was moved or retired, or the process that holds it is gone. Derived from ``BaseException`` for the same
+    Its ledger was moved or closed, or the process that holds it is gone. Derived from ``BaseException`` for the same
     reason as `SearchExhausted`: a search would store NaN for candidates about which nothing was asked.
 
     Parameters
@@ -217,9 +217,9 @@ class SearchFailed(BaseException):
 
     Examples
     --------
-    >>> ended = SearchFailed(LedgerRetired("guard.db", "moved to other.db"))
+    >>> ended = SearchFailed(LedgerClosed("guard.db", "moved to other.db"))
     >>> print(ended.reason)
-    ledger guard.db: this guard was retired and answers no more here: moved to other.db
+    ledger guard.db: this guard was closed and answers no more here: moved to other.db
     """
 
     def __init__(self, reason: LedgerError | SharingError) -> None:
@@ -431,36 +431,36 @@ class LedgerMismatch(LedgerError):
     """
 
 
-class LedgerRetired(LedgerError):
-    """A guard that was retired: its history stays, and it answers no more here.
+class LedgerClosed(LedgerError):
+    """A guard that was closed: its history stays, and it answers no more here.
 
     Parameters
     ----------
     location : str
         The file or address.
     why : str
-        What was said when it was retired, such as where it went.
+        What was said when it was closed, such as where it went.
 
     Examples
     --------
     >>> from thresholdout.ledger import MemoryLedger
     >>> ledger = MemoryLedger()
     >>> guard = ledger.create("guard", {"budget": 2}, "state 0")
-    >>> ledger.retire(guard, "the project ended")
-    >>> ledger.retired(guard)
+    >>> ledger.close_guard(guard, "the project ended")
+    >>> ledger.closed(guard)
     'the project ended'
     """
 
     def __init__(self, location: str, why: str) -> None:
         self.why = why
-        super().__init__(location, f"this guard was retired and answers no more here: {why}")
+        super().__init__(location, f"this guard was closed and answers no more here: {why}")
 
-    def __reduce__(self) -> tuple[type[LedgerRetired], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[LedgerClosed], tuple[str, str]]:
         return (type(self), (self.location, self.why))
 
 
-class LedgerSealed(LedgerError):
-    """Its secrets are sealed, and the key is missing, or it is another one.
+class LedgerEncrypted(LedgerError):
+    """Its secrets are encrypted, and the key is missing, or it is another one.
 
     Examples
     --------
@@ -472,7 +472,7 @@ class LedgerSealed(LedgerError):
     >>> open_ledger(file, key=new_key()).close()
     >>> try:
     ...     open_ledger(file)
-    ... except LedgerSealed as error:
+    ... except LedgerEncrypted as error:
     ...     print(Path(error.location).name)
     guard.db
     >>> folder.cleanup()
@@ -515,7 +515,7 @@ class LedgerPlaceWarning(UserWarning):
     """
 
 
-class UnsealedLedgerWarning(UserWarning):
+class UnencryptedLedgerWarning(UserWarning):
     """The environment has a key, and this ledger keeps its secrets in plain text.
 
     Examples
@@ -523,7 +523,7 @@ class UnsealedLedgerWarning(UserWarning):
     To be told by an error, so that no ledger stays in plain text:
 
     >>> import warnings
-    >>> warnings.filterwarnings("error", category=UnsealedLedgerWarning)
+    >>> warnings.filterwarnings("error", category=UnencryptedLedgerWarning)
     """
 
 

@@ -24,7 +24,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 
 FOLDER: Final = Path(__file__).parent
 KEY: Final = "q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k="
-"""Of the sealed ledger. It protects nothing but made-up numbers."""
+"""Of the encrypted ledger. It protects nothing but made-up numbers."""
 
 N: Final = 20_000
 ALGORITHM_1: Final = ThresholdoutParameters(threshold=0.1, noise_scale=0.003, budget=4, queries=50)
@@ -104,7 +104,7 @@ def next_of_labelled(guard: PredictionGuard) -> Answer:
 
 GUARDS: Final[dict[str, tuple[Callable[[Any], Any], Callable[[Any], None], Callable[[Any], Answer], str | None]]] = {
     "algorithm-1": (algorithm_1, use, next_of, None),
-    "sealed": (gaussian, use, next_of, KEY),
+    "encrypted": (gaussian, use, next_of, KEY),
     "moved": (ladder, use, next_of, None),
     "looks": (algorithm_1, use_failing, next_of, None),
     "kfold": (kfold, use_kfold, next_of_kfold, None),
@@ -118,10 +118,10 @@ def written(ledger: Ledger) -> dict[str, Any]:
     (guard,) = ledger.guards()
     return {
         "guard": guard,
-        "head": ledger.head(guard),
+        "checkpoint": ledger.checkpoint(guard),
         "parameters": ledger.parameters(guard),
         "documents": ledger.documents(guard),
-        "retired": ledger.retired(guard),
+        "closed": ledger.closed(guard),
         "entries": [as_kept(entry) for entry in ledger.entries(guard)],
     }
 

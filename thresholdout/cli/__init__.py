@@ -7,11 +7,11 @@ import click
 from thresholdout.cli.agent_commands import evaluate_server, mcp
 from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
 from thresholdout.cli.label_commands import correct, propose
-from thresholdout.cli.ledger_commands import backup, export, import_, key, move, rekey, retire, seal, verify
+from thresholdout.cli.ledger_commands import backup, close, encrypt, export, import_, key, move, rotate_key, verify
 from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
 from thresholdout.cli.privacy_commands import account, calibrate
-from thresholdout.cli.receipt_commands import receipt_key, statement, verify_receipt, witness
+from thresholdout.cli.receipt_commands import audit_report, receipt_key, verify_receipt, witness
 from thresholdout.cli.serve_commands import holdouts, keys, serve
 
 __all__ = ["main"]
@@ -38,14 +38,14 @@ for _command in (
     export,
     import_,
     move,
-    retire,
+    close,
     backup,
     key,
-    seal,
-    rekey,
+    encrypt,
+    rotate_key,
     verify_receipt,
     receipt_key,
-    statement,
+    audit_report,
     witness,
     account,
     calibrate,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import click
 
 from graphs.numerics.rounding import shown_above, shown_around, shown_below
-from thresholdout.cli.options import ASKER, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
+from thresholdout.cli.options import CLIENT, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.planning.declaration import Given, MechanismName
@@ -129,7 +129,7 @@ def create(
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
 @click.option("--expected", type=float, help="The score that is expected, such as a cross-validated one.")
 @click.option("--name", default="", help="What the history calls the question.")
-@ASKER
+@CLIENT
 @QUOTA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @GUARD
@@ -140,14 +140,14 @@ def ask(
     clip: float | None,
     expected: float | None,
     name: str,
-    asker: str,
+    client: str,
     quota: int | None,
     as_json: bool,
     guard: str | None,
 ) -> None:
     """Score PREDICTIONS, a CSV with a row for each record of the holdout, through the guard in LEDGER.
 
-    The same predictions from the same asker again give the same answer, and cost nothing.
+    The same predictions from the same client again give the same answer, and cost nothing.
 
     In a competition the value is where it is expected, or in another part of the range, at the price of one letter.
     What is expected is a guess: the better it is, the narrower are all later answers. A score on training records is a
@@ -162,7 +162,7 @@ def ask(
         raise click.ClickException(f"--expected: {expected:g}; expected: a score between {low:g} and {high:g}")
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)
-        answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, asker=asker, quota=quota)
+        answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, client=client, quota=quota)
     if as_json:
         shown = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
@@ -183,7 +183,7 @@ _CODES = {"better": 0, "not settled": 4, "worse": 5}
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
 @click.option("--expected", type=float, help="The difference that is expected, NEW less OLD.")
 @click.option("--name", default="", help="What the history calls the question.")
-@ASKER
+@CLIENT
 @QUOTA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @GUARD
@@ -197,7 +197,7 @@ def compare(
     clip: float | None,
     expected: float | None,
     name: str,
-    asker: str,
+    client: str,
     quota: int | None,
     as_json: bool,
     guard: str | None,
@@ -218,7 +218,7 @@ def compare(
     with open_ledger(ledger, must_exist=True) as opened:
         tables = read_table(new), read_table(old)
         service = PredictionGuard.open(opened, guard)
-        found = service.compare(*tables, chosen, expected=expected, name=name, asker=asker, quota=quota)
+        found = service.compare(*tables, chosen, expected=expected, name=name, client=client, quota=quota)
     answer = found.answer
     if as_json:
         shown = {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")}
@@ -283,7 +283,7 @@ def _asked(answer: Answer, guesses: bool) -> str:
 @LEDGER
 @click.option("--metric", default="accuracy", show_default=True, help="Which submissions count.")
 @click.option("--clip", type=float, help="As the submissions had it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each asker.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each client.")
 @GUARD
 def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: str | None) -> None:
     """Show who leads, as far as it is certified: ranks come from intervals, and ties are called so.
@@ -307,12 +307,12 @@ def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: st
         say(f"no submissions by {chosen.name} yet")
         return
     rows = (
-        (one.ranks, one.asker or "-", shown_below(one.low, 6), shown_above(one.high, 6), one.submissions, one.best)
+        (one.ranks, one.team or "-", shown_below(one.low, 6), shown_above(one.high, 6), one.submissions, one.best)
         for one in found
     )
-    say(table(("rank", "asker", "from", "to", "submissions", "best"), rows))
+    say(table(("rank", "client", "from", "to", "submissions", "best"), rows))
     say(
-        f"With probability {confidence:g} each asker's best truth is in its interval, for all of them at once. "
+        f"With probability {confidence:g} each client's best truth is in its interval, for all of them at once. "
         "Ranks that overlap are ties: nothing certified separates them."
     )
 
@@ -330,7 +330,7 @@ def status(ledger: str) -> None:
             _show_guard(opened, guard, DOCUMENT in opened.documents(guard), alone=len(guards) == 1)
         if not guards:
             say(f"{opened.location}: no guard yet")
-        say("secrets sealed with a key" if opened.sealed else "secrets in plain text, for the owner only")
+        say("secrets encrypted with a key" if opened.encrypted else "secrets in plain text, for the owner only")
 
 
 def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
@@ -348,10 +348,10 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
             say(sentence)
     else:
         say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
-    retired = ledger.retired(guard)
-    if retired is not None:
-        say(f"retired: {printable(retired)}")
-    say(f"head {ledger.head(guard)}")
+    closed = ledger.closed(guard)
+    if closed is not None:
+        say(f"closed: {printable(closed)}")
+    say(f"checkpoint {ledger.checkpoint(guard)}")
 
 
 @click.command()
@@ -369,13 +369,13 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
         entries = opened.entries(choose(opened, guard))
     columns: tuple[str, ...] = ("query", "name", "train", "value", "half_width", "source", "remaining")
     rows: Iterable[tuple[object, ...]] = map(_shown, entries)
-    if any(entry.asker for entry in entries):
-        columns = (*columns, "asker")
-        rows = ((*_shown(entry), entry.asker or None) for entry in entries)
+    if any(entry.client for entry in entries):
+        columns = (*columns, "client")
+        rows = ((*_shown(entry), entry.client or None) for entry in entries)
     say(table(columns, rows) if entries else "no questions yet")
     frame = history_frame(entries)
     if csv_path is not None:
-        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "asker")}
+        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "client")}
         frame.assign(**texts).to_csv(in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC)
     if plot_path is not None:
         figure = plot_history(frame).figure

@@ -9,7 +9,7 @@ from typing import Literal, cast
 import click
 
 from thresholdout.cli.guard_commands import metric_of
-from thresholdout.cli.options import ASKER, FILE, GUARD, LEDGER, QUOTA
+from thresholdout.cli.options import CLIENT, FILE, GUARD, LEDGER, QUOTA
 from thresholdout.cli.terminal import printable, say
 
 __all__ = ["correct", "propose"]
@@ -24,7 +24,7 @@ _NOT_KEPT = 4
 @click.option("--metric", default="accuracy", show_default=True, help="What to decide by.")
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
 @click.option("--name", default="", help="What the history calls the question.")
-@ASKER
+@CLIENT
 @QUOTA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @GUARD
@@ -37,7 +37,7 @@ def propose(
     metric: str,
     clip: float | None,
     name: str,
-    asker: str,
+    client: str,
     quota: int | None,
     as_json: bool,
     guard: str | None,
@@ -54,7 +54,7 @@ def propose(
     chosen = metric_of(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
         tables = read_table(new), read_table(old)
-        found = PredictionGuard.open(opened, guard).propose(*tables, chosen, name=name, asker=asker, quota=quota)
+        found = PredictionGuard.open(opened, guard).propose(*tables, chosen, name=name, client=client, quota=quota)
     if as_json:
         click.echo(json.dumps({field: getattr(found, field) for field in ("letter", "query", "name", "repeated")}))
     else:

@@ -1,4 +1,4 @@
-"""Commands that keep ledgers: check them, take histories out, bring guards elsewhere, seal secrets."""
+"""Commands that keep ledgers: check them, take histories out, bring guards elsewhere, encrypt secrets."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ from thresholdout.cli.terminal import say
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["backup", "export", "import_", "key", "move", "rekey", "retire", "seal", "verify"]
+__all__ = ["backup", "close", "encrypt", "export", "import_", "key", "move", "rotate_key", "verify"]
 
 
 @click.command()
 @LEDGER
-@click.option("--head", help="A head that was kept elsewhere; the history must lead to it.")
+@click.option("--checkpoint", help="A checkpoint that was kept elsewhere; the history must lead to it.")
 @GUARD
-def verify(ledger: str, head: str | None, guard: str | None) -> None:
+def verify(ledger: str, checkpoint: str | None, guard: str | None) -> None:
     """Check that the history in LEDGER, or in an exported file, is the one that was written.
 
-    In a sealed ledger, the secrets must open too. Keep the head that this prints in another place; given back later, it
-    also shows a history that was put back to an earlier time, or written anew.
+    In an encrypted ledger, the secrets must open too. Keep the checkpoint that this prints in another place; given back
+    later, it also shows a history that was put back to an earlier time, or written anew.
     """
     from thresholdout.ledger import open_ledger, verify_export
 
     if _is_export(ledger):
-        found = verify_export(ledger, head)
-        say(f"{ledger}: guard {found.guard[:12]}, {_checked(found.count, head)}\nhead {found.head}")
+        found = verify_export(ledger, checkpoint)
+        say(f"{ledger}: guard {found.guard[:12]}, {_checked(found.count, checkpoint)}\ncheckpoint {found.checkpoint}")
         return
     with open_ledger(ledger, must_exist=True) as opened:
-        chosen = [choose(opened, guard)] if guard is not None or head is not None else opened.guards()
+        chosen = [choose(opened, guard)] if guard is not None or checkpoint is not None else opened.guards()
         for identity in chosen:
-            count = _verify(opened, identity, head)
-            say(f"{opened.location}: guard {identity[:12]}, {_checked(count, head)}\nhead {opened.head(identity)}")
+            count = _verify(opened, identity, checkpoint)
+            say(f"{opened.location}: guard {identity[:12]}, {_checked(count, checkpoint)}")
+            say(f"checkpoint {opened.checkpoint(identity)}")
 
 
-def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
+def _verify(ledger: Ledger, guard: str, checkpoint: str | None) -> int:
     """Verify a guard's history and its state, and show how far it has come when that takes more than a moment."""
     from thresholdout.guard.state_check import check_standing
 
     total = ledger.count(guard)
     with progress_bar(doing="verify", unit="entries", total=total) as bar:
-        count = ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
+        count = ledger.verify(guard, checkpoint, progress=lambda done: bar.update(done - bar.n))
     check_standing(ledger, guard)
-    if ledger.sealed:  # then secrets belong to the history, and one that was put back does not open
+    if ledger.encrypted:  # then secrets belong to the history, and one that was put back does not open
         for name in ledger.documents(guard):
             ledger.document(guard, name)
     return count
@@ -64,7 +65,7 @@ def export(ledger: str, file: Path, guard: str | None) -> None:
 
     with open_ledger(ledger, must_exist=True) as opened:
         written = export_history(opened, choose(opened, guard), file)
-    say(f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}\nhead {written.head}")
+    say(f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}\ncheckpoint {written.checkpoint}")
 
 
 @click.command("import")
@@ -76,7 +77,7 @@ def import_(ledger: str, file: Path) -> None:
 
     with open_ledger(ledger) as opened:
         identity = import_history(opened, file)
-        say(f"{opened.location}: guard {identity[:12]}, imported to be read\nhead {opened.head(identity)}")
+        say(f"{opened.location}: guard {identity[:12]}, imported to be read\ncheckpoint {opened.checkpoint(identity)}")
 
 
 @click.command()
@@ -87,7 +88,7 @@ def import_(ledger: str, file: Path) -> None:
 def move(source: str, target: str, guard: str | None, key_file: Path | None) -> None:
     """Bring the guard in ledger SOURCE to ledger TARGET, where it goes on with what is left of it.
 
-    It is retired in SOURCE first, so that no budget is spent twice. When this is interrupted, run it again.
+    It is closed in SOURCE first, so that no budget is spent twice. When this is interrupted, run it again.
     """
     from thresholdout.ledger import move as bring
     from thresholdout.ledger import open_ledger
@@ -96,7 +97,7 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
         identity = choose(old, guard)
         bring(old, new, identity)
         say(f"{new.location}: guard {identity[:12]} answers here now; {old.location} keeps its history")
-        say(f"head {new.head(identity)}")
+        say(f"checkpoint {new.checkpoint(identity)}")
 
 
 @click.command()
@@ -105,29 +106,29 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
 def backup(ledger: str, file: Path) -> None:
     """Copy LEDGER, a file of SQLite that may be in use, to a new FILE of one moment, and verify the copy.
 
-    The copy is as secret as LEDGER, and sealed with the same key. It is older than LEDGER with the next answer: put it
-    back only where nothing newer is left. PostgreSQL has pg_dump for this.
+    The copy is as secret as LEDGER, and encrypted with the same key. It is older than LEDGER with the next answer: put
+    it back only where nothing newer is left. PostgreSQL has pg_dump for this.
     """
     from thresholdout.ledger.backup import back_up
 
     found = back_up(ledger, file)
     say(f"{file}: a copy of {ledger}, as secret as that")
-    for guard, (count, head) in found.items():
-        say(f"guard {guard[:12]}, {entries_in_words(count)}, unchanged\nhead {head}")
+    for guard, (count, checkpoint) in found.items():
+        say(f"guard {guard[:12]}, {entries_in_words(count)}, unchanged\ncheckpoint {checkpoint}")
 
 
 @click.command()
 @LEDGER
 @GUARD
 @click.option("--reason", required=True, help="Why; whoever asks is told.")
-def retire(ledger: str, guard: str | None, reason: str) -> None:
+def close(ledger: str, guard: str | None, reason: str) -> None:
     """Let a guard in LEDGER answer no more, for good; its history stays."""
     from thresholdout.ledger import open_ledger
 
     with open_ledger(ledger, must_exist=True) as opened:
         identity = choose(opened, guard)
-        opened.retire(identity, reason)
-        say(f"{opened.location}: guard {identity[:12]} is retired: {reason}")
+        opened.close_guard(identity, reason)
+        say(f"{opened.location}: guard {identity[:12]} is closed: {reason}")
 
 
 @click.command()
@@ -138,7 +139,7 @@ def key(file: Path) -> None:
 
     make_key_file(file)
     say(
-        f"{file}: a new key; new ledgers are sealed with it while THRESHOLDOUT_KEY_FILE={file} is set.\n"
+        f"{file}: a new key; new ledgers are encrypted with it while THRESHOLDOUT_KEY_FILE={file} is set.\n"
         "Keep a copy in another place: without it, the secrets of these ledgers are lost."
     )
 
@@ -146,24 +147,24 @@ def key(file: Path) -> None:
 @click.command()
 @LEDGER
 @KEY_FILE
-def seal(ledger: str, key_file: Path | None) -> None:
-    """Seal the secrets in LEDGER with a key, and leave no plain text behind."""
-    from thresholdout.ledger import seal as seal_ledger
+def encrypt(ledger: str, key_file: Path | None) -> None:
+    """Encrypt the secrets in LEDGER with a key, and leave no plain text behind."""
+    from thresholdout.ledger import encrypt as encrypt_ledger
 
-    location = seal_ledger(ledger, key_file=key_file)
-    say(f"{location}: sealed; from now on it opens with its key only")
+    location = encrypt_ledger(ledger, key_file=key_file)
+    say(f"{location}: encrypted; from now on it opens with its key only")
 
 
 @click.command()
 @LEDGER
 @click.option("--new-key-file", type=FILE, required=True, help="The key from now on.")
 @KEY_FILE
-def rekey(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
-    """Seal the secrets in LEDGER with another key."""
-    from thresholdout.ledger import rekey as rekey_ledger
+def rotate_key(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
+    """Encrypt the secrets in LEDGER with another key."""
+    from thresholdout.ledger import rotate_key as rotate_ledger_key
 
-    location = rekey_ledger(ledger, new_key_file=new_key_file, key_file=key_file)
-    say(f"{location}: sealed with the key in {new_key_file} from now on")
+    location = rotate_ledger_key(ledger, new_key_file=new_key_file, key_file=key_file)
+    say(f"{location}: encrypted with the key in {new_key_file} from now on")
 
 
 def _is_export(name: str) -> bool:
@@ -174,5 +175,7 @@ def _is_export(name: str) -> bool:
         return file.read(1) == b"{"
 
 
-def _checked(count: int, head: str | None) -> str:
-    return f"{entries_in_words(count)}, unchanged" + ("" if head is None else "; the head that was kept is in it")
+def _checked(count: int, checkpoint: str | None) -> str:
+    return f"{entries_in_words(count)}, unchanged" + (
+        "" if checkpoint is None else "; the checkpoint that was kept is in it"
+    )

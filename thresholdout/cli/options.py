@@ -17,7 +17,7 @@ from thresholdout.errors import (
     LikelyMistakeWarning,
     MechanismWarning,
     ThresholdoutError,
-    UnsealedLedgerWarning,
+    UnencryptedLedgerWarning,
     WideAnswersWarning,
 )
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
 __all__ = [
-    "ASKER",
+    "CLIENT",
     "FILE",
     "GUARD",
     "KEY_FILE",
@@ -53,15 +53,15 @@ _NOTES = (
     LedgerPlaceWarning,
     LikelyMistakeWarning,
     MechanismWarning,
-    UnsealedLedgerWarning,
+    UnencryptedLedgerWarning,
     WideAnswersWarning,
 )
 """Warnings that are said in a line."""
 
 
-ASKER = click.option("--asker", default="", help="Who asks; the history says so, and a board ranks askers.")
+CLIENT = click.option("--client", default="", help="Who asks; the history says so, and a board ranks clients.")
 
-QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Questions that this asker may have, with this one.")
+QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Questions that this client may have, with this one.")
 
 
 class _Exhausted(click.ClickException):

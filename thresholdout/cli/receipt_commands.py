@@ -14,9 +14,9 @@ from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER
 from thresholdout.cli.terminal import say, table
 
 if TYPE_CHECKING:
-    from thresholdout.service.receipts.statement import Statement
+    from thresholdout.service.receipts.audit_report import AuditReport
 
-__all__ = ["receipt_key", "statement", "verify_receipt", "witness"]
+__all__ = ["audit_report", "receipt_key", "verify_receipt", "witness"]
 
 _INVALID = 4
 _CONTRADICTED = 5
@@ -26,7 +26,9 @@ _LONGEST = 1 << 20
 @click.command("verify-receipt")
 @click.argument("receipt")
 @click.option("--public-key", type=FILE, required=True, help="What the service shows at /v1/receipt-key, as a file.")
-@click.option("--history", type=FILE, help="The holdout's exported history, which has to lead to the receipt's head.")
+@click.option(
+    "--history", type=FILE, help="The holdout's exported history, which has to lead to the receipt's checkpoint."
+)
 @click.pass_context
 def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: Path | None) -> None:
     """Check RECEIPT, a file or the text itself ("-" for standard input), without the service and without a network.
@@ -47,7 +49,7 @@ def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: 
         ctx.exit(_INVALID if isinstance(error, ReceiptInvalid) else _CONTRADICTED)
     say(f"genuine, signed with key {key}\n{found}")
     if history is not None:
-        say(f"{history} is whole, and leads to this head")
+        say(f"{history} is whole, and leads to this checkpoint")
 
 
 @click.command("receipt-key")
@@ -85,7 +87,7 @@ def receipt_key(ledger: str, key_file: Path | None, change: bool, withdraw: str 
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0 is any that is free.")
 def witness(file: Path, host: str, port: int) -> None:
-    """Keep the heads of services on other machines in FILE, which only grows, at the address /heads, until Ctrl-C.
+    """Keep the checkpoints of services elsewhere in FILE, which only grows, at the address /checkpoints, until Ctrl-C.
 
     Where others can reach it, THRESHOLDOUT_WITNESS_KEY has to be set, here and at the services.
     """
@@ -103,18 +105,18 @@ def witness(file: Path, host: str, port: int) -> None:
 @GUARD
 @click.option("--json", "as_json", is_flag=True, help="As a JSON object, with every answer in full.")
 @KEY_FILE
-def statement(ledger: str, guard: str | None, as_json: bool, key_file: Path | None) -> None:
+def audit_report(ledger: str, guard: str | None, as_json: bool, key_file: Path | None) -> None:
     """Say for a rules committee which records in LEDGER gave which signal to whom; nothing in it is secret."""
     from thresholdout.ledger import SQLLedger
-    from thresholdout.service.receipts.statement import statement_of
+    from thresholdout.service.receipts.audit_report import audit_report as made
 
     with SQLLedger(ledger, must_exist=True, key_file=key_file) as opened:
-        found = statement_of(opened, guard)
+        found = made(opened, guard)
     say(found.to_json() if as_json else _page(found))
 
 
-def _page(found: Statement) -> str:
-    """Return a statement as lines to read."""
+def _page(found: AuditReport) -> str:
+    """Return an audit report as lines to read."""
     called = f"holdout {found.holdout} (guard {found.guard[:12]})" if found.holdout else f"guard {found.guard[:12]}"
     nats = "" if found.nats is None else f"; charged {shown_above(found.nats)} nats in all"
     teams = ((one.team or "(organiser)", one.answers, one.first, one.last, one.nats) for one in found.teams)
@@ -123,10 +125,10 @@ def _page(found: Statement) -> str:
         for one in found.signals
     )
     parts = [
-        f"Statement about {called}, {found.made}",
+        f"Audit report on {called}, {found.made}",
         f"Records: {found.records:,}; SHA-256 of their ids, sorted, one a line: {found.ids}\n"
         f"Truth: {found.truth}\nPromise: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}\n"
-        f"Head of the history: {found.head}",
+        f"Checkpoint of the history: {found.checkpoint}",
         *(f"Note: {note}" for note in found.notes),
         table(("team", "answers", "first", "last", "nats"), teams),
         table(("number", "time", "team", "question", "kind", "value", "low", "high", "nats"), signals),

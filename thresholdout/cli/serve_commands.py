@@ -31,7 +31,9 @@ _DATABASE = click.option(
     show_default=True,
     help="File of the service, or the address of a PostgreSQL server.",
 )
-_LEDGER_KEY = click.option("--key-file", type=FILE, help="File with the key that seals the labels; a server needs one.")
+_LEDGER_KEY = click.option(
+    "--key-file", type=FILE, help="File with the key that encrypts the labels; a server needs one."
+)
 _FEEDBACK: Final = ("interval", "verdict", "best")
 _PHASES: Final = ("open", "blind", "closed")
 
@@ -92,8 +94,10 @@ def _with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--proxies", default="127.0.0.1", show_default=True,
               help="Proxies that are believed about where requests come from, with commas.")  # fmt: skip
 @click.option("--receipts/--no-receipts", default=True, show_default=True, help="Whether answers are signed.")
-@click.option("--witness", help="File or address that keeps the heads of histories, so that older copies are refused.")
-@click.option("--accept-older-copy", metavar="REASON", help="Serve a database that the witness does not confirm.")
+@click.option(
+    "--witness", help="File or address that keeps the checkpoints of histories, so that older copies are refused."
+)
+@click.option("--accept-rollback", metavar="REASON", help="Serve a database that the witness does not confirm.")
 @click.option("--most-megabytes", type=click.IntRange(1, 4096), show_default="50", help="Of one table, as it is sent.")
 @click.option("--most-rows", type=click.IntRange(min=1), show_default="2000000", help="Of one table.")
 @click.option(
@@ -119,7 +123,7 @@ def serve(
     proxies: str,
     receipts: bool,
     witness: str | None,
-    accept_older_copy: str | None,
+    accept_rollback: str | None,
     most_megabytes: int | None,
     most_rows: int | None,
     wait: float | None,
@@ -157,7 +161,7 @@ def serve(
         proxies,
         receipts,
         witness,
-        accept_older_copy,
+        accept_rollback,
         _limits(chosen),
     )
 

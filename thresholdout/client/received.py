@@ -28,7 +28,7 @@ class Holdout:
         What a submission is told: ``"interval"``, ``"verdict"`` or ``"best"``.
     phase : str
         ``"open"``, ``"blind"`` or ``"closed"``.
-    identity, mechanism, truth, promise, head : str
+    identity, mechanism, truth, promise, checkpoint : str
         Its guard, how this answers, what intervals are about and worth, and the last digest of its history.
     lower, upper : float or None
         Range of the metric, as far as it has one.
@@ -64,7 +64,7 @@ class Holdout:
     told: float | None = None
     quota: int | None = None
     quota_days: float | None = None
-    head: str = ""
+    checkpoint: str = ""
     made: float | None = None
     notes: tuple[str, ...] = ()
     rows: int | None = None
@@ -126,7 +126,7 @@ class Submission:
 class Standing:
     """How one team stands: the ranks that are possible, and the interval of its best submission."""
 
-    asker: str
+    team: str
     first: int
     last: int
     low: float

@@ -186,7 +186,7 @@ class Answering:
         InputError
             When the key belongs to another question.
         """
-        stored = None if question.key is None else self._ledger.find(self._id, question.key, question.known.asker)
+        stored = None if question.key is None else self._ledger.find(self._id, question.key, question.known.client)
         if stored is None:
             return None
         check_repeat(stored, question.shown)
@@ -421,7 +421,7 @@ class Answering:
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
-            refuse_if(self._mechanism.asker_refusal(before.mechanism, question.known))
+            refuse_if(self._mechanism.client_refusal(before.mechanism, question.known))
             if not failed:
                 check_labels(before, question)
             state, outcome = step(before.mechanism)
@@ -448,7 +448,7 @@ class Answering:
             question.shown,
             question.name,
             compute,
-            asker=question.known.asker,
+            client=question.known.client,
             quota=question.quota,
             since=question.since,
         )
@@ -495,5 +495,5 @@ def check_texts(questions: Sequence[Question]) -> None:
 
 def as_asked(question: Question) -> Asked:
     """Return what a ledger is told of a question."""
-    asker = question.known.asker
-    return Asked(question.key, question.shown, question.name, asker, question.quota, question.since)
+    client = question.known.client
+    return Asked(question.key, question.shown, question.name, client, question.quota, question.since)

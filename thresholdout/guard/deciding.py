@@ -89,13 +89,13 @@ class Decides(Answering):
         """
         mechanism, asked = self._mechanism, as_asked(question)
         check_texts([question])
-        stored = None if asked.key is None else self._ledger.find(self._id, asked.key, asked.asker)
+        stored = None if asked.key is None else self._ledger.find(self._id, asked.key, asked.client)
         if stored is not None:
             check_repeat(stored, question.shown)
             question.check(stored, repeated=True)
             return stored, True
         before = self.state()
-        refuse_if(mechanism.refusal(before) or mechanism.asker_refusal(before, question.known))
+        refuse_if(mechanism.refusal(before) or mechanism.client_refusal(before, question.known))
         move = plan(before)
         make: Callable[[NoiseSource], T] = lambda noise: blank  # noqa: E731
         if move.looks:
@@ -106,7 +106,7 @@ class Decides(Answering):
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
-            refuse_if(mechanism.refusal(before.mechanism) or mechanism.asker_refusal(before.mechanism, question.known))
+            refuse_if(mechanism.refusal(before.mechanism) or mechanism.client_refusal(before.mechanism, question.known))
             check_labels(before, question)
             after, verdict = move.made(before.mechanism, make(self._noise))
             claimed = (least if verdict in PROVED else question.limits[0], question.limits[1])
@@ -121,7 +121,7 @@ class Decides(Answering):
             asked.train,
             asked.name,
             compute,
-            asker=asked.asker,
+            client=asked.client,
             quota=asked.quota,
             since=asked.since,
         )

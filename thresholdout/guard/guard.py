@@ -141,7 +141,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         the noise moves the edges by tens of records.
     mechanism : {"thresholdout", "guess-and-check", "competition", "gaussian", "ladder", "splitting"} or parameters
         How questions are answered. "thresholdout", the default, makes claims, with a little Laplace noise in their
-        edges; "guess-and-check" is the same without noise. "competition" is for many askers, whose training values are
+        edges; "guess-and-check" is the same without noise. "competition" is for many clients, whose training values are
         guesses: a wrong one costs one letter. "gaussian" answers everything from the holdout, with noise; "ladder"
         tells only the best score so far; "splitting" takes a fresh part for each question (see
         `identically_distributed`). Parameters of `thresholdout.mechanisms` serve as they are, with their own limits.
@@ -375,7 +375,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         name: str = "",
         key: str | None = None,
         binary: bool | None = None,
-        asker: str = "",
+        client: str = "",
         quota: int | None = None,
         since: float | None = None,
     ) -> Answer:
@@ -403,10 +403,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
             limits are exact binomial ones then. By default it is when all training values are, and beside a number when
             the holdout's values are booleans. A holdout value in between becomes a coin with that mean.
-        asker : str, optional
-            Who asks, where several do: the history says so, and keys are each asker's own.
+        client : str, optional
+            Who asks, where several do: the history says so, and keys are each client's own.
         quota : int, optional
-            How many questions this asker may have asked, with this one; checked in the transaction that answers it.
+            How many questions this client may have asked, with this one; checked in the transaction that answers it.
         since : float, optional
             From which time on these count, in POSIX seconds; all of them by default.
 
@@ -419,7 +419,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         InputError
             When a value is missing or out of range, or the lengths are wrong; nothing is spent.
         BudgetExhausted
-            When the answers from the holdout, the declared number of questions, or what this asker may ask, are used
+            When the answers from the holdout, the declared number of questions, or what this client may ask, are used
             up.
 
         Examples
@@ -435,14 +435,14 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
         if self._lazy:
             question, count = self._ask_columns(train_values, holdout_values, limits, name, key, binary)
-            return self._interaction.look("train_values", question.asked_by(asker, quota, since), count, self._worth)
+            return self._interaction.look("train_values", question.asked_by(client, quota, since), count, self._worth)
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             if binary is None and as_real(train_values) is not None:
                 binary = is_boolean(holdout_values)
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
-            question = Question(mean, limits, name, key, known).asked_by(asker, quota, since)
+            question = Question(mean, limits, name, key, known).asked_by(client, quota, since)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
             return self._interaction.answer(question, read, self._worth())
@@ -451,7 +451,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
         key = self._known_by(key, "ask", train_values, limits, binary, rounded(values))
-        question = Question(mean, limits, name, key, known).asked_by(asker, quota, since)
+        question = Question(mean, limits, name, key, known).asked_by(client, quota, since)
         read = self._reading("train_values", question, on_holdout)
         return self._interaction.look("train_values", question, read, self._worth)
 
@@ -543,10 +543,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
-        retired = self._ledger.retired(self._id)
+        closed = self._ledger.closed(self._id)
         mechanism = self._mechanism.title
-        if retired is not None:
-            return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; retired: {retired}>"
+        if closed is not None:
+            return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; closed: {closed}>"
         left = "any number of" if self.remaining is None else self.remaining
         private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
         described = self.dependence.describe()

@@ -88,10 +88,10 @@ class Question:
         self.corrected = ""
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
-    def asked_by(self, asker: str, quota: int | None, since: float | None = None) -> Question:
-        """Say who asks this, and how many questions this asker may have asked after it since a time; return itself."""
-        if asker != self.known.asker:
-            self.known = replace(self.known, asker=asker)
+    def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Question:
+        """Say who asks this, and how many questions this client may have asked after it since a time; return itself."""
+        if client != self.known.client:
+            self.known = replace(self.known, client=client)
         self.quota, self.since = quota, since
         return self
 
@@ -138,7 +138,7 @@ class Question:
             upper=upper,
             risk=outcome.risk,
             candidate=self.candidate,
-            asker=self.known.asker,
+            client=self.known.client,
         )
 
     def decided(self, verdict: str, claim: tuple[float, float], value: float, query: int, **rest: Any) -> Entry:
@@ -170,7 +170,7 @@ class Question:
             lower=self.limits[0],
             upper=self.limits[1],
             candidate=self.candidate,
-            asker=self.known.asker,
+            client=self.known.client,
             **rest,
         )
 

@@ -43,7 +43,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     """
     stored: Any = ledger.parameters(guard)
     before, text = ledger.count(guard), ledger.state(guard)
-    if "chosen" not in stored or (not text and ledger.retired(guard) is not None):
+    if "chosen" not in stored or (not text and ledger.closed(guard) is not None):
         return  # no guard's, or the copy of a history
     check_mechanism(ledger, stored)
     try:

@@ -1,7 +1,7 @@
 """Where guards keep their state, so that no budget is spent twice and no answer is lost.
 
 `Ledger` is the contract; `MemoryLedger` and `SQLLedger` keep it. `open_ledger` chooses between them. Histories leave a
-ledger by `export_history`, guards move to another one by `move`, and `seal` encrypts the secrets of one.
+ledger by `export_history`, guards move to another one by `move`, and `encrypt` encrypts the secrets of one.
 """
 
 import lazy_loader

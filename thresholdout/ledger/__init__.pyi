@@ -5,9 +5,9 @@ from .cipher import (
 )
 from .contract import Ledger as Ledger
 from .memory import MemoryLedger as MemoryLedger
-from .sealing import (
-    rekey as rekey,
-    seal as seal,
+from .encryption import (
+    rotate_key as rotate_key,
+    encrypt as encrypt,
 )
 from .sql import SQLLedger as SQLLedger
 from .transfer import (

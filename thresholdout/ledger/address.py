@@ -14,14 +14,14 @@ __all__ = ["connect"]
 
 _EXPECTED = "a file, or an address like sqlite:///guard.db or postgresql://user@host/database"
 _WANTED = (
-    "a key, to seal the secrets with before they leave: make one with `thresholdout key guard.key`, or "
+    "a key, to encrypt the secrets with before they leave: make one with `thresholdout key guard.key`, or "
     "make_key_file('guard.key'), and set THRESHOLDOUT_KEY_FILE=guard.key, or call "
     "open_ledger(address, key_file='guard.key')"
 )
 _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
-def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, sealed: bool) -> Database:
+def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, encrypted: bool) -> Database:
     """Open the database that a ledger is in, or make it.
 
     Parameters
@@ -32,9 +32,9 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, 
         Refuse to make a new one.
     timeout : float
         Seconds to wait for others.
-    sealed : bool
-        Whether there is a key to seal the secrets with. A server gets no secret as it is: its log keeps what it is told
-        (``log_min_duration_statement``), and so do its copies and archives, and others read them.
+    encrypted : bool
+        Whether there is a key to encrypt the secrets with. A server gets no secret as it is: its log keeps what it is
+        told (``log_min_duration_statement``), and so do its copies and archives, and others read them.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, 
     if not isinstance(path, str):
         raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
     if path.startswith(_POSTGRES):
-        if not sealed:
+        if not encrypted:
             raise InputError("key", "none, for a ledger on a server, which writes what it is told into logs", _WANTED)
         from thresholdout.ledger.postgres import PostgresServer
 

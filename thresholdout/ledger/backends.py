@@ -28,7 +28,7 @@ def open_ledger(
     must_exist : bool, default False
         Refuse to make a new file.
     key, key_file : optional
-        Key of a sealed ledger, or a file that holds it; see `SQLLedger`. The environment's by default.
+        Key of an encrypted ledger, or a file that holds it; see `SQLLedger`. The environment's by default.
 
     Returns
     -------
@@ -39,8 +39,8 @@ def open_ledger(
     ------
     InputError
         An address of another kind of database.
-    LedgerSealed, LedgerMismatch
-        It is sealed and the key is missing or another one; or a key was given, and it is not sealed.
+    LedgerEncrypted, LedgerMismatch
+        It is encrypted and the key is missing or another one; or a key was given, and it is not encrypted.
     LedgerUnusable
         The file is not a ledger, can't be read and written, or is missing and must exist.
 

@@ -29,14 +29,14 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
     Parameters
     ----------
     source : str or path
-        The ledger; it may be in use. A sealed one needs its key in the environment, as for `open_ledger`.
+        The ledger; it may be in use. An encrypted one needs its key in the environment, as for `open_ledger`.
     file : str or path
         Where to; nothing is replaced.
 
     Returns
     -------
     dict
-        Of each guard in the copy, the number of its entries and the head of its history.
+        Of each guard in the copy, the number of its entries and the checkpoint of its history.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
     >>> folder = tempfile.TemporaryDirectory()
     >>> with SQLLedger(Path(folder.name, "board.db")) as ledger:
     ...     guard = ledger.create("guard", {"budget": 2}, "state 0")
-    ...     back_up(ledger.location, Path(folder.name, "copy.db")) == {guard: (0, ledger.head(guard))}
+    ...     back_up(ledger.location, Path(folder.name, "copy.db")) == {guard: (0, ledger.checkpoint(guard))}
     True
     >>> folder.cleanup()
     """
@@ -75,7 +75,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         _copy(location, draft)
         with SQLLedger(draft, must_exist=True) as copy:
-            found = {guard: (copy.verify(guard), copy.head(guard)) for guard in copy.guards()}
+            found = {guard: (copy.verify(guard), copy.checkpoint(guard)) for guard in copy.guards()}
         _sync(draft)
         try:
             os.link(draft, target)  # which replaces nothing

@@ -1,7 +1,7 @@
-"""Sealing secrets: keys, where they come from, and authenticated encryption.
+"""Encryption of secrets: keys, where they come from, and authenticated encryption.
 
-A sealed text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many questions were asked) is
-its associated data, so that a value opens only where, and when, it was sealed.
+An encrypted text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many questions were asked)
+is its associated data, so that a value opens only where, and when, it was encrypted.
 """
 
 from __future__ import annotations
@@ -15,21 +15,30 @@ from typing import Final, NoReturn
 
 from thresholdout.errors import InputError, InputTypeError, SharingError, ThresholdoutError
 
-__all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "Cipher", "Key", "UnsealError", "is_sealed", "make_key_file", "new_key"]
+__all__ = [
+    "KEY_FILE_VARIABLE",
+    "KEY_VARIABLE",
+    "Cipher",
+    "DecryptionError",
+    "Key",
+    "is_encrypted",
+    "make_key_file",
+    "new_key",
+]
 
 KEY_VARIABLE: Final = "THRESHOLDOUT_KEY"
 KEY_FILE_VARIABLE: Final = "THRESHOLDOUT_KEY_FILE"
 
 _BYTES: Final = 32
 _NONCE: Final = 12
-_PREFIX: Final = "sealed:1:"
+_PREFIX: Final = "encrypted:1:"
 _EXPECTED: Final = f"{_BYTES} random bytes as url-safe base64, as `thresholdout key FILE` writes them"
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class UnsealError(Exception):
+class DecryptionError(Exception):
     """A text does not open: another key, another place, another time, or a changed text."""
 
 
@@ -102,7 +111,7 @@ class Key:
         return None
 
     def cipher(self) -> Cipher:
-        """Return what seals and opens with this key."""
+        """Return what encrypts and opens with this key."""
         return Cipher(self._bytes)
 
     def __repr__(self) -> str:
@@ -113,7 +122,7 @@ class Key:
 
 
 class Cipher:
-    """Seals texts with a key, and opens them.
+    """Encrypts texts with a key, and opens them.
 
     Parameters
     ----------
@@ -127,20 +136,20 @@ class Cipher:
 
     Notes
     -----
-    AES-256-GCM with a random nonce of 96 bits for each sealing [NIST SP 800-38D, 8.2.2]. Two sealings with one key
-    share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it has
-    sealed four billion questions.
+    AES-256-GCM with a random nonce of 96 bits for each encryption [NIST SP 800-38D, 8.2.2]. Two encryptions with one
+    key share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it
+    has encrypted four billion questions.
 
     Examples
     --------
     >>> cipher = Key(new_key(), "key").cipher()
-    >>> sealed = cipher.seal("the noisy threshold", "guard", "state", "7")
-    >>> cipher.unseal(sealed, "guard", "state", "7")
+    >>> encrypted = cipher.encrypt("the noisy threshold", "guard", "state", "7")
+    >>> cipher.decrypt(encrypted, "guard", "state", "7")
     'the noisy threshold'
-    >>> cipher.unseal(sealed, "guard", "state", "8")
+    >>> cipher.decrypt(encrypted, "guard", "state", "8")
     Traceback (most recent call last):
     ...
-    thresholdout.ledger.cipher.UnsealError
+    thresholdout.ledger.cipher.DecryptionError
     """
 
     __slots__ = ("_decrypt", "_encrypt")
@@ -150,21 +159,21 @@ class Cipher:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
             raise ThresholdoutError(
-                "sealed ledgers need the library cryptography: pip install 'thresholdout[encryption]'"
+                "encrypted ledgers need the library cryptography: pip install 'thresholdout[encryption]'"
             ) from None
         library = AESGCM(key)
         self._encrypt = library.encrypt
         self._decrypt = library.decrypt
 
-    def seal(self, text: str, *about: str) -> str:
-        """Return a text sealed.
+    def encrypt(self, text: str, *about: str) -> str:
+        """Return a text encrypted.
 
         Parameters
         ----------
         text : str
-            What to seal.
+            What to encrypt.
         *about : str
-            What it belongs to; `unseal` must be told the same.
+            What it belongs to; `decrypt` must be told the same.
 
         Returns
         -------
@@ -172,26 +181,26 @@ class Cipher:
             Printable characters; a different one each time.
         """
         nonce = os.urandom(_NONCE)
-        sealed = nonce + self._encrypt(nonce, text.encode(), _joined(about))
-        return _PREFIX + binascii.b2a_base64(sealed, newline=False).decode()
+        encrypted = nonce + self._encrypt(nonce, text.encode(), _joined(about))
+        return _PREFIX + binascii.b2a_base64(encrypted, newline=False).decode()
 
-    def unseal(self, sealed: str, *about: str) -> str:
-        """Return the text that was sealed.
+    def decrypt(self, encrypted: str, *about: str) -> str:
+        """Return the text that was encrypted.
 
         Raises
         ------
-        UnsealError
-            It was sealed with another key or about something else, or it was changed.
+        DecryptionError
+            It was encrypted with another key or about something else, or it was changed.
         """
         plain = None
-        if is_sealed(sealed):
+        if is_encrypted(encrypted):
             with suppress(Exception):  # whatever goes wrong is one thing to the caller, and no detail leaks
-                text = sealed[len(_PREFIX) :].encode("ascii")
+                text = encrypted[len(_PREFIX) :].encode("ascii")
                 raw = binascii.a2b_base64(text, strict_mode=True)
                 if binascii.b2a_base64(raw, newline=False) == text:  # the last digit has bits that mean nothing
                     plain = self._decrypt(raw[:_NONCE], raw[_NONCE:], _joined(about)).decode()
         if plain is None:
-            raise UnsealError
+            raise DecryptionError
         return plain
 
     def __repr__(self) -> str:
@@ -201,12 +210,12 @@ class Cipher:
         raise _no_copy()
 
 
-def is_sealed(text: str) -> bool:
-    """Whether a text has the form of a sealed one.
+def is_encrypted(text: str) -> bool:
+    """Whether a text has the form of an encrypted one.
 
     Examples
     --------
-    >>> is_sealed("state 0")
+    >>> is_encrypted("state 0")
     False
     """
     return text.startswith(_PREFIX)
@@ -229,7 +238,7 @@ def make_key_file(path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     path : str or path
-        The file; it must not exist, since another key's file would be lost, and with it whatever that key sealed.
+        The file; it must not exist, since another key's file would be lost, and with it whatever that key encrypted.
 
     Raises
     ------

@@ -55,7 +55,7 @@ class Ledger(Refusals, ABC):
     left is always in the history; the converse may fail when the process dies, or the one who asked is
     interrupted, before the answer is read.
 
-    *Asked once.* A key names one question of an asker: what others call theirs plays no part. Asking with a known key
+    *Asked once.* A key names one question of a client: what others call theirs plays no part. Asking with a known key
     returns the stored entry, draws no noise and charges nothing; this is how an answer is fetched that got lost on its
     way.
 
@@ -63,14 +63,14 @@ class Ledger(Refusals, ABC):
     or fails in its mechanism harms no other; a transaction that can't be stored fails all questions in it.
 
     *Nothing changes.* Parameters, documents and entries never change once stored; only the state does. The
-    entries of a guard are numbered 1, 2, 3 and so on. A guard that was retired stays so.
+    entries of a guard are numbered 1, 2, 3 and so on. A guard that was closed stays so.
 
     *Changes show.* Entries are chained by digests (`thresholdout.ledger.digest_chain`), and `verify` goes through the
-    chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain
-    that was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy.
-    Whoever keeps a `head` in another place, and gives it to `verify`, sees these too: the kept head then is not
-    in the chain. The state is not in the chain, since a digest of it would tell it. A ledger that is put back spends
-    its budget twice, and there are more ways to that than a backup: a virtual machine resumed from a snapshot, a server
+    chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain that
+    was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy. Whoever keeps a
+    `checkpoint` in another place, and gives it to `verify`, sees these too: the kept checkpoint then is not in the
+    chain. The state is not in the chain, since a digest of it would tell it. A ledger that is put back spends its
+    budget twice, and there are more ways to that than a backup: a virtual machine resumed from a snapshot, a server
     that was recovered to a point in time, and an asynchronous replica that takes over without the last commits.
 
     *Nothing tells.* The state and the documents are secret. They come out of `state` and `document` and
@@ -100,7 +100,7 @@ class Ledger(Refusals, ABC):
     """
 
     @property
-    def sealed(self) -> bool:
+    def encrypted(self) -> bool:
         """Whether the secrets are encrypted where they are stored."""
         return False
 
@@ -162,7 +162,7 @@ class Ledger(Refusals, ABC):
         name: str,
         compute: Compute,
         *,
-        asker: str = "",
+        client: str = "",
         quota: int | None = None,
         since: float | None = None,
     ) -> tuple[Entry, bool]:
@@ -181,13 +181,13 @@ class Ledger(Refusals, ABC):
         compute : callable
             Maps the present state to the next state and the entry to store, whose ``query`` is one more
             than that of the guard's last entry. Not called for a repeated key; called again only when what it
-            returned before was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``asker`` are
+            returned before was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``client`` are
             replaced by the ones given here, its ``list`` by None, and its ``time`` by the clock's. It must not use the
             ledger, and may run in another thread that asks.
-        asker : str, default ""
-            Who asks; keys are this asker's own.
+        client : str, default ""
+            Who asks; keys are this client's own.
         quota : int, optional
-            How many entries this asker may have, with this one; counted in the transaction that stores it. A repeated
+            How many entries this client may have, with this one; counted in the transaction that stores it. A repeated
             key is no new one.
         since : float, optional
             From which time on entries count for the quota, in POSIX seconds, such as the beginning of a week; all of
@@ -203,25 +203,25 @@ class Ledger(Refusals, ABC):
         Raises
         ------
         BudgetExhausted
-            The asker's quota is used; nothing is computed or stored then.
+            The client's quota is used; nothing is computed or stored then.
         InputError
             The key was used with another train value, or a value can't be stored.
         LedgerMismatch
             The ledger has no such guard.
-        LedgerRetired
-            The guard was retired, whatever the key; `find` still gives its answers.
+        LedgerClosed
+            The guard was closed, whatever the key; `find` still gives its answers.
         LedgerUnusable
             The store can't be read or written; nothing was answered.
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
-        check_question(key, train, name, asker, quota, since)
+        check_question(key, train, name, client, quota, since)
 
         def alone(state: str, new: tuple[int, ...]) -> tuple[str, tuple[Entry]]:
             after, entry = compute(state)
             return after, (entry,)
 
-        asked = Asked(scoped_key(key, asker), train, name, asker, quota, since)
+        asked = Asked(scoped_key(key, client), train, name, client, quota, since)
         return self._answered(guard, (asked,), alone, together=False)[0]
 
     def ask_all(self, guard: str, asked: Sequence[Asked], compute: ComputeAll) -> list[tuple[Entry, bool]]:
@@ -247,12 +247,12 @@ class Ledger(Refusals, ABC):
         ------
         InputError
             There is no question, two have the same key, or one is refused as in `ask`.
-        LedgerMismatch, LedgerRetired, LedgerUnusable, Exception
+        LedgerMismatch, LedgerClosed, LedgerUnusable, Exception
             As in `ask`; nothing is stored then.
         """
         asked = tuple(asked)
         check_questions(asked)
-        asked = tuple(each._replace(key=scoped_key(each.key, each.asker)) for each in asked)
+        asked = tuple(each._replace(key=scoped_key(each.key, each.client)) for each in asked)
         return self._answered(guard, asked, compute, together=True)
 
     @abstractmethod
@@ -262,8 +262,8 @@ class Ledger(Refusals, ABC):
         """Answer questions that were checked, in one transaction; those of a list are stored as one."""
 
     @abstractmethod
-    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
-        """Return the stored answer to an asker's question of this key, or None when it was not asked."""
+    def find(self, guard: str, key: str, client: str = "") -> Entry | None:
+        """Return the stored answer to a client's question of this key, or None when it was not asked."""
 
     @abstractmethod
     def state(self, guard: str) -> str:
@@ -274,7 +274,7 @@ class Ledger(Refusals, ABC):
         """Return what a guard was made with."""
 
     @abstractmethod
-    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions.
 
         Parameters
@@ -285,7 +285,7 @@ class Ledger(Refusals, ABC):
             Number of the first entry.
         count : int, optional
             How many, at most; None for all that follow. A long history is best read in slices.
-        asker : str, optional
+        client : str, optional
             Whose entries; None for everybody's. The next slice starts after the last entry of this one.
         """
 
@@ -298,21 +298,21 @@ class Ledger(Refusals, ABC):
         """Return what tells this ledger from all others, under whatever name it is opened: 32 hexadecimal digits."""
 
     @abstractmethod
-    def head(self, guard: str) -> str:
+    def checkpoint(self, guard: str) -> str:
         """Return the digest of a guard's last entry, to be kept in another place and given to `verify`.
 
         It tells nothing that the history doesn't, and stands for all of it: 64 hexadecimal digits.
         """
 
-    def verify(self, guard: str, head: str | None = None, progress: Callable[[int], object] | None = None) -> int:
+    def verify(self, guard: str, checkpoint: str | None = None, progress: Callable[[int], object] | None = None) -> int:
         """Check that a guard's history is the one that was written.
 
         Parameters
         ----------
         guard : str
             The guard's identity.
-        head : str, optional
-            A head that was kept in another place; the history must lead to it, and may have gone on since.
+        checkpoint : str, optional
+            A checkpoint that was kept in another place; the history must lead to it, and may have gone on since.
         progress : callable, optional
             Is told the number of entries checked, from time to time.
 
@@ -324,19 +324,21 @@ class Ledger(Refusals, ABC):
         Raises
         ------
         InputError
-            The head is not one.
+            The checkpoint is not one.
         LedgerDamaged
-            An entry was changed, removed, inserted or moved, or the kept head is not in the history.
+            An entry was changed, removed, inserted or moved, or the kept checkpoint is not in the history.
         LedgerMismatch
             The ledger has no such guard.
         """
-        if head is not None:
-            check_texts(head=head)
-            if len(head) != 64 or not set(head) <= set("0123456789abcdef"):
-                raise InputError("head", f"{head[:80]!r}", "64 hexadecimal digits, as `head` returns them")
+        if checkpoint is not None:
+            check_texts(checkpoint=checkpoint)
+            if len(checkpoint) != 64 or not set(checkpoint) <= set("0123456789abcdef"):
+                raise InputError(
+                    "checkpoint", f"{checkpoint[:80]!r}", "64 hexadecimal digits, as `checkpoint` returns them"
+                )
         parameters, asked, noted, found = self._extent(guard)
         digest = first_digest(guard, parameters)
-        met = head is None or head == digest
+        met = checkpoint is None or checkpoint == digest
         for start in range(1, asked + 1, _CHUNK):
             due = min(_CHUNK, asked + 1 - start)
             links = self._links(guard, start, due)
@@ -345,7 +347,7 @@ class Ledger(Refusals, ABC):
                 if entry.query != number or digest != stored:
                     wrong = "it is missing" if entry.query != number else "it, or one before it, is not what was stored"
                     raise LedgerDamaged(self.location, number, f"guard {guard[:12]!r}..., entry {number}: {wrong}")
-                met = met or digest == head
+                met = met or digest == checkpoint
             if len(links) < due:
                 missing = start + len(links)
                 raise LedgerDamaged(self.location, missing, f"guard {guard[:12]!r}..., entry {missing}: it is missing")
@@ -361,33 +363,33 @@ class Ledger(Refusals, ABC):
             raise LedgerDamaged(
                 self.location,
                 None,
-                f"guard {guard[:12]!r}...: its {asked} entries do not lead to the head that was kept; "
+                f"guard {guard[:12]!r}...: its {asked} entries do not lead to the checkpoint that was kept; "
                 "the history was cut or replaced",
             )
         return asked
 
-    def count(self, guard: str, asker: str | None = None, since: float | None = None) -> int:
-        """Return the number of a guard's entries, or of those of an asker.
+    def count(self, guard: str, client: str | None = None, since: float | None = None) -> int:
+        """Return the number of a guard's entries, or of those of a client.
 
         Parameters
         ----------
         guard : str
             The guard's identity.
-        asker : str, optional
+        client : str, optional
             Whose entries; None for everybody's.
         since : float, optional
-            From which time on an asker's entries count, in POSIX seconds; None for all.
+            From which time on a client's entries count, in POSIX seconds; None for all.
         """
-        if asker is not None:
+        if client is not None:
             check_since(since)
-            return self._count_of(guard, asker, since)
+            return self._count_of(guard, client, since)
         if since is not None:
-            raise InputError("since", f"{since!r} without an asker", "whose entries are counted from a time on")
+            raise InputError("since", f"{since!r} without a client", "whose entries are counted from a time on")
         return self._extent(guard)[1]
 
     @abstractmethod
-    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
-        """Return the number of an asker's entries, from a time on."""
+    def _count_of(self, guard: str, client: str, since: float | None) -> int:
+        """Return the number of a client's entries, from a time on."""
 
     @abstractmethod
     def sources(self, guard: str, last: int) -> dict[str, int]:
@@ -410,7 +412,7 @@ class Ledger(Refusals, ABC):
         """Return entries with their digests, from one number on."""
 
     @abstractmethod
-    def retire(self, guard: str, why: str) -> None:
+    def close_guard(self, guard: str, why: str) -> None:
         """Let a guard answer no more, durably; its history stays readable.
 
         Parameters
@@ -424,15 +426,15 @@ class Ledger(Refusals, ABC):
         ------
         LedgerMismatch
             There is no such guard.
-        LedgerRetired
-            It was retired before, for another reason.
+        LedgerClosed
+            It was closed before, for another reason.
         LedgerUnusable
             The store can't be written; nothing was stored.
         """
 
     @abstractmethod
-    def retired(self, guard: str) -> str | None:
-        """Return why a guard was retired, or None while it answers."""
+    def closed(self, guard: str) -> str | None:
+        """Return why a guard was closed, or None while it answers."""
 
     @abstractmethod
     def restore(
@@ -442,7 +444,7 @@ class Ledger(Refusals, ABC):
         state: str,
         documents: Mapping[str, str],
         entries: Iterable[Entry],
-        retired: str | None = None,
+        closed: str | None = None,
     ) -> None:
         """Store a guard with its history, as it was in another ledger.
 
@@ -454,7 +456,7 @@ class Ledger(Refusals, ABC):
             As in `create`; the state that its last entry led to.
         entries : iterable of Entry
             Its history; read one by one, all or nothing is stored.
-        retired : str, optional
+        closed : str, optional
             Why it answers no more; a history without its state can only be read.
 
         Raises
@@ -468,7 +470,7 @@ class Ledger(Refusals, ABC):
 
         Notes
         -----
-        The other ledger must have retired the guard, or both spend the same budget.
+        The other ledger must have closed the guard, or both spend the same budget.
         """
 
     @abstractmethod
@@ -490,8 +492,8 @@ class Ledger(Refusals, ABC):
             The name or the text can't be stored.
         LedgerMismatch
             There is no such guard, or it has a document of this name with another text.
-        LedgerRetired
-            The guard was retired.
+        LedgerClosed
+            The guard was closed.
         LedgerUnusable
             The store can't be written; nothing was stored.
         """
@@ -527,12 +529,12 @@ class Ledger(Refusals, ABC):
 
     @staticmethod
     def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
-        """Refuse new questions beyond the quota of who asks them, given how many entries an asker has since a time."""
+        """Refuse new questions beyond the quota of who asks them, given how many entries a client has since a time."""
         new: dict[str, int] = {}
         for question in asked:
             if question.quota is not None:
-                new[question.asker] = new.get(question.asker, 0) + 1
-                if count(question.asker, question.since) + new[question.asker] > question.quota:
+                new[question.client] = new.get(question.client, 0) + 1
+                if count(question.client, question.since) + new[question.client] > question.quota:
                     raise BudgetExhausted("quota", question.quota, question.quota)
 
     def _settled(

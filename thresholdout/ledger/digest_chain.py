@@ -1,7 +1,7 @@
 """The chain of digests that ties a guard's history together.
 
 Each entry has a digest over the one before it and over all of its own fields, so an entry that is changed,
-removed, inserted or moved no longer fits. Whoever keeps the last digest, the head, elsewhere can tell later
+removed, inserted or moved no longer fits. Whoever keeps the last digest, the checkpoint, elsewhere can tell later
 that the history up to it is still the same. A digest is the SHA-256, in lower-case hexadecimal digits, of a
 line of UTF-8 text, which any language can write:
 
@@ -14,7 +14,7 @@ train value, the answer, the interval's two ends and the range's two bounds as s
 first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
 risk that is left, in 16 such digits, and so is T, the time when it was stored. R, L and E are ``-`` where there is
 none. F (what the ledger calls the guard), P (parameters as stored), K (key), N (name), S (source), C (candidate) and A
-(asker) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
+(client) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
 have the same line. Minus zero counts as zero.
 
 The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
@@ -88,7 +88,7 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
         f"thresholdout-entry-{version} {digest} {entry.query} {remaining} {together} {numbers} {risk}{time} "
         f"{_measured(guard)} "
         f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)} "
-        f"{_measured(entry.candidate)} {_measured(entry.asker)}"
+        f"{_measured(entry.candidate)} {_measured(entry.client)}"
     )
     return sha256(text.encode()).hexdigest()
 
@@ -100,23 +100,23 @@ class Chain:
     ----------
     guard : str
         What the ledger calls the guard.
-    head : str
+    checkpoint : str
         The digest to start from.
     entries : iterable of Entry
         The entries that follow it.
     """
 
-    def __init__(self, guard: str, head: str, entries: Iterable[Entry]) -> None:
+    def __init__(self, guard: str, checkpoint: str, entries: Iterable[Entry]) -> None:
         self.asked = 0
-        self.head = head
+        self.checkpoint = checkpoint
         self._guard = guard
         self._entries = entries
 
     def __iter__(self) -> Iterator[tuple[Entry, str]]:
         for entry in self._entries:
-            self.head = next_digest(self.head, self._guard, entry)
+            self.checkpoint = next_digest(self.checkpoint, self._guard, entry)
             self.asked = entry.query
-            yield entry, self.head
+            yield entry, self.checkpoint
 
 
 def _measured(text: str) -> str:

@@ -21,10 +21,10 @@ class Asked(NamedTuple):
         Mean on the training part; must be the same, to nine digits, when a key is repeated.
     name : str
         What is asked, for the history.
-    asker : str
-        Who asks; a key names one question of an asker.
+    client : str
+        Who asks; a key names one question of a client.
     quota : int or None
-        How many questions this asker may have asked after it, so that it is not answered beyond; None for any number.
+        How many questions this client may have asked after it, so that it is not answered beyond; None for any number.
     since : float or None
         From which time on a quota counts, in POSIX seconds; None for all questions.
     """
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
     key: str | None
     train: float
     name: str
-    asker: str = ""
+    client: str = ""
     quota: int | None = None
     since: float | None = None
 
@@ -69,7 +69,7 @@ class Entry:
         For questions that were asked together, the number of the first of them; None for a question asked alone.
     candidate : str
         What the question was about, such as a model or a proposal.
-    asker : str
+    client : str
         Who asked.
     time : float or None
         When it was stored, by the clock of whoever stored it, in POSIX seconds; None before it is stored, and where an
@@ -96,7 +96,7 @@ class Entry:
     risk: float | None = None
     list: int | None = None
     candidate: str = ""
-    asker: str = ""
+    client: str = ""
     time: float | None = None
 
     def settled(self, key: str, asked: Asked, together: int | None, time: float) -> Entry:
@@ -128,7 +128,7 @@ class Entry:
             self.risk,
             together,
             self.candidate,
-            asked.asker,
+            asked.client,
             time,
         )
 

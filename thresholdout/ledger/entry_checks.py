@@ -64,17 +64,17 @@ def fresh_key() -> str:
     return os.urandom(16).hex()
 
 
-def scoped_key(key: str | None, asker: str) -> str | None:
-    """Return the key under which an asker's question is stored: no other asker's question has it.
+def scoped_key(key: str | None, client: str) -> str | None:
+    """Return the key under which a client's question is stored: no other client's question has it.
 
     Examples
     --------
     >>> scoped_key("forest", ""), scoped_key("forest", "team 1")
-    ('forest', 'asker 054d79a72a9a25950448bbed1c4017df: forest')
+    ('forest', 'client 054d79a72a9a25950448bbed1c4017df: forest')
     """
-    if key is None or not asker:
+    if key is None or not client:
         return None if key is None else str(key)  # no text of a kind of its own
-    return f"asker {sha256(asker.encode()).hexdigest()[:32]}: {key}"
+    return f"client {sha256(client.encode()).hexdigest()[:32]}: {key}"
 
 
 class ContentKey(str):
@@ -105,7 +105,7 @@ def check_entry(entry: Entry) -> None:
         raise InputError("entry", f"a time of {entry.time}", "POSIX seconds, or None")
     if entry.risk is not None and not entry.risk <= 0.0:
         raise InputError("entry", f"a risk whose logarithm is {entry.risk}", "at most 0, or None")
-    check_short_texts(source=entry.source, candidate=entry.candidate, asker=entry.asker)
+    check_short_texts(source=entry.source, candidate=entry.candidate, client=entry.client)
 
 
 def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -182,7 +182,7 @@ def check_questions(asked: Iterable[Asked]) -> None:
     keys: set[str] = set()
     count = 0
     for count, question in enumerate(asked, 1):  # noqa: B007 - counted for the check below
-        check_question(question.key, question.train, question.name, question.asker, question.quota, question.since)
+        check_question(question.key, question.train, question.name, question.client, question.quota, question.since)
         if question.key in keys:
             raise InputError("asked", f"two questions with the key {question.key!r}", "a key for each")
         if question.key is not None:
@@ -195,18 +195,18 @@ def check_question(
     key: str | None,
     train: float,
     name: str,
-    asker: str = "",
+    client: str = "",
     quota: int | None = None,
     since: float | None = None,
 ) -> None:
     """Refuse a question that no ledger could store; see `Ledger.ask`."""
     check_since(since)
-    check_short_texts(name=name, asker=asker)
+    check_short_texts(name=name, client=client)
     if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
         raise InputError("quota", repr(quota), "a number of questions, or None for any number")
     if key is not None:
         check_short_texts(key=key)
-        check_short_texts(key=scoped_key(key, asker) or key)
+        check_short_texts(key=scoped_key(key, client) or key)
         if not key:
             raise InputError("key", "an empty string", "a text of your own, or None for a new key")
     if not isinstance(train, float | int):

@@ -15,7 +15,7 @@ __all__ = ["history_frame"]
 
 _COLUMNS: Final = (
     "query", "name", "candidate", "value", "low", "high", "half_width", "key", "lower", "upper", "risk", "list",
-    "asker", "time", "train", "source", "remaining",
+    "client", "time", "train", "source", "remaining",
 )  # fmt: skip
 
 
@@ -23,8 +23,8 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
 
     Columns: ``query``, ``name``, ``candidate``, ``value``, ``low``, ``high``, ``half_width``, ``key``, ``lower``,
-    ``upper``, ``risk`` and ``list`` (missing where there is none), ``asker``, ``time`` (in POSIX seconds, missing where
-    none was kept), ``train``, ``source`` and ``remaining`` (missing where no budget was declared); see
+    ``upper``, ``risk`` and ``list`` (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing
+    where none was kept), ``train``, ``source`` and ``remaining`` (missing where no budget was declared); see
     `thresholdout.ledger.Entry`. Where a screen has no room for all of them, pandas leaves out those in the middle.
 
     Examples

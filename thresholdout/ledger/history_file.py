@@ -2,8 +2,8 @@
 
 The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
 
-    {"format": "thresholdout guard", "version": 2, "guard": F, "parameters": P, "head": D, "count": N}
-    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "asker": ..., "time": ..., "digest": ...}
+    {"format": "thresholdout guard", "version": 2, "guard": F, "parameters": P, "checkpoint": D, "count": N}
+    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "client": ..., "time": ..., "digest": ...}
 
 Entries of version 1 have no time. Parameters are the JSON text that the chain starts from, as a string. JSON has no
 infinite numbers: where no risk is left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
@@ -36,9 +36,9 @@ __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 
 _FORMAT: Final = "thresholdout guard"
 _VERSION: Final = 2
-_HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "head": str, "count": int}
+_HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "checkpoint": str, "count": int}
 _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
-_TEXTS: Final = ("key", "name", "source", "candidate", "asker")
+_TEXTS: Final = ("key", "name", "source", "candidate", "client")
 _NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
 _WITHOUT_TIMES: Final = tuple(name for name in _FIELDS if name != "time")
@@ -57,7 +57,7 @@ class ExportedHistory:
         What its ledger calls the guard.
     parameters : str
         What it was made with, as JSON text.
-    head : str
+    checkpoint : str
         Digest of its last entry.
     count : int
         Number of its entries.
@@ -65,7 +65,7 @@ class ExportedHistory:
 
     guard: str
     parameters: str
-    head: str
+    checkpoint: str
     count: int
 
 
@@ -124,8 +124,8 @@ class HistoryFile:
             yield entry
         if number != header.count:
             raise self._damaged(1, f"it announces {header.count} entries, and {number} are there")
-        if self.digest != header.head:
-            raise self._damaged(1, "its head, or what it says of the guard, does not fit the entries")
+        if self.digest != header.checkpoint:
+            raise self._damaged(1, "its checkpoint, or what it says of the guard, does not fit the entries")
 
     def close(self) -> None:
         """Close the file."""
@@ -157,7 +157,7 @@ class HistoryFile:
             raise self._damaged(1, f"it has not the fields {', '.join(_HEADER)}")
         if not 0 <= fields["count"] <= LARGEST_COUNT:
             raise self._damaged(1, "it announces a number of entries that no history has")
-        header = ExportedHistory(fields["guard"], fields["parameters"], fields["head"], fields["count"])
+        header = ExportedHistory(fields["guard"], fields["parameters"], fields["checkpoint"], fields["count"])
         try:
             check_texts(guard=header.guard, parameters=header.parameters)
             if not isinstance(_object(header.parameters.encode()), dict):
@@ -226,9 +226,9 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 if entry.risk is not None:
                     fields["risk"] = _NOTHING_LEFT if entry.risk == -math.inf else entry.risk + 0.0
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
-            if (number, digest) != (header.count, header.head):
+            if (number, digest) != (header.count, header.checkpoint):
                 raise LedgerDamaged(
-                    str(path), None, "the entries do not fit their head; run `thresholdout verify` on the ledger"
+                    str(path), None, "the entries do not fit their checkpoint; run `thresholdout verify` on the ledger"
                 )
             out.flush()
             os.fsync(out.fileno())

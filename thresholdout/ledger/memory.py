@@ -43,7 +43,7 @@ class _Guard:
     """By key, in the order of the questions."""
     digests: list[str] = field(default_factory=list)
     """From the first, which comes before all entries, as far as somebody wanted to know them."""
-    retired: str | None = None
+    closed: str | None = None
 
 
 def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str]) -> _Guard:
@@ -52,9 +52,9 @@ def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapp
     return _Guard(parameters_text(parameters), state, dict(documents))
 
 
-def _entries_of(kept: _Guard, asker: str, since: float | None) -> int:
-    """Return how many entries an asker has, from a time on."""
-    return sum(entry.asker == asker and is_since(entry, since) for entry in kept.entries.values())
+def _entries_of(kept: _Guard, client: str, since: float | None) -> int:
+    """Return how many entries a client has, from a time on."""
+    return sum(entry.client == client and is_since(entry, since) for entry in kept.entries.values())
 
 
 class MemoryLedger(Ledger):
@@ -135,7 +135,7 @@ class MemoryLedger(Ledger):
             if self._asking:
                 raise self._reentered()
             kept = self._find(guard)
-            self._check_retired(kept.retired)
+            self._check_closed(kept.closed)
             stored = [None if question.key is None else kept.entries.get(question.key) for question in asked]
             for question, before in zip(asked, stored, strict=True):
                 if before is not None:
@@ -159,10 +159,10 @@ class MemoryLedger(Ledger):
                 kept.entries |= added
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
-    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
-        """Return the stored answer to an asker's question of this key, or None."""
-        check_texts(key=key, asker=asker)
-        return self._find(guard).entries.get(scoped_key(key, asker) or key)
+    def find(self, guard: str, key: str, client: str = "") -> Entry | None:
+        """Return the stored answer to a client's question of this key, or None."""
+        check_texts(key=key, client=client)
+        return self._find(guard).entries.get(scoped_key(key, client) or key)
 
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
@@ -172,20 +172,20 @@ class MemoryLedger(Ledger):
         """Return what a guard was made with."""
         return self._parsed(guard, self._find(guard).parameters)
 
-    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
         last = check_slice(start, count)
         kept = self._find(guard)
         with self._lock:
-            if asker is None:
+            if client is None:
                 return list(islice(kept.entries.values(), start - 1, last))
-            wanted = (entry for entry in islice(kept.entries.values(), start - 1, None) if entry.asker == asker)
+            wanted = (entry for entry in islice(kept.entries.values(), start - 1, None) if entry.client == client)
             return list(islice(wanted, count))
 
-    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
+    def _count_of(self, guard: str, client: str, since: float | None) -> int:
         kept = self._find(guard)
         with self._lock:
-            return _entries_of(kept, asker, since)
+            return _entries_of(kept, client, since)
 
     def guards(self) -> list[str]:
         """Return the guards' identities, in the order of their creation."""
@@ -197,8 +197,8 @@ class MemoryLedger(Ledger):
         self._check_usable()
         return self._identity
 
-    def head(self, guard: str) -> str:
-        """Return the digest of a guard's last entry; see `Ledger.head`."""
+    def checkpoint(self, guard: str) -> str:
+        """Return the digest of a guard's last entry; see `Ledger.checkpoint`."""
         kept = self._find(guard)
         with self._lock:
             return self._chain(guard, kept)[-1]
@@ -227,18 +227,18 @@ class MemoryLedger(Ledger):
         kept.digests = digests
         return digests
 
-    def retire(self, guard: str, why: str) -> None:
-        """Let a guard answer no more; see `Ledger.retire`."""
+    def close_guard(self, guard: str, why: str) -> None:
+        """Let a guard answer no more; see `Ledger.close_guard`."""
         check_texts(why=why)
         kept = self._find(guard)
         with self._lock:
-            if kept.retired != why:
-                self._check_retired(kept.retired)
-                kept.retired = why
+            if kept.closed != why:
+                self._check_closed(kept.closed)
+                kept.closed = why
 
-    def retired(self, guard: str) -> str | None:
-        """Return why a guard was retired, or None while it answers."""
-        return self._find(guard).retired
+    def closed(self, guard: str) -> str | None:
+        """Return why a guard was closed, or None while it answers."""
+        return self._find(guard).closed
 
     def restore(
         self,
@@ -247,12 +247,12 @@ class MemoryLedger(Ledger):
         state: str,
         documents: Mapping[str, str],
         entries: Iterable[Entry],
-        retired: str | None = None,
+        closed: str | None = None,
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
-        check_texts(retired=retired or "")
+        check_texts(closed=closed or "")
         kept = _new(guard, parameters, state, documents)
-        kept.retired = retired
+        kept.closed = closed
         for entry in check_history(entries):
             kept.entries[entry.key] = entry
         self._check_usable()
@@ -269,7 +269,7 @@ class MemoryLedger(Ledger):
         check_document(name, text)
         kept = self._find(guard)
         with self._lock:
-            self._check_retired(kept.retired)
+            self._check_closed(kept.closed)
             self._check_document(name, kept.documents.setdefault(name, text), text)
 
     def document(self, guard: str, name: str) -> str | None:

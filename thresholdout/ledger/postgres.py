@@ -72,8 +72,8 @@ class PostgresServer(Database):
     A commit is durable on this server. A replica that takes over must have it too, or answers that were given are
     missing there and their budget is spent again: let commits wait for it (``synchronous_standby_names``), and let no
     asynchronous replica take over. Recovery to a point in time, and a dump that is restored, put budgets back in the
-    same way. After any of them, give `thresholdout.ledger.Ledger.verify` the head that was kept elsewhere before
-    anybody asks; where it is not in the history, retire the guard.
+    same way. After any of them, give `thresholdout.ledger.Ledger.verify` the checkpoint that was kept elsewhere before
+    anybody asks; where it is not in the history, close the guard.
 
     Examples
     --------

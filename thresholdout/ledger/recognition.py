@@ -15,11 +15,11 @@ import hmac
 import secrets
 from typing import TYPE_CHECKING
 
-from thresholdout.ledger.sealing import SECRET, check_seal
+from thresholdout.ledger.encryption import SECRET, check_encryption
 
 if TYPE_CHECKING:
     from thresholdout.ledger.database import Database
-    from thresholdout.ledger.sealing import Seal
+    from thresholdout.ledger.encryption import Encryption
 
 __all__ = ["keyed_digest", "secret_of"]
 
@@ -42,19 +42,19 @@ def keyed_digest(secret: str, content: str) -> str:
     return hmac.new(bytes.fromhex(secret), content.encode(), "sha256").hexdigest()
 
 
-def secret_of(database: Database, seal: Seal) -> str:
+def secret_of(database: Database, encryption: Encryption) -> str:
     """Return the secret of a ledger, 256 random bits in hexadecimal digits; made when it is first asked for.
 
     Parameters
     ----------
     database : Database
         Where the ledger is.
-    seal : Seal
-        What seals its secrets.
+    encryption : Encryption
+        What encrypts its secrets.
 
     Raises
     ------
-    LedgerSealed, LedgerDamaged
+    LedgerEncrypted, LedgerDamaged
         The secret does not open.
     """
     statements = database.statements
@@ -62,7 +62,7 @@ def secret_of(database: Database, seal: Seal) -> str:
         row = cursor.execute(statements.setting, (SECRET,)).fetchone()
     if row is None:
         with database.transaction() as cursor:
-            cursor.execute(statements.put_setting, (SECRET, seal.put(secrets.token_hex(32), "setting", SECRET)))
-            check_seal(database, cursor, seal)
+            cursor.execute(statements.put_setting, (SECRET, encryption.put(secrets.token_hex(32), "setting", SECRET)))
+            check_encryption(database, cursor, encryption)
             row = cursor.execute(statements.setting, (SECRET,)).fetchone()  # another process may have been faster
-    return seal.get(str(row[0]), "setting", SECRET)
+    return encryption.get(str(row[0]), "setting", SECRET)

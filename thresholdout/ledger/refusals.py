@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired
+from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerError, LedgerMismatch
 from thresholdout.ledger.entry_checks import JSON, read_parameters
 
 __all__ = ["Refusals"]
@@ -35,10 +35,10 @@ class Refusals:
             self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
         )
 
-    def _check_retired(self, retired: str | None) -> None:
-        """Refuse what would change a guard that was retired."""
-        if retired is not None:
-            raise LedgerRetired(self.location, retired)
+    def _check_closed(self, closed: str | None) -> None:
+        """Refuse what would change a guard that was closed."""
+        if closed is not None:
+            raise LedgerClosed(self.location, closed)
 
     def _same_records(self, known: str) -> LedgerMismatch:
         """Error for a second guard for the same records."""

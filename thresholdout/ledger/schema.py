@@ -59,8 +59,8 @@ _guards = Table(
     Column("state", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("asked", BigInteger, nullable=False, comment="number of the last entry"),
-    Column("head", Text, nullable=False, comment="digest of the last entry"),
-    Column("retired", Text, comment="why it answers no more"),
+    Column("checkpoint", Text, nullable=False, comment="digest of the last entry"),
+    Column("closed", Text, comment="why it answers no more"),
 )
 
 _entries = Table(
@@ -81,7 +81,7 @@ _entries = Table(
     Column("risk", Double, comment="natural logarithm of the risk that is left"),
     Column("list", BigInteger, comment="number of the first entry of a list of questions"),
     Column("candidate", Text, nullable=False),
-    Column("asker", Text, nullable=False),
+    Column("client", Text, nullable=False),
     Column("time", Double, comment="when it was stored, in POSIX seconds"),
     Column("digest", Text, nullable=False),
     sqlite_with_rowid=False,
@@ -103,8 +103,8 @@ _settings = Table(
 )
 
 _BY_ASKER: Final[dict[DialectName, str]] = {
-    "sqlite": "CREATE INDEX entries_asker ON entries (guard, asker, query, time)",
-    "postgresql": "CREATE INDEX entries_asker ON entries (guard, md5(asker), query, time)",
+    "sqlite": "CREATE INDEX entries_client ON entries (guard, client, query, time)",
+    "postgresql": "CREATE INDEX entries_client ON entries (guard, md5(client), query, time)",
 }
 _INDEXES: Final[dict[DialectName, tuple[str, ...]]] = {
     "sqlite": ('CREATE UNIQUE INDEX entries_key ON entries (guard, "key")', _BY_ASKER["sqlite"]),
@@ -119,7 +119,7 @@ _REFUSALS: Final = (
     ("documents", "DELETE", "documents of a ledger are never deleted"),
     ("guards", "UPDATE OF id, identity, content, parameters", "what a guard is never changes"),
     ("guards", "DELETE", "guards of a ledger are never deleted"),
-    ("guards", "UPDATE OF retired", "a guard that was retired stays so"),
+    ("guards", "UPDATE OF closed", "a guard that was closed stays so"),
 )
 """Table, event, and what the database says when it refuses."""
 
@@ -154,10 +154,10 @@ class Statements:
     """Make the tables, indexes and triggers."""
 
     add_guard: str
-    """Parameters: identity, content, state, parameters, asked, head. Changes no row when it is there."""
+    """Parameters: identity, content, state, parameters, asked, checkpoint. Changes no row when it is there."""
 
     guard: str
-    """Parameter: identity. Row: id, state, parameters, asked, head, retired."""
+    """Parameter: identity. Row: id, state, parameters, asked, checkpoint, closed."""
 
     lock_guard: str
     """The same, and no other transaction changes the row until this one ends."""
@@ -171,7 +171,7 @@ class Statements:
     set_state: str
     """Parameters: state, number and digest of the last entry, id."""
 
-    retire: str
+    close: str
     """Parameters: why, id."""
 
     add_entry: str
@@ -184,19 +184,19 @@ class Statements:
     """Parameters: id, first and last number. Rows: an entry's fields in their order."""
 
     entries_of: str
-    """Parameters: asker, id, first number, how many at most, how many are left out before. Rows as of `entries`."""
+    """Parameters: client, id, first number, how many at most, how many are left out before. Rows as of `entries`."""
 
     asked_by: str
-    """Parameters: asker, id. Row: how many entries the asker has."""
+    """Parameters: client, id. Row: how many entries the client has."""
 
     asked_since: str
-    """Parameters: asker, id, time. Row: how many entries the asker has from then on."""
+    """Parameters: client, id, time. Row: how many entries the client has from then on."""
 
     chain: str
     """As `entries`, with the digest behind the fields."""
 
     extent: str
-    """Parameter: identity. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
+    """Parameter: identity. Row: id, parameters, asked, checkpoint, number of the last entry or None; at one moment."""
 
     sources: str
     """Parameters: id, last number. Rows: source, how many entries up to that number have it."""
@@ -219,10 +219,10 @@ class Statements:
     lock_secrets: tuple[str, ...]
     """Until the transaction ends, nobody else stores a secret or begins to."""
 
-    allow_resealing: tuple[str, ...]
-    """Let documents change in this transaction, which must end with `refuse_resealing`."""
+    allow_rewriting: tuple[str, ...]
+    """Let documents change in this transaction, which must end with `refuse_rewriting`."""
 
-    refuse_resealing: tuple[str, ...]
+    refuse_rewriting: tuple[str, ...]
     """Documents never change again."""
 
     set_document: str
@@ -285,14 +285,14 @@ def statements(dialect: DialectName) -> Statements:
 
     fields = [column for column in _entries.c if column.name not in ("guard", "digest")]
     guard = select(
-        _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.head, _guards.c.retired
+        _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.checkpoint, _guards.c.closed
     ).where(_guards.c.identity == bindparam("guard"))
     key: Any = bindparam("asked_key")
     same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
     between = _entries.c.query.between(bindparam("first"), bindparam("last"))
     of_guard = _entries.c.guard == bindparam("guard_id")
-    of_asker = _of_asker(dialect)
-    columns = ("identity", "content", "state", "parameters", "asked", "head")
+    of_client = _of_client(dialect)
+    columns = ("identity", "content", "state", "parameters", "asked", "checkpoint")
     last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
     return Statements(
         create=tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect),
@@ -303,27 +303,27 @@ def statements(dialect: DialectName) -> Statements:
         known=compiled(select(_guards.c.identity).where(_guards.c.content == bindparam("digest"))),
         set_state=compiled(
             update(_guards)
-            .values(state=bindparam("new_state"), asked=bindparam("new_asked"), head=bindparam("new_head"))
+            .values(state=bindparam("new_state"), asked=bindparam("new_asked"), checkpoint=bindparam("new_checkpoint"))
             .where(_guards.c.id == bindparam("guard_id"))
         ),
-        retire=compiled(update(_guards).values(retired=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))),
+        close=compiled(update(_guards).values(closed=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))),
         add_entry=compiled(insert(_entries)),
         entry=compiled(select(*fields).where(of_guard, same_key)),
         entries=compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query)),
         entries_of=compiled(
             select(*fields)
-            .where(*of_asker, of_guard, _entries.c.query >= bindparam("first"))
+            .where(*of_client, of_guard, _entries.c.query >= bindparam("first"))
             .order_by(_entries.c.query)
             .limit(bindparam("most", type_=BigInteger))
             .offset(bindparam("skipped", type_=BigInteger))  # which SQLite's dialect writes in any case
         ),
-        asked_by=compiled(select(func.count(_entries.c.query)).where(*of_asker, of_guard)),
+        asked_by=compiled(select(func.count(_entries.c.query)).where(*of_client, of_guard)),
         asked_since=compiled(
-            select(func.count(_entries.c.query)).where(*of_asker, of_guard, _entries.c.time >= bindparam("since"))
+            select(func.count(_entries.c.query)).where(*of_client, of_guard, _entries.c.time >= bindparam("since"))
         ),
         chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
         extent=compiled(
-            select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.head, last).where(
+            select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.checkpoint, last).where(
                 _guards.c.identity == bindparam("guard")
             )
         ),
@@ -353,17 +353,17 @@ def statements(dialect: DialectName) -> Statements:
         set_setting=compiled(
             update(_settings).values(value=bindparam("new_value")).where(_settings.c.name == bindparam("setting"))
         ),
-        **_resealing(dialect),
+        **_reencryption(dialect),
     )
 
 
-def _of_asker(dialect: DialectName) -> tuple[Any, ...]:
-    """Return the conditions for entries of one asker, whose name is the first parameter of a statement."""
-    asker: Any = bindparam("asker", type_=Text)
+def _of_client(dialect: DialectName) -> tuple[Any, ...]:
+    """Return the conditions for entries of one client, whose name is the first parameter of a statement."""
+    client: Any = bindparam("client", type_=Text)
     if dialect == "sqlite":
-        return (_entries.c.asker == asker,)
-    asked = select(asker.cast(Text).label("name")).subquery("asked")  # read twice, given once
-    return func.md5(_entries.c.asker) == func.md5(asked.c.name), _entries.c.asker == asked.c.name
+        return (_entries.c.client == client,)
+    asked = select(client.cast(Text).label("name")).subquery("asked")  # read twice, given once
+    return func.md5(_entries.c.client) == func.md5(asked.c.name), _entries.c.client == asked.c.name
 
 
 def _dialect(name: DialectName) -> Dialect:
@@ -374,19 +374,19 @@ def _dialect(name: DialectName) -> Dialect:
     return cast(Dialect, postgresql.dialect(paramstyle="format"))  # type: ignore[no-untyped-call]
 
 
-def _resealing(dialect: DialectName) -> dict[str, tuple[str, ...]]:
+def _reencryption(dialect: DialectName) -> dict[str, tuple[str, ...]]:
     """Return the statements around a change of all secrets."""
     if dialect == "sqlite":
         return {
             "lock_secrets": (),  # a transaction has the file for itself
-            "allow_resealing": ("DROP TRIGGER documents_update",),
-            "refuse_resealing": tuple(s for s in _guarded(dialect) if s.startswith("CREATE TRIGGER documents_update ")),
+            "allow_rewriting": ("DROP TRIGGER documents_update",),
+            "refuse_rewriting": tuple(s for s in _guarded(dialect) if s.startswith("CREATE TRIGGER documents_update ")),
             "forget": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
         }
     return {
         "lock_secrets": ("LOCK TABLE guards IN EXCLUSIVE MODE", "LOCK TABLE documents IN EXCLUSIVE MODE"),
-        "allow_resealing": ("ALTER TABLE documents DISABLE TRIGGER documents_update",),
-        "refuse_resealing": ("ALTER TABLE documents ENABLE TRIGGER documents_update",),
+        "allow_rewriting": ("ALTER TABLE documents DISABLE TRIGGER documents_update",),
+        "refuse_rewriting": ("ALTER TABLE documents ENABLE TRIGGER documents_update",),
         "forget": ("VACUUM (FULL) guards", "VACUUM (FULL) documents", "VACUUM (FULL) settings"),
     }
 
@@ -395,16 +395,16 @@ def _guarded(dialect: DialectName) -> tuple[str, ...]:
     """Return the statements that make the index and the triggers."""
     triggers = []
     for table, event, message in _REFUSALS:
-        retiring = event.endswith("retired")
-        name = f"{table}_retired" if retiring else f"{table}_{event.split()[0].lower()}"
-        head = f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW"
-        if retiring:
-            head += " WHEN (OLD.retired IS NOT NULL)"
+        closing = event.endswith("closed")
+        name = f"{table}_closed" if closing else f"{table}_{event.split()[0].lower()}"
+        start = f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW"
+        if closing:
+            start += " WHEN (OLD.closed IS NOT NULL)"
         text = message.replace("'", "''")
         if dialect == "sqlite":
-            triggers.append(f"{head} BEGIN SELECT RAISE(ABORT, '{text}'); END")
+            triggers.append(f"{start} BEGIN SELECT RAISE(ABORT, '{text}'); END")
         else:
-            triggers.append(f"{head} EXECUTE FUNCTION ledger_refuses('{text}')")
+            triggers.append(f"{start} EXECUTE FUNCTION ledger_refuses('{text}')")
     if dialect == "sqlite":
         return (*_INDEXES[dialect], *triggers, *_SQLITE_INSERTS)
     truncates = [

@@ -1,11 +1,11 @@
-"""What a ledger in a database keeps about itself, beside its guards: texts by name, sealed where they are secret."""
+"""What a ledger in a database keeps about itself, beside its guards: texts by name, encrypted where they are secret."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from thresholdout.ledger.sealing import SECRETS, check_seal
+from thresholdout.ledger.encryption import SECRETS, check_encryption
 
 if TYPE_CHECKING:
     from thresholdout.ledger.sql import SQLLedger
@@ -21,7 +21,7 @@ def read_setting(ledger: SQLLedger, name: str) -> str | None:
     ledger : SQLLedger
         Where.
     name : str
-        What it is called; those of `thresholdout.ledger.sealing.SECRETS` are sealed with the ledger.
+        What it is called; those of `thresholdout.ledger.encryption.SECRETS` are encrypted with the ledger.
     """
     with ledger.database.reading() as cursor:
         row = cursor.execute(ledger.database.statements.setting, (name,)).fetchone()
@@ -42,7 +42,7 @@ def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], 
 
     Raises
     ------
-    LedgerSealed, LedgerDamaged
+    LedgerEncrypted, LedgerDamaged
         The text does not open, or the key was changed while the ledger was open here; nothing is changed.
     """
     database = ledger.database
@@ -52,13 +52,13 @@ def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], 
             cursor.execute(statement)
         row = cursor.execute(statements.setting, (name,)).fetchone()
         text = change(None if row is None else _opened(ledger, name, str(row[0])))
-        stored = ledger._sealing.put(text, "setting", name) if name in SECRETS else text
+        stored = ledger._encryption.put(text, "setting", name) if name in SECRETS else text
         cursor.execute(statements.put_setting, (name, stored))
         cursor.execute(statements.set_setting, (stored, name))
         if name in SECRETS:
-            check_seal(database, cursor, ledger._sealing)
+            check_encryption(database, cursor, ledger._encryption)
     return text
 
 
 def _opened(ledger: SQLLedger, name: str, stored: str) -> str:
-    return ledger._sealing.get(stored, "setting", name) if name in SECRETS else stored
+    return ledger._encryption.get(stored, "setting", name) if name in SECRETS else stored

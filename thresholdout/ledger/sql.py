@@ -14,6 +14,7 @@ from thresholdout.ledger.cipher import Key
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.digest_chain import Chain, first_digest
+from thresholdout.ledger.encryption import check_encryption, open_encryption
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import (
     CONTENT,
@@ -32,7 +33,6 @@ from thresholdout.ledger.entry_checks import (
 )
 from thresholdout.ledger.group_commit import GroupCommit
 from thresholdout.ledger.recognition import keyed_digest, secret_of
-from thresholdout.ledger.sealing import check_seal, open_seal
 
 __all__ = ["SQLLedger"]
 
@@ -68,13 +68,13 @@ class _Row:
     was added before that step, and is not counted by it, is no answer.
     """
 
-    __slots__ = ("guard_id", "progress", "retired", "stored")
+    __slots__ = ("closed", "guard_id", "progress", "stored")
 
-    def __init__(self, guard_id: int, stored: str, asked: int, head: str, retired: str | None) -> None:
+    def __init__(self, guard_id: int, stored: str, asked: int, checkpoint: str, closed: str | None) -> None:
         self.guard_id = guard_id
         self.stored = stored
-        self.retired = retired
-        self.progress = _Progress(None, asked, head, {})
+        self.closed = closed
+        self.progress = _Progress(None, asked, checkpoint, {})
 
 
 class _Progress(NamedTuple):
@@ -83,7 +83,7 @@ class _Progress(NamedTuple):
     state: str | None
     """None until it is opened."""
     asked: int
-    head: str
+    checkpoint: str
     new: dict[str, tuple[Entry, str]]
     """Entries to be stored, with their digests, by key."""
 
@@ -101,9 +101,9 @@ class SQLLedger(Ledger):
     must_exist : bool, default False
         Refuse to make a new file.
     key : str, optional
-        Key that seals the secrets: 32 bytes as url-safe base64. A new ledger is sealed if there is a key; one that is
-        sealed opens with its key only. A ledger on a server always is, since servers write what they are told into
-        logs that others read.
+        Key that encrypts the secrets: 32 bytes as url-safe base64. A new ledger is encrypted if there is a key; one
+        that is encrypted opens with its key only. A ledger on a server always is, since servers write what they are
+        told into logs that others read.
     key_file : str or path, optional
         A file with the key, which nobody else can read. Without either, the environment variables
         ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are asked.
@@ -119,8 +119,8 @@ class SQLLedger(Ledger):
     ------
     InputError
         An address of another kind of database, or of a server when there is no key.
-    LedgerSealed, LedgerMismatch
-        The ledger is sealed and the key is missing or another one; or a key was given, and it is not sealed.
+    LedgerEncrypted, LedgerMismatch
+        The ledger is encrypted and the key is missing or another one; or a key was given, and it is not encrypted.
     LedgerUnusable
         The file is not a ledger, others can read it, or it can't be read and written. It is left as it is.
 
@@ -165,9 +165,9 @@ class SQLLedger(Ledger):
         key_file: str | os.PathLike[str] | None = None,
     ) -> None:
         found = Key.find(key, key_file)
-        self.database = connect(where, must_exist=must_exist, timeout=timeout, sealed=found is not None)
+        self.database = connect(where, must_exist=must_exist, timeout=timeout, encrypted=found is not None)
         try:
-            self._sealing = open_seal(self.database, found)
+            self._encryption = open_encryption(self.database, found)
         except BaseException:
             self.database.close()
             raise
@@ -205,7 +205,7 @@ class SQLLedger(Ledger):
         if content is None:
             return None
         if self._secret is None:
-            self._secret = secret_of(self.database, self._sealing)
+            self._secret = secret_of(self.database, self._encryption)
         return keyed_digest(self._secret, content)
 
     def _answered(
@@ -229,8 +229,8 @@ class SQLLedger(Ledger):
             row = cursor.fetchone()
             rows[guard] = None
             if row is not None:
-                guard_id, state, _, asked, head, retired = row
-                rows[guard] = _Row(guard_id, state, asked, head, retired)
+                guard_id, state, _, asked, checkpoint, closed = row
+                rows[guard] = _Row(guard_id, state, asked, checkpoint, closed)
         for question in questions:
             kept = rows[question.guard]
             stored = [] if kept is None else self._before(cursor, kept, question)
@@ -254,8 +254,8 @@ class SQLLedger(Ledger):
                 cursor.execute(self._sql.add_entry, added[0])
             else:
                 cursor.executemany(self._sql.add_entry, added)
-            sealed = self._seal(state, guard, "state", str(number), last)
-            cursor.execute(self._sql.set_state, (sealed, number, last, kept.guard_id))
+            encrypted = self._encrypt(state, guard, "state", str(number), last)
+            cursor.execute(self._sql.set_state, (encrypted, number, last, kept.guard_id))
 
     def _before(self, cursor: Cursor, kept: _Row, question: _Question) -> list[Entry | None]:
         """Return the entries that a call's keys have already, in the tables or in this transaction."""
@@ -275,7 +275,7 @@ class SQLLedger(Ledger):
         guard = question.guard
         if kept is None:
             raise self._unknown(guard)
-        self._check_retired(kept.retired)
+        self._check_closed(kept.closed)
         for asked, key, before in zip(question.asked, question.keys, stored, strict=True):
             if before is not None:
                 _check_key(before, key)
@@ -286,29 +286,29 @@ class SQLLedger(Ledger):
                 (before, before != question.made.get(before.key)) for before in stored if before is not None
             ]
             return
-        state, number, head, new = kept.progress
+        state, number, checkpoint, new = kept.progress
         self._check_quotas((question.asked[place] for place in places), partial(self._asked_by, cursor, kept))
         if state is None:
-            state = self._unseal(kept.stored, guard, "state", str(number), head)
+            state = self._decrypt(kept.stored, guard, "state", str(number), checkpoint)
         question.computing = True
         state, computed = question.compute(state, places)
         question.computing = False
         check_texts(state=state)
         keyed = [(question.keys[place], question.asked[place]) for place in places]
         entries = self._settled(computed, number + 1, keyed, question.together)
-        chain = Chain(guard, head, entries)
+        chain = Chain(guard, checkpoint, entries)
         added = new | {entry.key: (entry, digest) for entry, digest in chain}
         found = dict(zip(places, entries, strict=True))
         question.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
         question.made = {entry.key: entry for entry in entries}
-        kept.progress = _Progress(state, entries[-1].query, chain.head, added)
+        kept.progress = _Progress(state, entries[-1].query, chain.checkpoint, added)
 
-    def _asked_by(self, cursor: Cursor, kept: _Row, asker: str, since: float | None) -> int:
-        """Return how many entries an asker has from a time on, in the tables and in this transaction."""
-        cursor.execute(*self._counting(kept.guard_id, asker, since))
+    def _asked_by(self, cursor: Cursor, kept: _Row, client: str, since: float | None) -> int:
+        """Return how many entries a client has from a time on, in the tables and in this transaction."""
+        cursor.execute(*self._counting(kept.guard_id, client, since))
         row = cursor.fetchone()
         new = (entry for entry, _ in kept.progress.new.values())
-        return (int(row[0]) if row else 0) + sum(entry.asker == asker and is_since(entry, since) for entry in new)
+        return (int(row[0]) if row else 0) + sum(entry.client == client and is_since(entry, since) for entry in new)
 
     def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
         """Return the entry of a key, or None."""
@@ -326,22 +326,22 @@ class SQLLedger(Ledger):
         documents: Mapping[str, str],
     ) -> tuple[int, str, str | None]:
         """Store a new guard; return its number in the tables, its name, and the parameters of one that is there."""
-        head = first_digest(guard, parameters)
-        sealed = self._seal(state, guard, "state", "0", head)
+        checkpoint = first_digest(guard, parameters)
+        encrypted = self._encrypt(state, guard, "state", "0", checkpoint)
         new = False
         known = self._of_content(cursor, content) or guard
         cursor.execute(self._sql.lock_guard, (known,))
         if cursor.fetchone() is None:
-            cursor.execute(self._sql.add_guard, (guard, content, sealed, parameters, 0, head))
+            cursor.execute(self._sql.add_guard, (guard, content, encrypted, parameters, 0, checkpoint))
             new = cursor.rowcount == 1
             known = guard if new else self._of_content(cursor, content) or guard  # another one stored it just now
         guard_id, _, stored, *_ = self._locked(cursor, known)
         if not new:
             return guard_id, known, str(stored)
-        check_seal(self.database, cursor, self._sealing)
+        check_encryption(self.database, cursor, self._encryption)
         cursor.execute(self._sql.put_setting, ("identity", fresh_key()))  # so that all copies of a guard share it
         for name, document in documents.items():
-            cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
+            cursor.execute(self._sql.add_document, (guard_id, name, self._encrypt(document, guard, "document", name)))
         return guard_id, guard, None
 
     def _of_content(self, cursor: Cursor, content: str | None) -> str | None:
@@ -352,10 +352,10 @@ class SQLLedger(Ledger):
         row = cursor.fetchone()
         return None if row is None else str(row[0])
 
-    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
-        """Return the stored answer to an asker's question of this key, or None."""
-        check_texts(key=key, asker=asker)
-        key = scoped_key(key, asker) or key
+    def find(self, guard: str, key: str, client: str = "") -> Entry | None:
+        """Return the stored answer to a client's question of this key, or None."""
+        check_texts(key=key, client=client)
+        key = scoped_key(key, client) or key
         guard_id, *_ = self._find(guard)
         with self.database.reading() as cursor:
             stored = self._stored(cursor, guard_id, key)
@@ -365,34 +365,34 @@ class SQLLedger(Ledger):
 
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
-        _, state, _, asked, head, _ = self._find(guard)
-        return self._unseal(state, guard, "state", str(asked), head)
+        _, state, _, asked, checkpoint, _ = self._find(guard)
+        return self._decrypt(state, guard, "state", str(asked), checkpoint)
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""
         return self._parsed(guard, self._find(guard)[2])
 
-    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
         last = check_slice(start, count)
         guard_id, *_ = self._find(guard)
-        if asker is None:
+        if client is None:
             return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
-        check_texts(asker=asker)
+        check_texts(client=client)
         most = LARGEST_COUNT if count is None else count
-        return [Entry(*row) for row in self._read(self._sql.entries_of, asker, guard_id, start, most, 0)]
+        return [Entry(*row) for row in self._read(self._sql.entries_of, client, guard_id, start, most, 0)]
 
-    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
-        check_texts(asker=asker)
+    def _count_of(self, guard: str, client: str, since: float | None) -> int:
+        check_texts(client=client)
         guard_id, *_ = self._find(guard)
-        statement, parameters = self._counting(guard_id, asker, since)
+        statement, parameters = self._counting(guard_id, client, since)
         return int(self._read(statement, *parameters)[0][0])
 
-    def _counting(self, guard_id: int, asker: str, since: float | None) -> tuple[str, tuple[object, ...]]:
-        """Return the statement that counts an asker's entries, and its parameters."""
+    def _counting(self, guard_id: int, client: str, since: float | None) -> tuple[str, tuple[object, ...]]:
+        """Return the statement that counts a client's entries, and its parameters."""
         if since is None:
-            return self._sql.asked_by, (asker, guard_id)
-        return self._sql.asked_since, (asker, guard_id, since)
+            return self._sql.asked_by, (client, guard_id)
+        return self._sql.asked_since, (client, guard_id, since)
 
     def guards(self) -> list[str]:
         """Return the guards' identities, in the order of their creation."""
@@ -406,8 +406,8 @@ class SQLLedger(Ledger):
             rows = self._read(self._sql.setting, "identity")
         return str(rows[0][0])
 
-    def head(self, guard: str) -> str:
-        """Return the digest of a guard's last entry; see `Ledger.head`."""
+    def checkpoint(self, guard: str) -> str:
+        """Return the digest of a guard's last entry; see `Ledger.checkpoint`."""
         return str(self._find(guard)[4])
 
     def sources(self, guard: str, last: int) -> dict[str, int]:
@@ -419,25 +419,25 @@ class SQLLedger(Ledger):
         rows = self._read(self._sql.extent, guard)
         if not rows:
             raise self._unknown(guard)
-        _, parameters, asked, head, last = rows[0]
-        return parameters, asked, head, last or 0
+        _, parameters, asked, checkpoint, last = rows[0]
+        return parameters, asked, checkpoint, last or 0
 
     def _links(self, guard: str, start: int, count: int) -> list[tuple[Entry, str]]:
         guard_id, *_ = self._find(guard)
         rows = self._read(self._sql.chain, guard_id, start, start + count - 1)
         return [(Entry(*row[:-1]), row[-1]) for row in rows]
 
-    def retire(self, guard: str, why: str) -> None:
-        """Let a guard answer no more; see `Ledger.retire`."""
+    def close_guard(self, guard: str, why: str) -> None:
+        """Let a guard answer no more; see `Ledger.close_guard`."""
         check_texts(why=why)
         with self.database.transaction() as cursor:
-            guard_id, *_, retired = self._locked(cursor, guard)
-            if retired != why:
-                self._check_retired(retired)
-                cursor.execute(self._sql.retire, (why, guard_id))
+            guard_id, *_, closed = self._locked(cursor, guard)
+            if closed != why:
+                self._check_closed(closed)
+                cursor.execute(self._sql.close, (why, guard_id))
 
-    def retired(self, guard: str) -> str | None:
-        """Return why a guard was retired, or None while it answers."""
+    def closed(self, guard: str) -> str | None:
+        """Return why a guard was closed, or None while it answers."""
         why: str | None = self._find(guard)[5]
         return why
 
@@ -448,10 +448,10 @@ class SQLLedger(Ledger):
         state: str,
         documents: Mapping[str, str],
         entries: Iterable[Entry],
-        retired: str | None = None,
+        closed: str | None = None,
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
-        check_texts(retired=retired or "")
+        check_texts(closed=closed or "")
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
         content = self._content(documents.get(CONTENT))
@@ -461,30 +461,30 @@ class SQLLedger(Ledger):
                 raise self._there_already(guard) if known == guard else self._same_records(known)
             chain = Chain(guard, first_digest(guard, text), check_history(entries))
             cursor.executemany(self._sql.add_entry, ((guard_id, *_FIELDS(entry), digest) for entry, digest in chain))
-            sealed = self._seal(state, guard, "state", str(chain.asked), chain.head)
-            cursor.execute(self._sql.set_state, (sealed, chain.asked, chain.head, guard_id))
-            if retired is not None:
-                cursor.execute(self._sql.retire, (retired, guard_id))
+            encrypted = self._encrypt(state, guard, "state", str(chain.asked), chain.checkpoint)
+            cursor.execute(self._sql.set_state, (encrypted, chain.asked, chain.checkpoint, guard_id))
+            if closed is not None:
+                cursor.execute(self._sql.close, (closed, guard_id))
 
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
         with self.database.transaction() as cursor:
-            guard_id, *_, retired = self._locked(cursor, guard)
-            self._check_retired(retired)
-            check_seal(self.database, cursor, self._sealing)
+            guard_id, *_, closed = self._locked(cursor, guard)
+            self._check_closed(closed)
+            check_encryption(self.database, cursor, self._encryption)
             cursor.execute(self._sql.document, (guard_id, name))
             row = cursor.fetchone()
             if row is None:
-                cursor.execute(self._sql.add_document, (guard_id, name, self._seal(text, guard, "document", name)))
+                cursor.execute(self._sql.add_document, (guard_id, name, self._encrypt(text, guard, "document", name)))
             else:
-                self._check_document(name, self._unseal(row[0], guard, "document", name), text)
+                self._check_document(name, self._decrypt(row[0], guard, "document", name), text)
 
     def document(self, guard: str, name: str) -> str | None:
         """Return a text kept with a guard, or None; see `Ledger.document`."""
         guard_id, *_ = self._find(guard)
         rows = self._read(self._sql.document, guard_id, name)
-        return self._unseal(rows[0][0], guard, "document", name) if rows else None
+        return self._decrypt(rows[0][0], guard, "document", name) if rows else None
 
     def documents(self, guard: str) -> list[str]:
         """Return the names of the texts kept with a guard, in alphabetical order."""
@@ -494,21 +494,21 @@ class SQLLedger(Ledger):
         return sorted(name for (name,) in rows)
 
     @property
-    def sealed(self) -> bool:
+    def encrypted(self) -> bool:
         """Whether the secrets are encrypted where they are stored."""
-        return self._sealing.is_on
+        return self._encryption.is_on
 
     def close(self) -> None:
         """Close the database; see `Ledger.close`."""
         self.database.close()
 
-    def _seal(self, text: str, *about: str) -> str:
+    def _encrypt(self, text: str, *about: str) -> str:
         """Return a secret as it is stored, given what it belongs to."""
-        return self._sealing.put(text, *about)
+        return self._encryption.put(text, *about)
 
-    def _unseal(self, text: str, *about: str) -> str:
+    def _decrypt(self, text: str, *about: str) -> str:
         """Return a secret that was stored."""
-        return self._sealing.get(text, *about)
+        return self._encryption.get(text, *about)
 
     def _read(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
@@ -517,7 +517,7 @@ class SQLLedger(Ledger):
             return cursor.fetchall()
 
     def _find(self, guard: str) -> _GuardRow:
-        """Return a guard's row: id, state, parameters, asked, head, retired."""
+        """Return a guard's row: id, state, parameters, asked, checkpoint, closed."""
         rows: list[_GuardRow] = self._read(self._sql.guard, guard)
         if not rows:
             raise self._unknown(guard)

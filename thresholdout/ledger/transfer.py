@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from graphs.progress_bar import progress_bar
-from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
+from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerMismatch
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.digest_chain import Chain, first_digest
 from thresholdout.ledger.entry import Entry
@@ -38,7 +38,7 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
     Returns
     -------
     ExportedHistory
-        What the first line says: guard, parameters, head and count.
+        What the first line says: guard, parameters, checkpoint and count.
 
     Raises
     ------
@@ -60,26 +60,26 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
     >>> file = Path(folder.name, "history.jsonl")
     >>> export_history(ledger, "guard", file).count
     0
-    >>> verify_export(file, head=ledger.head("guard")).parameters
+    >>> verify_export(file, checkpoint=ledger.checkpoint("guard")).parameters
     '{"budget": 2}'
     >>> folder.cleanup()
     """
-    parameters, count, head, _ = ledger._extent(guard)
-    header = ExportedHistory(guard, parameters, head, count)
+    parameters, count, checkpoint, _ = ledger._extent(guard)
+    header = ExportedHistory(guard, parameters, checkpoint, count)
     write_history(file, header, _slices(ledger, guard, count, "export"))
     return header
 
 
-def verify_export(file: str | os.PathLike[str], head: str | None = None) -> ExportedHistory:
+def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -> ExportedHistory:
     """Check an exported history without any ledger.
 
     Parameters
     ----------
     file : str or path
         The file.
-    head : str, optional
-        A head that was kept elsewhere: the history must lead to it. Without it, this shows that the file is whole, but
-        not that nobody wrote it anew.
+    checkpoint : str, optional
+        A checkpoint that was kept elsewhere: the history must lead to it. Without it, this shows that the file is
+        whole, but not that nobody wrote it anew.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def verify_export(file: str | os.PathLike[str], head: str | None = None) -> Expo
     Raises
     ------
     LedgerDamaged
-        A line was changed, removed, inserted or moved, or the head is not in the history.
+        A line was changed, removed, inserted or moved, or the checkpoint is not in the history.
     LedgerUnusable
         The file can't be read, or is no exported history.
 
@@ -102,20 +102,20 @@ def verify_export(file: str | os.PathLike[str], head: str | None = None) -> Expo
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = Path(folder.name, "history.jsonl")
     >>> exported = export_history(ledger, guard, file)
-    >>> verify_export(file, head=ledger.head(guard)) == exported
+    >>> verify_export(file, checkpoint=ledger.checkpoint(guard)) == exported
     True
     >>> folder.cleanup()
     """
     with HistoryFile(file) as history:
-        met = head is None or history.digest == head
+        met = checkpoint is None or history.digest == checkpoint
         count = history.header.count
         for _ in progress_bar(history.entries(), doing="verify", unit="entries", total=count):
-            met = met or history.digest == head
+            met = met or history.digest == checkpoint
         if not met:
             raise LedgerDamaged(
                 history.location,
                 None,
-                f"its {history.header.count} entries do not lead to the head that was kept; "
+                f"its {history.header.count} entries do not lead to the checkpoint that was kept; "
                 "the history was cut or replaced",
             )
         return history.header
@@ -124,7 +124,7 @@ def verify_export(file: str | os.PathLike[str], head: str | None = None) -> Expo
 def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
     """Put an exported history into a ledger, to be read and verified there.
 
-    The guard has no state and no secrets there, so it is retired from the start: it answers nothing.
+    The guard has no state and no secrets there, so it is closed from the start: it answers nothing.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
     >>> archive = MemoryLedger()
     >>> import_history(archive, file)
     'guard'
-    >>> archive.retired("guard") is None
+    >>> archive.closed("guard") is None
     False
     >>> folder.cleanup()
     """
@@ -169,7 +169,7 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
         if parameters_text(parameters) != header.parameters:
             raise LedgerDamaged(history.location, None, "its parameters are not written as a ledger writes them")
         entries = iter(progress_bar(history.entries(), doing="import", unit="entries", total=header.count))
-        ledger.restore(header.guard, parameters, "", {}, entries, retired=_IMPORTED)
+        ledger.restore(header.guard, parameters, "", {}, entries, closed=_IMPORTED)
         return header.guard
 
 
@@ -179,7 +179,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     Parameters
     ----------
     source : Ledger
-        Where the guard is. It is retired there first: its history stays, and it answers no more.
+        Where the guard is. It is closed there first: its history stays, and it answers no more.
     target : Ledger
         Where to; a ledger in a database.
     guard : str
@@ -188,20 +188,20 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     Raises
     ------
     InputError
-        The target is in memory, or it is the source, or it would keep sealed secrets in plain text.
+        The target is in memory, or it is the source, or it would keep encrypted secrets in plain text.
     LedgerDamaged
-        The history is not the one that was written. The source goes on if that is seen before it is retired.
+        The history is not the one that was written. The source goes on if that is seen before it is closed.
     LedgerMismatch
         The source has no such guard, or the target has it already, or one for the same records;
         nothing is changed.
-    LedgerRetired
-        The guard was retired before, or is on its way to another ledger.
+    LedgerClosed
+        The guard was closed before, or is on its way to another ledger.
     LedgerUnusable
-        One of them can't be used. If the guard is retired by then, calling this again goes on.
+        One of them can't be used. If the guard is closed by then, calling this again goes on.
 
     Notes
     -----
-    Three steps, each of which is stored durably before the next begins: the history is verified; the guard is retired
+    Three steps, each of which is stored durably before the next begins: the history is verified; the guard is closed
     at the source, with the target's name; all of it is stored at the target in one transaction, and verified on the
     way. So at no time two ledgers answer for it. When this is interrupted between the steps, none does; calling it
     again, with the same source and target, finishes what is missing and changes nothing else. Only the target that is
@@ -226,15 +226,15 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     """
     if isinstance(target, MemoryLedger):
         raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")
-    if source.sealed and not target.sealed:
+    if source.encrypted and not target.encrypted:
         raise InputError(
-            "target", "a ledger in plain text for secrets that are sealed", "one that is opened with a key"
+            "target", "a ledger in plain text for secrets that are encrypted", "one that is opened with a key"
         )
     identity = target.identity()
     if source.identity() == identity:
         raise InputError("target", f"{target.location}, the source itself", "another ledger")
     mark = f"(ledger {identity})"
-    why = source.retired(guard)
+    why = source.closed(guard)
     if why is None:
         if guard in target.guards():
             raise _there_already(target, guard)
@@ -242,21 +242,21 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
         if content is not None and (known := target.known(content)) is not None:
             raise target._same_records(known)
         source.verify(guard)
-        source.retire(guard, f"it was moved to {_place(target)}; if it is not there, move it again {mark}")
+        source.close_guard(guard, f"it was moved to {_place(target)}; if it is not there, move it again {mark}")
     elif not why.endswith(mark):
-        raise LedgerRetired(source.location, why)
+        raise LedgerClosed(source.location, why)
     if guard not in target.guards():
         try:
             _restore(source, target, guard)
         except LedgerMismatch:
             if guard not in target.guards():  # otherwise another process brought it there a moment earlier
                 raise
-    target.verify(guard, source.head(guard))
+    target.verify(guard, source.checkpoint(guard))
 
 
 def _restore(source: Ledger, target: Ledger, guard: str) -> None:
     """Store at the target what the source has, after the source has become unchangeable."""
-    parameters, count, head, _ = source._extent(guard)
+    parameters, count, checkpoint, _ = source._extent(guard)
     documents = {name: source.document(guard, name) or "" for name in source.documents(guard)}
     entries = _slices(source, guard, count, "move")
     target.restore(
@@ -264,17 +264,17 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
         source.parameters(guard),
         source.state(guard),
         documents,
-        _chained(entries, source.location, guard, parameters, head),
+        _chained(entries, source.location, guard, parameters, checkpoint),
     )
 
 
-def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: str, head: str) -> Iterator[Entry]:
-    """Give entries, and raise in the end when they do not lead to the head."""
+def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: str, checkpoint: str) -> Iterator[Entry]:
+    """Give entries, and raise in the end when they do not lead to the checkpoint."""
     chain = Chain(guard, first_digest(guard, parameters), entries)
     for entry, _ in chain:
         yield entry
-    if chain.head != head:
-        raise LedgerDamaged(location, None, f"guard {guard[:12]!r}...: its entries do not lead to its head")
+    if chain.checkpoint != checkpoint:
+        raise LedgerDamaged(location, None, f"guard {guard[:12]!r}...: its entries do not lead to its checkpoint")
 
 
 def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry]:
@@ -291,8 +291,8 @@ def _place(ledger: Ledger) -> str:
 
 
 def _there_already(target: Ledger, guard: str) -> LedgerMismatch:
-    retired = target.retired(guard)
-    state = "and answers there" if retired is None else f"though retired ({retired})"
+    closed = target.closed(guard)
+    state = "and answers there" if closed is None else f"though closed ({closed})"
     return LedgerMismatch(
         target.location, f"holds guard {guard[:12]!r}... already, {state}; move it to a ledger that never had it"
     )

@@ -117,15 +117,15 @@ class Known:
         For a share of wins: how often each of two models was the better one on the training part.
     vague : bool
         Whether nothing is known of the value: what is given as the training value is a number in place of none.
-    asker : str
+    client : str
         Who asks; empty where nobody says.
     proposal : bool
-        Whether one bit is told: whether something is better than what the asker has.
+        Whether one bit is told: whether something is better than what the client has.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, layout=None, difference=False, ..., asker='', ...)
+    Known(variance=None, binary=True, layout=None, difference=False, ..., client='', ...)
     """
 
     variance: float | None = None
@@ -135,7 +135,7 @@ class Known:
     part: Part | None = None
     duel: Duel | None = None
     vague: bool = False
-    asker: str = ""
+    client: str = ""
     proposal: bool = False
 
 
@@ -341,7 +341,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return why this query is not allowed, or ``None``; before anything is computed on the holdout. Public."""
         return self.refusal(state)
 
-    def asker_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
+    def client_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, though others may, or ``None``. Public."""
         return None
 

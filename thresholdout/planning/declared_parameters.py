@@ -43,7 +43,7 @@ INSTEAD = "mechanism='thresholdout', which answers from all records"
 _NAMES = get_args(MechanismName)
 
 ALLOWANCE: Final = 24.0
-"""Nats that the answers of one asker may tell in a competition, where none are given: two or three guesses that are far
+"""Nats that the answers of one client may tell in a competition, unless given: two or three guesses that are far
 off and known for it, and any number of good ones."""
 
 
@@ -140,7 +140,9 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     if chosen == "competition":
         if declared.budget is not None:
             seen = f"{declared.budget} beside mechanism='competition'"
-            raise InputError("budget", seen, "None; there each asker has an allowance, ClaimsParameters(allowance=...)")
+            raise InputError(
+                "budget", seen, "None; there each client has an allowance, ClaimsParameters(allowance=...)"
+            )
         guesses = ClaimsParameters(
             queries=queries, noise=0.0, train_records=train_records, told=told, allowance=ALLOWANCE
         )

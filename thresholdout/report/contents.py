@@ -44,9 +44,9 @@ class GuardReport:
         Heading of the page.
     identity : str
         First characters of what the ledger calls the guard.
-    head : str
-        Where the ledger's chain of entries stood; ``thresholdout verify --head`` checks that this history is still
-        there.
+    checkpoint : str
+        Where the ledger's chain of entries stood; ``thresholdout verify --checkpoint`` checks that this history is
+        still there.
     declared : Declaration
         What the guard was made for.
     chosen : mapping
@@ -59,7 +59,7 @@ class GuardReport:
         The dependence model in words, or empty.
     looks : tuple of str
         Other private looks at the holdout.
-    retired : str or None
+    closed : str or None
         Why the guard answers no more; after a move without the place of the ledger, which may name people and machines.
 
     Examples
@@ -75,14 +75,14 @@ class GuardReport:
 
     title: str
     identity: str
-    head: str
+    checkpoint: str
     declared: Declaration
     chosen: Mapping[str, Any]
     history: pd.DataFrame
     certificate: Certificate | None
     dependence: str
     looks: tuple[str, ...]
-    retired: str | None
+    closed: str | None
 
     @property
     def parameters(self) -> Parameters:
@@ -251,16 +251,16 @@ def report_of(
     if any("\ud800" <= letter <= "\udfff" for letter in title):
         raise InputError("title", ascii(title), "text that UTF-8 can encode")
     declared, chosen = read_declaration(ledger, guard)
-    retired = ledger.retired(guard)
+    closed = ledger.closed(guard)
     return GuardReport(
         title=title or "A guarded holdout",
         identity=guard[:12],
-        head=ledger.head(guard),
+        checkpoint=ledger.checkpoint(guard),
         declared=declared,
         chosen=parameters_to_json(chosen),
         history=history_frame(ledger.entries(guard)),
         certificate=certificate,
         dependence=dependence,
         looks=looks,
-        retired=None if retired is None else _MOVED.sub(r"it was moved to another ledger \1", retired),
+        closed=None if closed is None else _MOVED.sub(r"it was moved to another ledger \1", closed),
     )

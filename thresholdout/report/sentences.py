@@ -40,8 +40,8 @@ def summary(report: GuardReport) -> str:
     if report.failures:
         parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
     parts.append(_worth(report))
-    if report.retired is not None:
-        parts.append(f"The guard is retired: {report.retired}.")
+    if report.closed is not None:
+        parts.append(f"The guard is closed: {report.closed}.")
     return " ".join(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.service.receipts.older_copies import proved_until
+from thresholdout.service.receipts.rollback_detection import proved_until
 from thresholdout.service.served_metric import served_metric
 from thresholdout.service.standings import Standing, Tally
 

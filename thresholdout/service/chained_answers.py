@@ -131,7 +131,7 @@ class ChainedAnswers:
             none = None if row.verdict == "first" else 0.0
             return replace(row, value=none, low=none, high=none)
         entry = entries.get(row.query)
-        if entry is None or entry.asker != row.team or not self._is_key(holdout, row, entry.key):
+        if entry is None or entry.client != row.team or not self._is_key(holdout, row, entry.key):
             raise self._damaged(holdout, row, f"is said to be answered by entry {row.query}, which is not about it")
         verdict = _verdict(holdout, entry) if row.kind == "comparison" else None
         if holdout.settings.feedback == "verdict":
@@ -151,13 +151,13 @@ class ChainedAnswers:
 
     def _restore(self, holdout: HoldoutRow, entry: Entry) -> bool:
         """Give an entry a row again; nothing where it is nobody's, or may get its row yet."""
-        if not entry.asker or entry.source in _OF_NOBODY or (entry.time or 0.0) > time.time() - _SETTLED:
+        if not entry.client or entry.source in _OF_NOBODY or (entry.time or 0.0) > time.time() - _SETTLED:
             return False
         compared = entry.name.endswith((", difference", ", difference)", ", proposal", ", proposal)"))
         row = SubmissionRow(
-            id=submission_id(holdout.number, entry.asker, f"entry {entry.query} of the ledger"),
+            id=submission_id(holdout.number, entry.client, f"entry {entry.query} of the ledger"),
             holdout=holdout.number,
-            team=entry.asker,
+            team=entry.client,
             name=entry.name,
             kind="comparison" if compared else "score",
             content=entry.key,

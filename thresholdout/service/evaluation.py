@@ -29,7 +29,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.promises import looked_at, mechanism_for
 from thresholdout.service.proofs import Proofs
 from thresholdout.service.readiness import readiness
-from thresholdout.service.receipts.older_copies import check_newest
+from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.sessions import Sessions
 from thresholdout.service.settings import check_phase, check_size, checked_settings
@@ -84,7 +84,7 @@ class EvaluationService:
     >>> told = service.submit(ann, "parity", right, idempotency_key="first", expected=1.0)
     >>> told.state, told.high
     ('answered', 1.0)
-    >>> [(row.asker, row.ranks) for row in service.board(ann, "parity").rows]
+    >>> [(row.team, row.ranks) for row in service.board(ann, "parity").rows]
     [('ann', '1')]
     >>> service.close()
     >>> folder.cleanup()
@@ -120,7 +120,7 @@ class EvaluationService:
         limits: Limits | None = None,
         receipts: bool = False,
         witness: Witness | None = None,
-        accept_older_copy: str | None = None,
+        accept_rollback: str | None = None,
         answering: bool = True,
     ) -> Self:
         """Find a service in its database again, or make one.
@@ -136,8 +136,8 @@ class EvaluationService:
         receipts : bool
             Whether each answer comes with a signed receipt, which needs the library ``cryptography``.
         witness : Witness, optional
-            Is told each head; one that knows more than the ledger has refuses it here.
-        accept_older_copy : str, optional
+            Is told each checkpoint; one that knows more than the ledger has refuses it here.
+        accept_rollback : str, optional
             Why a ledger is accepted nevertheless; every board says so.
         answering : bool
             Whether submissions are answered. Who only looks after keys and holdouts needs no witness.
@@ -155,7 +155,7 @@ class EvaluationService:
 
                 signer = Signer(ledger)
             if answering:
-                check_newest(ledger, witness, accept=accept_older_copy)
+                check_newest(ledger, witness, accept=accept_rollback)
             return cls(ledger, Limits() if limits is None else limits, Proofs(ledger, signer, witness), answering)
         except BaseException:
             ledger.close()

@@ -328,7 +328,7 @@ class PredictionGuard(DecidesAboutPredictions):
         return self.guard.record_look(event, void=void)
 
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
-        """Return who is certified to be how good, by the best submission of each asker.
+        """Return who is certified to be how good, by the best submission of each client.
 
         Parameters
         ----------
@@ -347,9 +347,9 @@ class PredictionGuard(DecidesAboutPredictions):
         >>> path = Path(tempfile.mkdtemp()) / "guard.db"
         >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y")
         >>> right = table.rename(columns={"y": "prediction"})
-        >>> answer = service.ask(right, expected=0.9, asker="ann")
-        >>> answer = service.ask(right.assign(prediction=0), expected=0.5, asker="bob")
-        >>> [(team.asker, team.first, team.last) for team in service.standings()]
+        >>> answer = service.ask(right, expected=0.9, client="ann")
+        >>> answer = service.ask(right.assign(prediction=0), expected=0.5, client="bob")
+        >>> [(team.team, team.first, team.last) for team in service.standings()]
         [('ann', 1, 1), ('bob', 2, 2)]
         """
         chosen = get_metric(metric)

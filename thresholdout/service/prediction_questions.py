@@ -79,9 +79,9 @@ class AsksAboutPredictions:
         """
         return self._reader.read(predictions, self._checked(metric))
 
-    def stored(self, key: str, asker: str = "") -> Entry | None:
+    def stored(self, key: str, client: str = "") -> Entry | None:
         """Return the answer that a key has with the labels as they are now; None where it has none."""
-        return self.guard._ledger.find(self.guard._id, self._labels.now().key(key), asker)
+        return self.guard._ledger.find(self.guard._id, self._labels.now().key(key), client)
 
     def decoded(self, encoded: bytes) -> Reading:
         """Return the reading of which `Reading.encoded` was made.
@@ -101,7 +101,7 @@ class AsksAboutPredictions:
         expected: float | None = None,
         name: str = "",
         key: str | None = None,
-        asker: str = "",
+        client: str = "",
         quota: int | None = None,
         since: float | None = None,
     ) -> Answer:
@@ -120,13 +120,13 @@ class AsksAboutPredictions:
         expected : float, optional
             What whoever asks expects of the score, such as a cross-validated one. Left out, it is the score on the
             training part; in a competition, where that proves nothing because everybody has these labels, the last
-            answer to this asker.
+            answer to this client.
         name : str, optional
             What the history calls the question; the metric's name stands behind it.
         key : str, optional
-            Identity of the question among those of this asker. By default the content of the predictions, so that
+            Identity of the question among those of this client. By default the content of the predictions, so that
             sending the same predictions again gives the same answer, under its first name, and costs nothing.
-        asker, quota, since : optional
+        client, quota, since : optional
             As in `Thresholdout.ask`. The same predictions from somebody else are another question.
 
         Raises
@@ -137,7 +137,7 @@ class AsksAboutPredictions:
             the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
             charged.
         BudgetExhausted
-            When the guard, or this asker, may ask no more.
+            When the guard, or this client, may ask no more.
         """
         chosen = self._checked(metric)
         read = self._reader.read(predictions, chosen)
@@ -147,9 +147,9 @@ class AsksAboutPredictions:
 
         def ask(labels: Labels) -> Answer:
             part = labels.part(self.guard, len(self._records.train_labels))
-            known_as, called = self._known_by(labels, key, said, [read], title, asker)
+            known_as, called = self._known_by(labels, key, said, [read], title, client)
             about = Question(mean, chosen.bounds, called, known_as, replace(known, part=part))
-            question = labels.asked(about.asked_by(asker, quota, since))
+            question = labels.asked(about.asked_by(client, quota, since))
             among = None if part is None else part.records
             values = lambda: labels.among(self._on_holdout(chosen, read, labels))  # noqa: E731
             reading = self.guard._reading("metric", question, values, among=among)
@@ -166,7 +166,7 @@ class AsksAboutPredictions:
         expected: float | None = None,
         name: str = "",
         key: str | None = None,
-        asker: str = "",
+        client: str = "",
         quota: int | None = None,
         since: float | None = None,
     ) -> Comparison:
@@ -179,7 +179,7 @@ class AsksAboutPredictions:
         expected : float, optional
             The difference that is expected, of `b` less `a`. Left out, it is that on the training part; in a
             competition nothing, where one of the tables has no rows for that part.
-        metric, name, asker, quota, since : optional
+        metric, name, client, quota, since : optional
             As in `ask`.
         key : str, optional
             As in `ask`; by default the content of both tables.
@@ -217,10 +217,10 @@ class AsksAboutPredictions:
 
         def ask(labels: Labels) -> Comparison:
             about = f"{chosen.name}, difference{asked}"
-            known_as, called = self._known_by(labels, key, about, said, title, asker)
+            known_as, called = self._known_by(labels, key, about, said, title, client)
             first, second = (self._side(chosen, one, labels) for one in said)
             question, read = self.guard._versus(chosen, first, second, "difference", known_as, called, stands_in)
-            question = labels.asked(question.asked_by(asker, quota, since))
+            question = labels.asked(question.asked_by(client, quota, since))
             return self.guard._decide(chosen, question, read, argument="metric")
 
         return self._labels.with_these(ask)
@@ -292,9 +292,9 @@ class AsksAboutPredictions:
         return Side(train, values, said, counted=labels.counted)
 
     def _known_by(
-        self, labels: Labels, key: str | None, asked: str, said: list[Reading], title: str, asker: str
+        self, labels: Labels, key: str | None, asked: str, said: list[Reading], title: str, client: str
     ) -> tuple[str, str]:
-        """Return a key for these predictions, and the name under which this asker sent them before, or the title.
+        """Return a key for these predictions, and the name under which this client sent them before, or the title.
 
         With a key of the caller's own it is that one, and the title.
         """
@@ -302,5 +302,5 @@ class AsksAboutPredictions:
             return labels.key(key), title
         about = "\n".join([asked, *(one.digest for one in said)])
         key = labels.key(sha256(about.encode()).hexdigest()[:32])
-        stored = self.guard._ledger.find(self.guard._id, key, asker)
+        stored = self.guard._ledger.find(self.guard._id, key, client)
         return key, title if stored is None else stored.name

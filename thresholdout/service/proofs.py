@@ -1,4 +1,4 @@
-"""What others can hold a service to: a receipt of each answer, and its heads at a witness."""
+"""What others can hold a service to: a receipt of each answer, and its checkpoints at a witness."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import LedgerError
-from thresholdout.service.receipts.comparing_heads import head_at
-from thresholdout.service.receipts.older_copies import copy_notes, remember_line
+from thresholdout.service.receipts.checkpoint_comparison import checkpoint_at
 from thresholdout.service.receipts.receipt import Receipt, key_digest, written_time
+from thresholdout.service.receipts.rollback_detection import copy_notes, remember_line
 from thresholdout.service.receipts.signed_text import unverified
 from thresholdout.service.receipts.witnessing import Witnessing
 from thresholdout.service.showing import told_of
@@ -39,7 +39,7 @@ class Proofs:
     signer : Signer or None
         Signs receipts; None for no receipts.
     witness : Witness or None
-        Is told each head.
+        Is told each checkpoint.
     """
 
     def __init__(self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None) -> None:
@@ -65,14 +65,14 @@ class Proofs:
         if row.query is None or (self._signer is None and self._witnessing is None):
             return None
         if self._witnessing is not None:
-            self._witnessing.note(holdout.identity, row.query, head_at(self._ledger, holdout.identity, row.query))
+            self._witnessing.note(holdout.identity, row.query, checkpoint_at(self._ledger, holdout.identity, row.query))
         return self._signed(holdout, row, row.query, key_digest(request), content)
 
     def heed(self, holdout: HoldoutRow) -> None:
         """Tell the witness of a history that has gone on by something else than an answer."""
         if self._witnessing is not None:
             count = self._ledger.count(holdout.identity)
-            self._witnessing.note(holdout.identity, count, head_at(self._ledger, holdout.identity, count))
+            self._witnessing.note(holdout.identity, count, checkpoint_at(self._ledger, holdout.identity, count))
 
     def current(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
         """Return a submission whose receipt has the present key's signature: the one that it had may be withdrawn.
@@ -91,7 +91,7 @@ class Proofs:
         """Return the receipt of an answer; None where nobody signs."""
         if self._signer is None:
             return None
-        entry, head = self._ledger._links(holdout.identity, query, 1)[0]
+        entry, checkpoint = self._ledger._links(holdout.identity, query, 1)[0]
         value, low, high = told_of(holdout, row)
         receipt = Receipt(
             service=self._identity,
@@ -108,7 +108,7 @@ class Proofs:
             time=written_time(entry.time or row.received),
             idempotency=request,
             predictions=content,
-            head=head,
+            checkpoint=checkpoint,
         )
         return receipt.signed(self._signer)
 
@@ -129,7 +129,7 @@ class Proofs:
         if self._witnessing is None:
             return
         if not self._witnessing.close(_SECONDS):
-            _log.warning("the witness was not told the last heads; it will be when the service starts again")
+            _log.warning("the witness was not told the last checkpoints; it will be when the service starts again")
         try:
             remember_line(self._ledger, self._witnessing.last_line)
         except LedgerError:

@@ -1,4 +1,4 @@
-"""Whether predictions are better than what an asker has: one bit, for agents that climb."""
+"""Whether predictions are better than what a client has: one bit, for agents that climb."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         *,
         name: str = "",
         key: str | None = None,
-        asker: str = "",
+        client: str = "",
         quota: int | None = None,
         since: float | None = None,
     ) -> Decision:
@@ -58,7 +58,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         ----------
         new, old : DataFrame or Reading
             As in `ask`; rows for the holdout are enough.
-        metric, name, asker, quota, since : optional
+        metric, name, client, quota, since : optional
             As in `ask`.
         key : str, optional
             As in `ask`; by default the content of both.
@@ -74,7 +74,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         InputError
             As `ask`; or when the mechanism answers no comparisons.
         BudgetExhausted
-            When the guard, or this asker, may ask no more.
+            When the guard, or this client, may ask no more.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         >>> service = PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")
         >>> right = table[200:].rename(columns={"y": "prediction"})
         >>> constant = right.assign(prediction=0)
-        >>> bool(service.propose(right, constant, asker="ann")), bool(service.propose(constant, right, asker="ann"))
+        >>> bool(service.propose(right, constant, client="ann")), bool(service.propose(constant, right, client="ann"))
         (True, False)
         """
         chosen = self.guard._compared(self._checked(metric), "difference")
@@ -98,12 +98,12 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         known = Known(difference=True, proposal=True)
 
         def ask(labels: Labels) -> Decision:
-            known_as, called = self._known_by(labels, key, f"{chosen.name}, proposal", said, title, asker)
-            about = Question(0.5, (-most, most), called, known_as, known).asked_by(asker, quota, since)
+            known_as, called = self._known_by(labels, key, f"{chosen.name}, proposal", said, title, client)
+            about = Question(0.5, (-most, most), called, known_as, known).asked_by(client, quota, since)
             test, which = self._contest(chosen, said[0], said[1], labels)
             entry, repeated = self.guard._interaction.decide(
                 labels.asked(about),
-                lambda state: Proposed.planned(state, asker, test),
+                lambda state: Proposed.planned(state, client, test),
                 lambda: self._tested(chosen, said[0], said[1], labels, which, test),
                 0.0,
                 0.0,

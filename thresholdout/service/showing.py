@@ -95,13 +95,13 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
     """
     settings, metric = row.settings, served_metric(row.settings.metric)
     asked = ledger.count(row.identity) if row.shown is None else row.shown
-    remaining, told, head = None, None, ""
+    remaining, told, checkpoint = None, None, ""
     if row.shown is None:
         last = ledger.entries(row.identity, asked, 1) if asked else []
         remaining = last[0].remaining if last else facts.remaining
         left = last[0].risk if last else facts.risk
         told = None if left is None or facts.risk is None else max(0.0, facts.risk - left)
-        head = ledger.head(row.identity)
+        checkpoint = ledger.checkpoint(row.identity)
     return Holdout(
         name=row.name,
         title=settings.title or row.name,
@@ -123,7 +123,7 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
         told=told,
         quota=settings.quota,
         quota_days=settings.quota_days,
-        head=head,
+        checkpoint=checkpoint,
         made=row.made,
         notes=facts.notes + notes,
         rows=facts.rows,

@@ -123,7 +123,7 @@ class Holdout:
         Submissions of each team in `quota_days` days, or at all; None for any number.
     quota_days : float or None
         Over how many days the quota counts; None for all of the time.
-    head : str
+    checkpoint : str
         Digest of the last entry of its history.
     made : float
         When, in POSIX seconds.
@@ -153,7 +153,7 @@ class Holdout:
     told: float | None
     quota: int | None
     quota_days: float | None
-    head: str
+    checkpoint: str
     made: float
     notes: tuple[str, ...] = ()
     rows: int | None = None

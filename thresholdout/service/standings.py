@@ -25,21 +25,21 @@ _ANSWERS: Final = frozenset(get_args(AnswerSource))
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one asker stands.
+    """How one team stands.
 
     Attributes
     ----------
-    asker : str
+    team : str
         Who.
     first, last : int
         The ranks that are possible: ``first - 1`` others are certified to be better, and all from the one after
         ``last`` on to be worse. Equal ones are shared.
     low, high : float
-        Between which numbers the truth of the asker's best submission is.
+        Between which numbers the truth of the client's best submission is.
     submissions : int
         How many were answered.
     best : str
-        What the history calls the submission that is certified to be the best of this asker's.
+        What the history calls the submission that is certified to be the best of this client's.
     since : int
         Number of its question.
 
@@ -49,7 +49,7 @@ class Standing:
     '1-2'
     """
 
-    asker: str
+    team: str
     first: int
     last: int
     low: float
@@ -65,7 +65,7 @@ class Standing:
 
 
 def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool) -> list[Standing]:
-    """Return how askers stand, from the best certified on; those that are tied in the order of their best submissions.
+    """Return how clients stand, from the best certified on; those that are tied in the order of their best submissions.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
 
     Examples
     --------
-    >>> def answer(number, asker, low, high):
-    ...     return Entry(number, f"{number}", "accuracy", 0.5, low, low, high, "holdout", None, 0.0, 1.0, asker=asker)
+    >>> def answer(number, client, low, high):
+    ...     return Entry(number, f"{number}", "accuracy", 0.5, low, low, high, "holdout", None, 0.0, 1.0, client=client)
     >>> history = [answer(1, "ann", 0.7, 0.8), answer(2, "bob", 0.75, 0.9), answer(3, "zoe", 0.1, 0.2)]
-    >>> [(found.asker, found.ranks) for found in standings(history, "accuracy", greater_is_better=True)]
+    >>> [(found.team, found.ranks) for found in standings(history, "accuracy", greater_is_better=True)]
     [('ann', '1-2'), ('bob', '1-2'), ('zoe', '3')]
     """
     tally = Tally(metric, greater_is_better=greater_is_better)
@@ -91,7 +91,7 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
 
 
 class Tally:
-    """The best of each asker so far, to which entries are added as they come.
+    """The best of each client so far, to which entries are added as they come.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ class Tally:
     Examples
     --------
     >>> tally = Tally("accuracy", greater_is_better=True)
-    >>> tally.add(Entry(1, "1", "accuracy", 0.5, 0.7, 0.7, 0.8, "holdout", None, 0.0, 1.0, asker="ann"))
-    >>> tally.add(Entry(2, "2", "accuracy", 0.5, 0.9, 0.85, 0.95, "holdout", None, 0.0, 1.0, asker="ann"))
+    >>> tally.add(Entry(1, "1", "accuracy", 0.5, 0.7, 0.7, 0.8, "holdout", None, 0.0, 1.0, client="ann"))
+    >>> tally.add(Entry(2, "2", "accuracy", 0.5, 0.9, 0.85, 0.95, "holdout", None, 0.0, 1.0, client="ann"))
     >>> [(found.low, found.submissions) for found in tally.standings()], tally.last
     ([(0.85, 2)], 2)
     """
@@ -134,15 +134,15 @@ class Tally:
         if entry.source not in _ANSWERS or not named or not self._proved:
             return
         self._limits = entry.lower, entry.upper
-        before = self._found.get(entry.asker)
-        own = Standing(entry.asker, 0, 0, entry.low, entry.high, 1, entry.name, entry.query)
+        before = self._found.get(entry.client)
+        own = Standing(entry.client, 0, 0, entry.low, entry.high, 1, entry.name, entry.query)
         if before is not None:
             better = entry.low > before.low if self._greater else entry.high < before.high
             best = own if better else before
             low = best.low if self._greater else min(before.low, entry.low)
             high = max(before.high, entry.high) if self._greater else best.high
             own = replace(best, low=low, high=high, submissions=before.submissions + 1)
-        self._found[entry.asker] = own
+        self._found[entry.client] = own
 
     def _widen(self, moved: float) -> None:
         """Widen all intervals by a part of the range; by all of it, end the board."""
@@ -152,12 +152,12 @@ class Tally:
             lower, upper = self._limits
             by = moved * (upper - lower) * _ROUNDED_UP
             self._found = {
-                asker: replace(one, low=max(lower, one.low - by), high=min(upper, one.high + by))
-                for asker, one in self._found.items()
+                client: replace(one, low=max(lower, one.low - by), high=min(upper, one.high + by))
+                for client, one in self._found.items()
             }
 
     def standings(self) -> list[Standing]:
-        """Return how askers stand; see `standings`."""
+        """Return how clients stand; see `standings`."""
         found = list(self._found.values())
         ends = np.array([(one.low, one.high) if self._greater else (-one.high, -one.low) for one in found])
         lows, highs = ends.reshape(-1, 2).T

@@ -19,7 +19,7 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired
+from thresholdout.errors import BudgetExhausted, InputError, LedgerClosed
 from thresholdout.service.chained_answers import ChainedAnswers, comparison_key
 from thresholdout.service.crew import Crew
 from thresholdout.service.names import check_request_key, check_text
@@ -247,7 +247,7 @@ class Desk:
                 expected=_expected(read, request.expected),
                 name=_title(read, known, metric.name),
                 key=row.content,
-                asker=row.team,
+                client=row.team,
                 quota=quota,
                 since=since,
             ),
@@ -305,7 +305,7 @@ class Desk:
                 expected=read.request.expected,
                 name=_title(read, known, f"{metric.name}, difference"),
                 key=key,
-                asker=row.team,
+                client=row.team,
                 quota=quota,
                 since=since,
             ),
@@ -327,7 +327,7 @@ class Desk:
                 metric,
                 name=_title(read, known, f"{metric.name}, proposal"),
                 key=key,
-                asker=row.team,
+                client=row.team,
                 quota=quota,
                 since=since,
             ),
@@ -342,7 +342,7 @@ class Desk:
         text = base64.b64encode(read.reading.encoded).decode()
         try:
             self._ledger.put_document(read.guard.identity, _document(read.reading.digest), text)
-        except LedgerRetired:
+        except LedgerClosed:
             raise _exhausted() from None
         return self._incumbents.add(row.holdout, row.team, incumbent)
 
@@ -382,7 +382,7 @@ class Desk:
                 raise self._beyond_quota(request.holdout, request.by.team) from None
             if error.what == "allowance":
                 raise ServiceRefused("allowance", retry_after=_EXHAUSTED, permanent=True) from None
-        except LedgerRetired:
+        except LedgerClosed:
             pass
         raise _exhausted()
 

@@ -52,7 +52,7 @@ CREATE TABLE thresholdout.entries (
     risk double precision,
     list bigint,
     candidate text NOT NULL,
-    asker text NOT NULL,
+    client text NOT NULL,
     "time" double precision,
     digest text NOT NULL
 );
@@ -66,8 +66,8 @@ CREATE TABLE thresholdout.guards (
     state text NOT NULL,
     parameters text NOT NULL,
     asked bigint NOT NULL,
-    head text NOT NULL,
-    retired text
+    checkpoint text NOT NULL,
+    closed text
 );
 
 
@@ -97,25 +97,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:W6AMXdRODrITLX6HGL9SGW5fW2WRVnIYYd4DIG/WE18+J6+LKmEChQUosWPI8o1p+ScwwpohYM2sCC7Fo5hjSgJf+IcMhJqaJP+bkRmwaUG3IIUy6INKwhd3pbo=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:zt/q6HdGsEZA8NHPOyYQmUm+IR6sayFAj4WNy4V3fP5KTGcQnmC5RD8Zlx+5rx62tFeigL4thcT9XrUuPHWDbqhp9qYV9tP0Tr/GOaJs3a57A5G2f8XFoF/kKTQ=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:R9JxHii8uDlIINxHBL5UqKPNHTUqWE4wvZgSxm78m5Ckpu0im9Ixg1Ft5VRtuPIzlbNgloCmqKe7EXTihTLkc8+afHDq/zst+WxZZ9+Cu4V1mTeDR6UCLII0jhY=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:IC+fn/hpdzw+2BNWlexRYwafSunvKcVu2iA9wYxJcMKhUdi9Cv7+RRrvH85juZOHvvruLUVSpGxMPprPVm0vDLWkah8J6nvjkgCoefttdC8MOn2y/nqAcToL/ug=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795485070.5928304, '73ed4cf8af76499427a2144ca840016dc59e13c5b90b2376005f22cb5210d27c');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.27084056551271374, 0.12380474068548893, 0.43716119654485946, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795485070.5955827, '1a1f18a0c89decb21fa8a32283ee251a31fdb3d66cd3230bc4b8be862dcc98c0');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7599312433890848, 0.5945171946540821, 0.9036327922047575, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795485070.5972805, 'bc72b756fe34b78b650023229ea18fd8e6a63f7773c6f22c7666ba225bf270b4');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795850355.6710408, '05eef982da80cb577399f0d7bd2e232affa26e32ab5f7fb21834fee3b8fe625a');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24036934691591405, 0.09663407229703075, 0.4057936911931655, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795850355.7109578, 'c52dd264ed82fa18f1065f3f40f27fca2c05873f012b1775360fd0fbc7bed481');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7462159733165983, 0.5803611568050465, 0.8914332037262052, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795850355.773619, '8c0056fd16f5635e9ce81e387f13a743e2e6330b118df4f46d9e7a07e53b363d');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'e4301270dabd27f365afb6d45ad193d7', '92273bbd4ce514208aa92a4be5c53253aaadeb3db7ad68714ed7627419271831', 'sealed:1:rtw6FFXuTr/jeErLIRI1aovIGywAfuDCHzsRLqWR196o/sw/c6ASnip+LeTYj5/aiTExf/7Xw/NVoPoSgg==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'bc72b756fe34b78b650023229ea18fd8e6a63f7773c6f22c7666ba225bf270b4', NULL);
+INSERT INTO thresholdout.guards VALUES (1, '3056fa4c0a1555e5b72207b2f0b60f29', '24de75de48b697ac1c1de792eb150dc8793081f8dbc07aebea9535a4148aba12', 'encrypted:1:2mFnoN6KXVebYmy/c9+g7ZZRiDXPSpj3a6ZCLK/lhzo4qIawIn4L5O/L/+CiPgBSS6l4Ukxz264E3rzKXg==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '8c0056fd16f5635e9ce81e387f13a743e2e6330b118df4f46d9e7a07e53b363d', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:MA0t6RQ7T/ukPjNdUrhK+/DSFMvVydO31iXlSkrKzW/yuRG99UH3pQ==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:O40B8fjyH3HvJqiOySnRK/HdgnEnl4KHR57NxH0vPNtqYUsZOVfAyHiFtxfIAF2I5OR+u+t9Ign4nUs5LJ0ihQpx9/7rm/9YiY/HRW3u2Z6+mU7zRIbkbYiR+FE=');
-INSERT INTO thresholdout.settings VALUES ('identity', '0ba340dee1e4a1f965c024ce40117a05');
+INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:zyufzYhbsABil6H8UiDb0EW97Q1knWBTn4qmSpteMiIFhwkVMar8OA==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:Zdmr5uySdNbbfz8hi+AL8cvQtbAIcVm8U2pCTf85j8ED8HjdW9qws2ZlHG3WtCi/jwerYLMFQmpR9JPHUf9VM2Zh3vbgbF/sQXhyj++jnYLg3JJv4MY74w1cwZc=');
+INSERT INTO thresholdout.settings VALUES ('identity', 'a64eed897e3ffe11947f282473d30572');
 
 
 
@@ -153,7 +153,7 @@ ALTER TABLE ONLY thresholdout.settings
 
 
 
-CREATE INDEX entries_asker ON thresholdout.entries USING btree (guard, md5(asker), query, "time");
+CREATE INDEX entries_client ON thresholdout.entries USING btree (guard, md5(client), query, "time");
 
 
 
@@ -185,11 +185,11 @@ CREATE TRIGGER entries_update BEFORE UPDATE ON thresholdout.entries FOR EACH ROW
 
 
 
+CREATE TRIGGER guards_closed BEFORE UPDATE OF closed ON thresholdout.guards FOR EACH ROW WHEN ((old.closed IS NOT NULL)) EXECUTE FUNCTION thresholdout.ledger_refuses('a guard that was closed stays so');
+
+
+
 CREATE TRIGGER guards_delete BEFORE DELETE ON thresholdout.guards FOR EACH ROW EXECUTE FUNCTION thresholdout.ledger_refuses('guards of a ledger are never deleted');
-
-
-
-CREATE TRIGGER guards_retired BEFORE UPDATE OF retired ON thresholdout.guards FOR EACH ROW WHEN ((old.retired IS NOT NULL)) EXECUTE FUNCTION thresholdout.ledger_refuses('a guard that was retired stays so');
 
 
 

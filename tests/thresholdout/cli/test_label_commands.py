@@ -25,16 +25,16 @@ def guard(folder: Path) -> Path:
 
 
 def test_the_exit_code_is_the_bit(guard: Path) -> None:
-    kept = run("propose", "guard.db", "new.csv", "old.csv", "--name", "trees", "--asker", "ann").output
+    kept = run("propose", "guard.db", "new.csv", "old.csv", "--name", "trees", "--client", "ann").output
     assert kept == "trees (accuracy, proposal): better, certified by sign test\nquestion 1\n"
     assert "not certified to be better" in run("propose", "guard.db", "old.csv", "new.csv", code=4).output
-    again = run("propose", "guard.db", "new.csv", "old.csv", "--asker", "ann").output
+    again = run("propose", "guard.db", "new.csv", "old.csv", "--client", "ann").output
     assert "question 1, asked before: nothing spent" in again
-    said = json.loads(run("propose", "guard.db", "new.csv", "old.csv", "--asker", "ann", "--json").output)
+    said = json.loads(run("propose", "guard.db", "new.csv", "old.csv", "--client", "ann", "--json").output)
     assert (said["letter"], said["query"], said["repeated"]) == ("keep", 1, True)
     run("propose", "guard.db", "new.csv", code=2)
     run("propose", "nowhere.db", "new.csv", "old.csv", code=1)
-    run("propose", "guard.db", "new.csv", "old.csv", "--asker", "bob", "--quota", "0", code=3)
+    run("propose", "guard.db", "new.csv", "old.csv", "--client", "bob", "--quota", "0", code=3)
 
 
 def test_labels_are_corrected_and_status_says_what_is_promised(guard: Path) -> None:

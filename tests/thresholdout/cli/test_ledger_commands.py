@@ -29,8 +29,8 @@ def asked(folder: Path) -> Path:
     return folder
 
 
-def head(*command: str) -> str:
-    (line,) = (line for line in run(*command).output.splitlines() if line.startswith("head "))
+def checkpoint(*command: str) -> str:
+    (line,) = (line for line in run(*command).output.splitlines() if line.startswith("checkpoint "))
     return line.split()[1]
 
 
@@ -44,17 +44,17 @@ def damage(file: str, statement: str = "UPDATE entries SET value = 0.9 WHERE que
 def test_verifying(asked: Path) -> None:
     output = run("verify", "guard.db").output
     assert "2 entries, unchanged" in output
-    kept = head("verify", "guard.db")
-    assert head("status", "guard.db") == kept
+    kept = checkpoint("verify", "guard.db")
+    assert checkpoint("status", "guard.db") == kept
     with open_ledger("guard.db") as ledger:
-        assert ledger.head(ledger.guards()[0]) == kept
+        assert ledger.checkpoint(ledger.guards()[0]) == kept
     run("ask", "guard.db", "right.csv", "--metric", "brier_score")
-    assert head("verify", "guard.db", "--head", kept) != kept
-    assert "the head that was kept is in it" in run("verify", "guard.db", "--head", kept).output
-    refused = run("verify", "guard.db", "--head", "0" * 64, code=1).output
-    assert "do not lead to the head that was kept" in refused
+    assert checkpoint("verify", "guard.db", "--checkpoint", kept) != kept
+    assert "the checkpoint that was kept is in it" in run("verify", "guard.db", "--checkpoint", kept).output
+    refused = run("verify", "guard.db", "--checkpoint", "0" * 64, code=1).output
+    assert "do not lead to the checkpoint that was kept" in refused
     assert refused.count("\n") == 1
-    assert "64 hexadecimal digits" in run("verify", "guard.db", "--head", "x", code=1).output
+    assert "64 hexadecimal digits" in run("verify", "guard.db", "--checkpoint", "x", code=1).output
     damage("guard.db")
     refused = run("verify", "guard.db", code=1).output
     assert "entry 2" in refused
@@ -62,15 +62,15 @@ def test_verifying(asked: Path) -> None:
 
 
 def test_a_history_goes_out_and_in(asked: Path) -> None:
-    kept = head("verify", "guard.db")
+    kept = checkpoint("verify", "guard.db")
     assert "2 entries" in run("export", "guard.db", "history.jsonl").output
-    assert head("export", "guard.db", "history.jsonl") == kept
+    assert checkpoint("export", "guard.db", "history.jsonl") == kept
     assert "history.jsonl: guard" in run("verify", "history.jsonl").output
-    assert head("verify", "history.jsonl", "--head", kept) == kept
+    assert checkpoint("verify", "history.jsonl", "--checkpoint", kept) == kept
     assert "imported to be read" in run("import", "audit.db", "history.jsonl").output
-    assert head("verify", "audit.db", "--head", kept) == kept
+    assert checkpoint("verify", "audit.db", "--checkpoint", kept) == kept
     status = run("status", "audit.db").output
-    assert "2 entries\nretired: it is an imported history" in status
+    assert "2 entries\nclosed: it is an imported history" in status
     assert run("history", "audit.db").output == run("history", "guard.db").output
     assert "holds no labels" in run("ask", "audit.db", "right.csv", code=1).output
     assert "already" in run("import", "audit.db", "history.jsonl", code=1).output
@@ -80,21 +80,21 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
     assert "not an exported history" in run("import", "other.db", "train.csv", code=1).output
     assert "No such file" in run("export", "guard.db", "none/history.jsonl", code=1).output
     damage("guard.db")
-    assert "do not fit their head" in run("export", "guard.db", "other.jsonl", code=1).output
+    assert "do not fit their checkpoint" in run("export", "guard.db", "other.jsonl", code=1).output
 
 
 def test_moving(asked: Path) -> None:
-    kept = head("verify", "guard.db")
+    kept = checkpoint("verify", "guard.db")
     for _ in range(2):
         assert "answers here now; guard.db keeps its history" in run("move", "guard.db", "new.db").output
-    assert head("verify", "new.db") == kept
+    assert checkpoint("verify", "new.db") == kept
     assert "asked before" in run("ask", "guard.db", "right.csv").output  # an answer that was given stays
     refused = run("ask", "guard.db", "right.csv", "--metric", "zero_one_loss", code=1).output
     assert f"it was moved to {asked / 'new.db'}" in refused
-    assert "retired: it was moved to" in run("status", "guard.db").output
+    assert "closed: it was moved to" in run("status", "guard.db").output
     assert "asked before: nothing spent" in run("ask", "new.db", "overfitted.csv").output
     assert "1 answers from the holdout left" in run("status", "new.db").output
-    assert "retired" not in run("status", "new.db").output
+    assert "closed" not in run("status", "new.db").output
     assert run("history", "new.db").output == run("history", "guard.db").output
     assert "moved to" in run("move", "guard.db", "third.db", code=1).output
     assert "the source itself" in run("move", "new.db", "new.db", code=1).output
@@ -127,7 +127,7 @@ def contents(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.glob("*.db*"))
 
 
-def test_a_ledger_is_sealed_while_there_is_a_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_is_encrypted_while_there_is_a_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a new key" in run("key", "guard.key").output
     if os.name == "posix":
         assert stat.S_IMODE(Path("guard.key").stat().st_mode) == 0o600
@@ -136,12 +136,12 @@ def test_a_ledger_is_sealed_while_there_is_a_key(folder: Path, monkeypatch: pyte
     assert Path("guard.key").read_text().strip() == secret
     monkeypatch.setenv(KEY_FILE_VARIABLE, "guard.key")
     outputs = [create().output, run("ask", "guard.db", "overfitted.csv").output, run("status", "guard.db").output]
-    assert "secrets sealed with a key" in outputs[-1]
+    assert "secrets encrypted with a key" in outputs[-1]
     assert LABELS.encode() not in contents(folder)
     monkeypatch.delenv(KEY_FILE_VARIABLE)
     for command in ("status", "history", "verify"):
         outputs.append(run(command, "guard.db", code=1).output)
-        assert "its secrets are sealed; give its key" in outputs[-1]
+        assert "its secrets are encrypted; give its key" in outputs[-1]
     monkeypatch.setenv(KEY_VARIABLE, new_key())
     assert "another key than the one from THRESHOLDOUT_KEY" in run("ask", "guard.db", "right.csv", code=1).output
     monkeypatch.setenv(KEY_VARIABLE, secret)
@@ -149,7 +149,7 @@ def test_a_ledger_is_sealed_while_there_is_a_key(folder: Path, monkeypatch: pyte
     assert not any(secret in output for output in outputs)
 
 
-def test_verifying_opens_what_is_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verifying_opens_what_is_encrypted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, new_key())
     create()
     with closing(sqlite3.connect("guard.db")) as connection:
@@ -163,22 +163,24 @@ def test_verifying_opens_what_is_sealed(folder: Path, monkeypatch: pytest.Monkey
     assert refused.count("\n") == 1
 
 
-def test_sealing_and_changing_the_key(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("key", "a.key")
     run("key", "b.key")
     assert "secrets in plain text" in run("status", "guard.db").output
     assert LABELS.encode() in contents(asked)
-    assert "make one with `thresholdout key FILE`" in run("seal", "guard.db", code=1).output
+    assert "make one with `thresholdout key FILE`" in run("encrypt", "guard.db", code=1).output
     monkeypatch.setenv(KEY_FILE_VARIABLE, "a.key")
     output = run("ask", "guard.db", "right.csv").output
     assert "note: ledger guard.db keeps its secrets in plain text" in output
     assert output.count("note: ") == 1
     monkeypatch.delenv(KEY_FILE_VARIABLE)
-    assert "sealed; from now on it opens with its key only" in run("seal", "guard.db", "--key-file", "a.key").output
+    assert (
+        "encrypted; from now on it opens with its key only" in run("encrypt", "guard.db", "--key-file", "a.key").output
+    )
     assert LABELS.encode() not in contents(asked)
     monkeypatch.setenv(KEY_FILE_VARIABLE, "a.key")
-    assert "secrets sealed with a key" in run("status", "guard.db").output
-    run("rekey", "guard.db", "--new-key-file", "b.key")
+    assert "secrets encrypted with a key" in run("status", "guard.db").output
+    run("rotate_key", "guard.db", "--new-key-file", "b.key")
     assert "another key" in run("status", "guard.db", code=1).output
     output = run("move", "guard.db", "new.db", "--key-file", "b.key").output  # a.key is the target's
     assert "answers here now" in output
@@ -199,11 +201,11 @@ def test_everything_on_a_server(folder: Path, server: Server, monkeypatch: pytes
     assert "1500 independent records" in run("create", where, *parts).output
     run("ask", where, "overfitted.csv")
     assert "asked before" in run("ask", where, "overfitted.csv").output
-    kept = head("status", where)
+    kept = checkpoint("status", where)
     assert "overfitted" not in run("history", where).output
     run("export", where, "history.jsonl")
-    assert head("verify", "history.jsonl") == kept
+    assert checkpoint("verify", "history.jsonl") == kept
     run("move", where, "guard.db")
-    assert head("verify", "guard.db", "--head", kept) == kept
+    assert checkpoint("verify", "guard.db", "--checkpoint", kept) == kept
     assert "it was moved to" in run("ask", where, "right.csv", code=1).output
     assert "asked before" in run("ask", "guard.db", "overfitted.csv").output

@@ -31,7 +31,7 @@ def test_a_genuine_receipt(receipt: str) -> None:
     said = run("verify-receipt", "receipt.txt", "--public-key", "keys.json", "--history", "history.jsonl").output
     assert said.startswith("genuine, signed with key ")
     assert "question 2, team ann" in said
-    assert "history.jsonl is whole, and leads to this head" in said
+    assert "history.jsonl is whole, and leads to this checkpoint" in said
     assert run("verify-receipt", receipt, "--public-key", "keys.json").output in said
     piped = CliRunner().invoke(main, ["verify-receipt", "-", "--public-key", "keys.json"], input=receipt)
     assert (piped.exit_code, piped.output) == (0, run("verify-receipt", receipt, "--public-key", "keys.json").output)
@@ -91,8 +91,8 @@ def test_keys_that_change(receipt: str) -> None:
 
 
 def test_retiring(receipt: str) -> None:
-    assert "is retired: an older copy" in run("retire", "board.db", "--reason", "an older copy").output
+    assert "is closed: an older copy" in run("close", "board.db", "--reason", "an older copy").output
     with SQLLedger("board.db") as ledger:
-        assert ledger.retired(GUARD) == "an older copy"
-    run("retire", "board.db", code=2)
-    assert "retired" in run("retire", "board.db", "--reason", "another one", code=1).output
+        assert ledger.closed(GUARD) == "an older copy"
+    run("close", "board.db", code=2)
+    assert "closed" in run("close", "board.db", "--reason", "another one", code=1).output

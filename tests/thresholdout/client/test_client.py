@@ -81,7 +81,7 @@ class TestRequests:
         assert (holdout.made, holdout.notes, holdout.quota) == (1767312000.0, ("12 labels were corrected",), 20)
         assert asked.history("digits") == []
         board = asked.board("digits")
-        assert (board.mine, [(row.asker, row.first, row.last) for row in board.rows]) == ("ann", [("ann", 1, 2)])
+        assert (board.mine, [(row.team, row.first, row.last) for row in board.rows]) == ("ann", [("ann", 1, 2)])
 
     def test_pages_of_the_history_are_asked_for(self) -> None:
         service = ServiceDouble()

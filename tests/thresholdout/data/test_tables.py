@@ -52,4 +52,4 @@ def test_predictions_in_json_lines_are_scored(tmp_path: Path) -> None:
     service = PredictionGuard.create(open_ledger(None), table[:400], table[400:], label="y")
     path = tmp_path / "said.jsonl"
     path.write_text("".join(json.dumps({"id": f"r{k}", "prediction": "ab"[k % 2]}) + "\n" for k in range(400, 800)))
-    assert service.ask(read_table(path), expected=0.9, asker="ann").interval[1] == 1.0
+    assert service.ask(read_table(path), expected=0.9, client="ann").interval[1] == 1.0

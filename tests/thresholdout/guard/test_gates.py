@@ -22,7 +22,7 @@ from tests.thresholdout.guard.gating import (
     public,
     sources,
 )
-from thresholdout import BudgetExhausted, InputError, LedgerRetired
+from thresholdout import BudgetExhausted, InputError, LedgerClosed
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.scoring.metrics import Metric
@@ -251,14 +251,14 @@ def test_what_the_holdout_does_not_confirm_is_charged_to_the_budget() -> None:
         gate.propose(Told(3), cv="training")
 
 
-def test_a_retired_guard_decides_no_more() -> None:
+def test_a_closed_guard_decides_no_more() -> None:
     right = columns([0.06, 0.06])
     ledger = open_ledger(None)
     guard = guarded(right, ledger=ledger)
     gate = guard.gate(Told(0))
     kept = gate.propose(Told(1), key="a", cv="training")
-    ledger.retire(ledger.guards()[0], "it is done")
-    with pytest.raises(LedgerRetired):
+    ledger.close_guard(ledger.guards()[0], "it is done")
+    with pytest.raises(LedgerClosed):
         gate.propose(Told(2), cv="training")
     assert guard.gate(Told(0)).propose(Told(1), key="a", cv="training").risk_left == kept.risk_left
 

@@ -20,8 +20,8 @@ from thresholdout import SeededNoise, Thresholdout, certify
 from thresholdout.errors import (
     InputError,
     InputTypeError,
+    LedgerClosed,
     LedgerMismatch,
-    LedgerRetired,
 )
 from thresholdout.guard.answering import FAILURES, failure_share
 from thresholdout.ledger import MemoryLedger, export_history, import_history
@@ -139,7 +139,7 @@ def test_weights_that_cannot_be_used_are_refused(weights: object, error: type[Ex
     assert guard.history.empty
 
 
-def test_a_retired_guard_shows_its_history_and_says_that_it_is_retired(tmp_path: Path) -> None:
+def test_a_closed_guard_shows_its_history_and_says_that_it_is_closed(tmp_path: Path) -> None:
     ledger = MemoryLedger()
     guard = make(ledger=ledger)
     guard.ask(lambda X, y: np.asarray(y), key="first")
@@ -148,10 +148,10 @@ def test_a_retired_guard_shows_its_history_and_says_that_it_is_retired(tmp_path:
     audited = MemoryLedger()
     import_history(audited, tmp_path / "history.jsonl")
     assert history_frame(audited.entries(identity)).equals(guard.history)
-    assert "imported" in str(audited.retired(identity))
-    ledger.retire(identity, "moved for the test")
+    assert "imported" in str(audited.closed(identity))
+    ledger.close_guard(identity, "moved for the test")
     assert "moved for the test" in repr(guard)
-    with pytest.raises(LedgerRetired, match="moved for the test"):
+    with pytest.raises(LedgerClosed, match="moved for the test"):
         guard.ask(0.5, np.full(N, 0.5))
 
 

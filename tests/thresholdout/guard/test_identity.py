@@ -16,7 +16,16 @@ from thresholdout.cli import main
 from thresholdout.data.identity import content_of
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
-from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, export_history, make_key_file, move, rekey, seal
+from thresholdout.ledger import (
+    Ledger,
+    MemoryLedger,
+    SQLLedger,
+    encrypt,
+    export_history,
+    make_key_file,
+    move,
+    rotate_key,
+)
 from thresholdout.ledger.entry_checks import CONTENT
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.report import report_of
@@ -60,11 +69,11 @@ def test_nothing_public_settles_the_last_unknown_label(tmp_path: Path) -> None:
         make(ledger).ask(0.5, labels(1))
         (guard,) = ledger.guards()
         export_history(ledger, guard, tmp_path / "history.jsonl")
-        shown = [guard, str(ledger.parameters(guard)), report_of(ledger, guard).html, ledger.head(guard)]
+        shown = [guard, str(ledger.parameters(guard)), report_of(ledger, guard).html, ledger.checkpoint(guard)]
         shown.append(repr(ledger.entries(guard)))
     shown.append((tmp_path / "history.jsonl").read_text())
     shown.append(CliRunner(env={"THRESHOLDOUT_KEY_FILE": str(key)}).invoke(main, ["status", str(file)]).output)
-    shown.append(file.read_bytes().decode("latin-1"))  # nor does the sealed file itself
+    shown.append(file.read_bytes().decode("latin-1"))  # nor does the encrypted file itself
     assert guard[:12] in shown[-2]
     for text in shown:
         for guess in guesses():
@@ -156,13 +165,13 @@ def test_a_guard_does_not_move_beside_another_for_the_same_records(tmp_path: Pat
         (guard,) = old.guards()
         with pytest.raises(LedgerMismatch, match=r"for the same records.*in another ledger"):
             move(old, new, guard)
-        assert old.retired(guard) is None
+        assert old.closed(guard) is None
         with SQLLedger(tmp_path / "c.db") as third:
             move(old, third, guard)
             assert third.guards() == [guard]
 
 
-def test_sealing_and_new_keys_keep_what_guards_are_found_by(tmp_path: Path) -> None:
+def test_encryption_and_new_keys_keep_what_guards_are_found_by(tmp_path: Path) -> None:
     file, one, two = tmp_path / "guard.db", tmp_path / "one", tmp_path / "two"
     make_key_file(one)
     make_key_file(two)
@@ -171,9 +180,9 @@ def test_sealing_and_new_keys_keep_what_guards_are_found_by(tmp_path: Path) -> N
         ((secret,),) = connection.execute("SELECT value FROM settings WHERE name = 'secret'").fetchall()
     for key in (one, two):
         if key is one:
-            seal(file, key_file=one)
+            encrypt(file, key_file=one)
         else:
-            rekey(file, new_key_file=two, key_file=one)
+            rotate_key(file, new_key_file=two, key_file=one)
         with SQLLedger(file, key_file=key) as ledger:
             assert make(ledger).remaining == 19
         stored = file.read_bytes()

@@ -36,7 +36,7 @@ from tests.thresholdout.model_selection.digits import (
     tree,
 )
 from thresholdout import Thresholdout
-from thresholdout.errors import InputError, InputTypeError, LedgerRetired, LedgerUnusable, SearchFailed, SharingError
+from thresholdout.errors import InputError, InputTypeError, LedgerClosed, LedgerUnusable, SearchFailed, SharingError
 from thresholdout.model_selection import count_queries
 from thresholdout.scoring import metrics
 
@@ -379,7 +379,7 @@ def test_an_outer_cross_validation_is_free_and_the_inner_search_asks() -> None:
 
 @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
 @pytest.mark.parametrize("policy", ["raise", "nan", "train", "stop"])
-def test_a_retired_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: int) -> None:
+def test_a_closed_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: int) -> None:
     guard = make(ledger=tmp_path / "guard.db")
     search = GridSearchCV(
         tree(),
@@ -389,12 +389,12 @@ def test_a_retired_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: in
         n_jobs=n_jobs,
         error_score=np.nan,
     )
-    guard._ledger.retire(guard._id, "the study is over")
+    guard._ledger.close_guard(guard._id, "the study is over")
     with pytest.raises(SearchFailed, match=r"the study is over. The search stops here") as caught:
         search.fit(*TRAIN)
-    assert isinstance(caught.value.reason, LedgerRetired)
+    assert isinstance(caught.value.reason, LedgerClosed)
     again = pickle.loads(pickle.dumps(caught.value))
-    assert (type(again.reason), str(again)) == (LedgerRetired, str(caught.value))
+    assert (type(again.reason), str(again)) == (LedgerClosed, str(caught.value))
 
 
 class Moving(type(tree())):  # type: ignore[misc]

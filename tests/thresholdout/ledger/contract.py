@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.thresholdout.ledger.contract_of_askers import AskersContract
+from tests.thresholdout.ledger.contract_of_clients import ClientsContract
 from tests.thresholdout.ledger.contract_of_documents import DocumentsContract
 from tests.thresholdout.ledger.contract_of_lists import ListsContract
 from tests.thresholdout.ledger.contract_of_threads import OTHER, ThreadsContract
@@ -39,10 +39,10 @@ from thresholdout.errors import (
     BudgetExhausted,
     InputError,
     InputTypeError,
+    LedgerClosed,
     LedgerDamaged,
     LedgerError,
     LedgerMismatch,
-    LedgerRetired,
     LedgerUnusable,
     SharingError,
 )
@@ -87,7 +87,7 @@ def measured(text: str) -> bytes:
     return b"%d:%s" % (len(text.encode()), text.encode())
 
 
-class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsContract, ABC):
+class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsContract, ABC):
     """Subclasses make an empty ledger."""
 
     @abstractmethod
@@ -274,10 +274,10 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
         words: tuple[str, ...],
     ) -> None:
         query = len(ledger.entries(GUARD)) + 1
-        (train, value, lower, upper), (name, source, candidate, asker) = numbers, words
-        bounds = (*ends, source, None, lower, upper, risk, None, candidate, asker)
+        (train, value, lower, upper), (name, source, candidate, client) = numbers, words
+        bounds = (*ends, source, None, lower, upper, risk, None, candidate, client)
         computed = Entry(query, "", "", 0.0, value, *bounds)  # type: ignore[arg-type]
-        entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed), asker=asker)
+        entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed), client=client)
         assert entry == replace(computed, key=entry.key, train=train, name=name, time=entry.time)
         assert ledger.entries(GUARD)[-1] == entry
 
@@ -385,14 +385,14 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
         with pytest.raises(InputError, match=r"^(start|count): "):
             ledger.entries(GUARD, start, count)
 
-    def test_the_head_is_what_the_documentation_says(self, ledger: Ledger) -> None:
+    def test_the_checkpoint_is_what_the_documentation_says(self, ledger: Ledger) -> None:
         text = '{"threshold": 0.1, "budget": 10, "grid": null, "bounds": [0.0, 1.0], "name": "gr\\u00f6\\u00dfe"}'
         digest = hashlib.sha256(b"thresholdout-guard-1 %s %s" % (measured(GUARD), measured(text))).hexdigest()
-        assert ledger.head(GUARD) == digest
+        assert ledger.checkpoint(GUARD) == digest
         for number, (key, name, remaining) in enumerate([("a", "größe 😀", 9), ("b c", "", None)], 1):
             computed = Entry(number, "", "", 0.0, 1 / 3, -1e-5, 0.5, "train", remaining, -0.0, 2.0**60)
             computed = replace(computed, risk=-0.5 if remaining else None, candidate="forest")
-            entry, _ = ledger.ask(GUARD, key, 1, name, partial(answered, computed), asker="Zoë")
+            entry, _ = ledger.ask(GUARD, key, 1, name, partial(answered, computed), client="Zoë")
             numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, -1e-5, 0.5, 0.0, 2.0**60))
             left = b"-" if remaining is None else b"%d" % remaining
             risk = struct.pack("!d", -0.5).hex().encode() if remaining else b"-"
@@ -401,95 +401,95 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
             line += b"%s %s " % (risk, time)
             line += b" ".join(measured(part) for part in (GUARD, entry.key, name, "train", "forest", "Zoë"))
             digest = hashlib.sha256(line).hexdigest()
-            assert ledger.head(GUARD) == digest
+            assert ledger.checkpoint(GUARD) == digest
         assert ledger.verify(GUARD, digest) == 2
 
-    def test_every_head_that_was_kept_is_found(self, ledger: Ledger) -> None:
-        heads = [ledger.head(GUARD)]
+    def test_every_checkpoint_that_was_kept_is_found(self, ledger: Ledger) -> None:
+        checkpoints = [ledger.checkpoint(GUARD)]
         for _ in range(5):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-            heads.append(ledger.head(GUARD))
-        assert len(set(heads)) == 6
+            checkpoints.append(ledger.checkpoint(GUARD))
+        assert len(set(checkpoints)) == 6
         told: list[int] = []
-        assert [ledger.verify(GUARD, head, told.append) for head in heads] == [5] * 6
+        assert [ledger.verify(GUARD, checkpoint, told.append) for checkpoint in checkpoints] == [5] * 6
         assert told == [5] * 6
         assert ledger.verify(GUARD) == 5
 
-    def test_a_head_of_another_history_is_not_found(self, ledger: Ledger) -> None:
+    def test_a_checkpoint_of_another_history_is_not_found(self, ledger: Ledger) -> None:
         ledger.create(OTHER, PARAMETERS, FIRST)
         for guard in (GUARD, OTHER):
             ledger.ask(guard, "a", 0.5, "accuracy", Mechanism())
-        for wrong in (ledger.head(OTHER), "0" * 64):
-            with pytest.raises(LedgerDamaged, match="1 entries do not lead to the head that was kept") as caught:
+        for wrong in (ledger.checkpoint(OTHER), "0" * 64):
+            with pytest.raises(LedgerDamaged, match="1 entries do not lead to the checkpoint that was kept") as caught:
                 ledger.verify(GUARD, wrong)
             assert caught.value.query is None
 
-    @pytest.mark.parametrize("head", ["", "0" * 63, "G" * 64, "A" * 64, 3])
-    def test_what_is_no_head_is_refused(self, ledger: Ledger, head: str) -> None:
-        with pytest.raises(InputError, match=r"^head: "):
-            ledger.verify(GUARD, head)
+    @pytest.mark.parametrize("checkpoint", ["", "0" * 63, "G" * 64, "A" * 64, 3])
+    def test_what_is_no_checkpoint_is_refused(self, ledger: Ledger, checkpoint: str) -> None:
+        with pytest.raises(InputError, match=r"^checkpoint: "):
+            ledger.verify(GUARD, checkpoint)
 
     def test_an_unknown_guard_has_no_history(self, ledger: Ledger) -> None:
-        for read in (ledger.head, ledger.verify, ledger.retired, ledger.documents):
+        for read in (ledger.checkpoint, ledger.verify, ledger.closed, ledger.documents):
             with pytest.raises(LedgerMismatch, match="holds no guard"):
                 read(OTHER)
         with pytest.raises(LedgerMismatch, match="holds no guard"):
-            ledger.retire(OTHER, "why")
+            ledger.close_guard(OTHER, "why")
 
     def test_a_ledger_has_an_identity(self, ledger: Ledger) -> None:
         identity = ledger.identity()
         assert len(identity) == 32
         assert ledger.identity() == identity
 
-    # Retirement and restoration
+    # Closing and restoration
 
-    def test_a_retired_guard_answers_no_more(self, ledger: Ledger) -> None:
+    def test_a_closed_guard_answers_no_more(self, ledger: Ledger) -> None:
         entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
-        state, head = ledger.state(GUARD), ledger.head(GUARD)
-        assert ledger.retired(GUARD) is None
-        ledger.retire(GUARD, "moved to über")
-        assert ledger.retired(GUARD) == "moved to über"
+        state, checkpoint = ledger.state(GUARD), ledger.checkpoint(GUARD)
+        assert ledger.closed(GUARD) is None
+        ledger.close_guard(GUARD, "moved to über")
+        assert ledger.closed(GUARD) == "moved to über"
         mechanism = Mechanism()
         for key in ("a", "b", None):
-            with pytest.raises(LedgerRetired, match="moved to über") as caught:
+            with pytest.raises(LedgerClosed, match="moved to über") as caught:
                 ledger.ask(GUARD, key, 0.5, "accuracy", mechanism)
             assert caught.value.why == "moved to über"
-        with pytest.raises(LedgerRetired):
+        with pytest.raises(LedgerClosed):
             ledger.put_document(GUARD, "new", "text")
         assert mechanism.states == []
         ledger.create(GUARD, PARAMETERS, "fresh state")
         assert ledger.find(GUARD, "a") == entry
-        assert (ledger.entries(GUARD), ledger.state(GUARD), ledger.head(GUARD)) == ([entry], state, head)
-        assert ledger.verify(GUARD, head) == 1
+        assert (ledger.entries(GUARD), ledger.state(GUARD), ledger.checkpoint(GUARD)) == ([entry], state, checkpoint)
+        assert ledger.verify(GUARD, checkpoint) == 1
 
-    def test_a_retired_guard_stays_so(self, ledger: Ledger) -> None:
-        ledger.retire(GUARD, "first")
-        ledger.retire(GUARD, "first")
-        with pytest.raises(LedgerRetired, match="first"):
-            ledger.retire(GUARD, "second")
-        assert ledger.retired(GUARD) == "first"
+    def test_a_closed_guard_stays_so(self, ledger: Ledger) -> None:
+        ledger.close_guard(GUARD, "first")
+        ledger.close_guard(GUARD, "first")
+        with pytest.raises(LedgerClosed, match="first"):
+            ledger.close_guard(GUARD, "second")
+        assert ledger.closed(GUARD) == "first"
 
     def test_a_guard_is_restored_with_its_history(self, ledger: Ledger) -> None:
         ledger.create(OTHER, PARAMETERS, FIRST)
         entries = [ledger.ask(OTHER, f"key {i}", 0.5, "accuracy", Mechanism())[0] for i in range(5)]
         ledger.restore("third", PARAMETERS, ledger.state(OTHER), {"labels": "c"}, iter(entries))
-        ledger.restore("fourth", {}, "", {}, entries, retired="a copy")
+        ledger.restore("fourth", {}, "", {}, entries, closed="a copy")
         assert ledger.guards() == [GUARD, OTHER, "third", "fourth"]
         assert ledger.entries("third") == entries
         assert ledger.parameters("third") == PARAMETERS
         assert ledger.document("third", "labels") == "c"
-        assert (ledger.retired("third"), ledger.retired("fourth")) == (None, "a copy")
+        assert (ledger.closed("third"), ledger.closed("fourth")) == (None, "a copy")
         assert ledger.verify("third") == ledger.verify("fourth") == 5
         assert ledger.ask("third", "key 0", 0.5, "accuracy", Mechanism()) == (entries[0], True)
         entry, _ = ledger.ask("third", None, 0.5, "accuracy", Mechanism())
         assert entry.query == 6
         assert_consistent(ledger, "third")
 
-    def test_the_same_history_leads_to_the_same_head(self, ledger: Ledger) -> None:
+    def test_the_same_history_leads_to_the_same_checkpoint(self, ledger: Ledger) -> None:
         entries = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(3)]
         with MemoryLedger() as second:
             second.restore(GUARD, PARAMETERS, ledger.state(GUARD), {}, entries)
-            assert second.head(GUARD) == ledger.head(GUARD)
+            assert second.checkpoint(GUARD) == ledger.checkpoint(GUARD)
 
     def test_no_history_is_joined_to_another(self, ledger: Ledger) -> None:
         entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
@@ -570,10 +570,10 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
             lambda: ledger.ask_all(GUARD, [Asked(None, 0.5, "accuracy")], mechanism.all),
             lambda: ledger.known("records"),
             lambda: ledger.sources(GUARD, 1),
-            lambda: ledger.head(GUARD),
+            lambda: ledger.checkpoint(GUARD),
             lambda: ledger.verify(GUARD),
-            lambda: ledger.retire(GUARD, "why"),
-            lambda: ledger.retired(GUARD),
+            lambda: ledger.close_guard(GUARD, "why"),
+            lambda: ledger.closed(GUARD),
             lambda: ledger.restore(OTHER, {}, FIRST, {}, []),
             lambda: ledger.documents(GUARD),
             ledger.identity,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.thresholdout.ledger.contract_of_threads import OTHER
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechanism, assert_consistent
-from thresholdout.errors import InputError, LedgerError, LedgerMismatch, LedgerRetired
+from thresholdout.errors import InputError, LedgerClosed, LedgerError, LedgerMismatch
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.contract import ComputeAll
 from thresholdout.ledger.entry import Asked, Entry
@@ -71,7 +71,7 @@ class ListsContract:
         ((single, _),) = ledger.ask_all(GUARD, [Asked(None, 0.5, "last")], mechanism.all)
         assert (after.list, single.list) == (None, 6)
         assert ledger.entries(GUARD) == [alone, *entries, after, single]
-        assert ledger.verify(GUARD, ledger.head(GUARD)) == 6
+        assert ledger.verify(GUARD, ledger.checkpoint(GUARD)) == 6
         assert_consistent(ledger)
 
     def test_a_list_that_is_repeated_costs_nothing(self, ledger: Ledger) -> None:
@@ -147,6 +147,6 @@ class ListsContract:
         with pytest.raises(LedgerMismatch):
             ledger.ask_all(OTHER, [Asked("a", 0.5, "")], mechanism.all)
         assert mechanism.states == []
-        ledger.retire(GUARD, "why")
-        with pytest.raises(LedgerRetired):
+        ledger.close_guard(GUARD, "why")
+        with pytest.raises(LedgerClosed):
             ledger.ask_all(GUARD, [Asked("a", 0.5, "")], mechanism.all)

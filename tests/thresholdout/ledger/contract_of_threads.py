@@ -18,9 +18,9 @@ from tests.patience import PATIENCE
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import (
     InputError,
+    LedgerClosed,
     LedgerError,
     LedgerMismatch,
-    LedgerRetired,
 )
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry import Entry
@@ -82,7 +82,7 @@ class ThreadsContract:
             return Mechanism()(state)
 
         ledger.create(OTHER, {}, FIRST)
-        ledger.retire(OTHER, "for the test")
+        ledger.close_guard(OTHER, "for the test")
         known, _ = ledger.ask(GUARD, "known", 0.5, "accuracy", Mechanism())
         answers: list[Entry] = []
 
@@ -101,7 +101,7 @@ class ThreadsContract:
                     with pytest.raises(InputError, match="was asked with train value"):
                         ledger.ask(GUARD, "known", 0.25, "accuracy", Mechanism())
                 elif number == 4:
-                    with pytest.raises(LedgerRetired):
+                    with pytest.raises(LedgerClosed):
                         ledger.ask(OTHER, None, 0.5, "accuracy", Mechanism())
                     with pytest.raises(LedgerMismatch):
                         ledger.ask("nobody", None, 0.5, "accuracy", Mechanism())

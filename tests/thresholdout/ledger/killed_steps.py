@@ -19,10 +19,10 @@ from typing import Any
 import psycopg
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent, state_after
-from thresholdout.errors import LedgerRetired, LedgerSealed
+from thresholdout.errors import LedgerClosed, LedgerEncrypted
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.cipher import KEY_VARIABLE
-from thresholdout.ledger.sealing import rekey, seal
+from thresholdout.ledger.encryption import encrypt, rotate_key
 from thresholdout.ledger.sqlite_file import SQLiteFile
 from thresholdout.ledger.transfer import move
 
@@ -91,7 +91,7 @@ def answers(ledger: SQLLedger) -> bool:
     """Whether a ledger answers a question; it is asked one."""
     try:
         ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-    except LedgerRetired:
+    except LedgerClosed:
         return False
     return True
 
@@ -107,16 +107,16 @@ def moves(folder: Path, last: int, server: str | None = None, key: str | None = 
 
     was_killed = killed(work, last)
     with SQLLedger(source) as old, SQLLedger(target, key=key) as new:
-        live = [GUARD in ledger.guards() and ledger.retired(GUARD) is None for ledger in (old, new)]
+        live = [GUARD in ledger.guards() and ledger.closed(GUARD) is None for ledger in (old, new)]
         for ledger in (old, new):
             if GUARD in ledger.guards():
                 assert_whole(ledger)
-        history, head = old.entries(GUARD), old.head(GUARD)
+        history, checkpoint = old.entries(GUARD), old.checkpoint(GUARD)
         for _ in range(2):
             move(old, new, GUARD)
             assert_whole(new)
             assert new.entries(GUARD) == history
-            assert new.head(GUARD) == head
+            assert new.checkpoint(GUARD) == checkpoint
             assert new.state(GUARD) == state_after(history)
             assert new.parameters(GUARD) == {"budget": 9}
         assert not answers(old)
@@ -137,35 +137,35 @@ def emptied(server: str) -> str:
     return address
 
 
-def seals(folder: Path, last: int) -> tuple[bool, str]:
-    """Kill a sealing; tell whether it was, and whether the ledger was sealed then."""
+def encrypts(folder: Path, last: int) -> tuple[bool, str]:
+    """Kill an encryption; tell whether it was, and whether the ledger was encrypted then."""
     file = folder / "guard.db"
-    (folder / "sealed.db").unlink()
-    was_killed = killed(lambda: seal(file, key=OLD_KEY), last)
-    sealed = False
+    (folder / "encrypted.db").unlink()
+    was_killed = killed(lambda: encrypt(file, key=OLD_KEY), last)
+    encrypted = False
     try:
         with SQLLedger(file) as ledger:
             assert_whole(ledger)
-    except LedgerSealed:
-        sealed = True
-    seal(file, key=OLD_KEY)
+    except LedgerEncrypted:
+        encrypted = True
+    encrypt(file, key=OLD_KEY)
     with SQLLedger(file, key=OLD_KEY) as ledger:
         assert_whole(ledger)
     assert LABELS.encode() not in b"".join(path.read_bytes() for path in folder.iterdir())
-    return was_killed, "sealed" if sealed else "plain"
+    return was_killed, "encrypted" if encrypted else "plain"
 
 
-def rekeys(folder: Path, last: int) -> tuple[bool, str]:
+def rotates_key(folder: Path, last: int) -> tuple[bool, str]:
     """Kill a change of the key; tell whether it was, and which key opened the ledger then."""
-    file = folder / "sealed.db"
-    was_killed = killed(lambda: rekey(file, new_key=NEW_KEY, key=OLD_KEY), last)
+    file = folder / "encrypted.db"
+    was_killed = killed(lambda: rotate_key(file, new_key=NEW_KEY, key=OLD_KEY), last)
     opened = "old"
     try:
         with SQLLedger(file, key=OLD_KEY) as ledger:
             assert_whole(ledger)
-    except LedgerSealed:
+    except LedgerEncrypted:
         opened = "new"
-    rekey(file, new_key=NEW_KEY, key=OLD_KEY)
+    rotate_key(file, new_key=NEW_KEY, key=OLD_KEY)
     with SQLLedger(file, key=NEW_KEY) as ledger:
         assert_whole(ledger)
     return was_killed, opened
@@ -176,8 +176,8 @@ def main(kind: Callable[[Path, int], tuple[bool, str]], where: Path) -> None:
     template = where / "template"
     template.mkdir()
     make(template / "guard.db")
-    make(template / "sealed.db")
-    seal(template / "sealed.db", key=OLD_KEY)
+    make(template / "encrypted.db")
+    encrypt(template / "encrypted.db", key=OLD_KEY)
     SQLLedger(template / "target.db").close()
     seen: list[str] = []
     for last in range(1000):
@@ -192,7 +192,11 @@ def main(kind: Callable[[Path, int], tuple[bool, str]], where: Path) -> None:
 
 
 if __name__ == "__main__":
-    kinds: dict[str, Callable[[Path, int], tuple[bool, str]]] = {"moves": moves, "seals": seals, "rekeys": rekeys}
+    kinds: dict[str, Callable[[Path, int], tuple[bool, str]]] = {
+        "moves": moves,
+        "encrypts": encrypts,
+        "rotates_key": rotates_key,
+    }
     if sys.argv[3:]:
         key = os.environ.pop(KEY_VARIABLE)  # the server's, and not that of the files
         kinds["moves"] = partial(moves, server=sys.argv[3], key=key)

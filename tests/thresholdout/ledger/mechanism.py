@@ -36,8 +36,10 @@ def state_after(entries: Iterable[Entry]) -> str:
 
 def assert_consistent(ledger: Ledger, guard: str = GUARD) -> None:
     """Every answer was charged, every charge was answered, and the numbers have no gap."""
-    head = None
-    while head != (head := ledger.head(guard)):  # a server may still be at work for a client that was killed
+    checkpoint = None
+    while checkpoint != (
+        checkpoint := ledger.checkpoint(guard)
+    ):  # a server may still be at work for a client that was killed
         entries, state = ledger.entries(guard), ledger.state(guard)
     assert state == state_after(entries)
     assert [entry.query for entry in entries] == list(range(1, len(entries) + 1))

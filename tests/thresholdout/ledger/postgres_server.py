@@ -30,7 +30,7 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/
 OWNERS = ("postgres", "nobody")
 USER = "guard"
 KEY = new_key()
-"""What the ledgers of the tests are sealed with on a server."""
+"""What the ledgers of the tests are encrypted with on a server."""
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.d/thresholdout.conf")
 
 

@@ -17,8 +17,8 @@ import pytest
 from tests.thresholdout.cli.running import run
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import Server, programs
-from thresholdout.errors import InputError, LedgerDamaged, LedgerSealed, LedgerUnusable
-from thresholdout.ledger import SQLLedger, new_key, seal
+from thresholdout.errors import InputError, LedgerDamaged, LedgerEncrypted, LedgerUnusable
+from thresholdout.ledger import SQLLedger, encrypt, new_key
 from thresholdout.ledger.backup import back_up
 from thresholdout.ledger.cipher import KEY_VARIABLE
 
@@ -40,7 +40,7 @@ def test_a_copy_is_the_ledger(board: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with SQLLedger(board) as ledger:
         ask(ledger, 2, start=3)  # in the log, not in the file
-        assert back_up(board, copy) == {GUARD: (5, ledger.head(GUARD))}
+        assert back_up(board, copy) == {GUARD: (5, ledger.checkpoint(GUARD))}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert copy.stat().st_nlink == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["board.db", "copy.db"]
@@ -108,10 +108,10 @@ def test_a_damaged_ledger_has_no_backup(board: Path, tmp_path: Path) -> None:
     assert {path.name.removeprefix(board.name) for path in tmp_path.iterdir()} <= {"", "-wal", "-shm"}
 
 
-def test_a_sealed_ledger_stays_sealed(board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_encrypted_ledger_stays_encrypted(board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = new_key()
-    seal(board, key=key)
-    with pytest.raises(LedgerSealed):
+    encrypt(board, key=key)
+    with pytest.raises(LedgerEncrypted):
         back_up(board, tmp_path / "copy.db")
     monkeypatch.setenv(KEY_VARIABLE, key)
     back_up(board, tmp_path / "copy.db")
@@ -123,7 +123,7 @@ def test_a_sealed_ledger_stays_sealed(board: Path, tmp_path: Path, monkeypatch: 
 def test_the_command(board: Path, tmp_path: Path) -> None:
     said = run("backup", str(board), str(tmp_path / "copy.db")).output
     with SQLLedger(board) as ledger:
-        assert f"3 entries, unchanged\nhead {ledger.head(GUARD)}" in said
+        assert f"3 entries, unchanged\ncheckpoint {ledger.checkpoint(GUARD)}" in said
     assert "which is there" in run("backup", str(board), str(tmp_path / "copy.db"), code=1).output
 
 

@@ -1,4 +1,4 @@
-"""Keys, and what they seal."""
+"""Keys, and what they encrypt."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from thresholdout.ledger.cipher import (
     KEY_FILE_VARIABLE,
     KEY_VARIABLE,
     Cipher,
+    DecryptionError,
     Key,
-    UnsealError,
-    is_sealed,
+    is_encrypted,
     make_key_file,
     new_key,
 )
@@ -46,14 +46,14 @@ def no_key_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(texts, st.lists(texts, max_size=4))
-def test_what_is_sealed_opens_in_its_place(text: str, about: list[str]) -> None:
+def test_what_is_encrypted_opens_in_its_place(text: str, about: list[str]) -> None:
     cipher = Key(KEY, "key").cipher()
-    sealed = cipher.seal(text, *about)
-    assert is_sealed(sealed)
-    assert sealed.isascii()
-    assert sealed.isprintable()
-    assert cipher.unseal(sealed, *about) == text
-    assert Key(KEY.rstrip("="), "key").cipher().unseal(sealed, *about) == text
+    encrypted = cipher.encrypt(text, *about)
+    assert is_encrypted(encrypted)
+    assert encrypted.isascii()
+    assert encrypted.isprintable()
+    assert cipher.decrypt(encrypted, *about) == text
+    assert Key(KEY.rstrip("="), "key").cipher().decrypt(encrypted, *about) == text
 
 
 @given(st.lists(texts, max_size=3), st.lists(texts, max_size=3))
@@ -61,48 +61,48 @@ def test_no_other_place_opens_it(about: list[str], other: list[str]) -> None:
     cipher = Key(KEY, "key").cipher()
     if about == other:
         other = [*other, ""]
-    with pytest.raises(UnsealError):
-        cipher.unseal(cipher.seal("secret", *about), *other)
+    with pytest.raises(DecryptionError):
+        cipher.decrypt(cipher.encrypt("secret", *about), *other)
 
 
 @pytest.mark.parametrize("other", [("ab", "c"), ("a", "b", "c"), ("abc",), ("a", "bc", ""), ("1:a2:bc",)])
 def test_parts_of_a_place_do_not_run_together(cipher: Cipher, other: tuple[str, ...]) -> None:
-    with pytest.raises(UnsealError):
-        cipher.unseal(cipher.seal("secret", "a", "bc"), *other)
+    with pytest.raises(DecryptionError):
+        cipher.decrypt(cipher.encrypt("secret", "a", "bc"), *other)
 
 
 def test_another_program_can_open_it(cipher: Cipher) -> None:
     """The form, written down a second time: prefix, nonce of 12 bytes, AES-256-GCM, the place as netstrings."""
-    raw = base64.b64decode(cipher.seal("secret", "guard", "state", "12").removeprefix("sealed:1:"), validate=True)
+    raw = base64.b64decode(cipher.encrypt("secret", "guard", "state", "12").removeprefix("encrypted:1:"), validate=True)
     plain = AESGCM(bytes(range(224, 256))).decrypt(raw[:12], raw[12:], b"5:guard5:state2:12")
     assert plain == b"secret"
     assert len(raw) == 12 + len(b"secret") + 16
 
 
-def test_each_sealing_has_its_own_nonce(cipher: Cipher) -> None:
-    nonces = {base64.b64decode(cipher.seal("secret").removeprefix("sealed:1:"))[:12] for _ in range(1000)}
+def test_each_encryption_has_its_own_nonce(cipher: Cipher) -> None:
+    nonces = {base64.b64decode(cipher.encrypt("secret").removeprefix("encrypted:1:"))[:12] for _ in range(1000)}
     assert len(nonces) == 1000  # 96 random bits: a repeat by chance has probability 1e-23
 
 
 @pytest.mark.parametrize("text", ["secret", "secrets", "secret s"])  # one for each length of the padding
 def test_every_changed_character_is_seen(cipher: Cipher, text: str) -> None:
-    sealed = cipher.seal(text, "guard")
-    last = sealed.rstrip("=")[-1]
-    for position, old in enumerate(sealed):
+    encrypted = cipher.encrypt(text, "guard")
+    last = encrypted.rstrip("=")[-1]
+    for position, old in enumerate(encrypted):
         for new in {"A", "B", "!", "é", chr(ord(last) + 1), chr(ord(last) - 1)} - {old}:
-            changed = sealed[:position] + new + sealed[position + 1 :]
-            with pytest.raises(UnsealError):
-                cipher.unseal(changed, "guard")
-    for cut in range(len(sealed)):
-        with pytest.raises(UnsealError):
-            cipher.unseal(sealed[:cut], "guard")
-    with pytest.raises(UnsealError):
-        cipher.unseal("secret", "guard")
+            changed = encrypted[:position] + new + encrypted[position + 1 :]
+            with pytest.raises(DecryptionError):
+                cipher.decrypt(changed, "guard")
+    for cut in range(len(encrypted)):
+        with pytest.raises(DecryptionError):
+            cipher.decrypt(encrypted[:cut], "guard")
+    with pytest.raises(DecryptionError):
+        cipher.decrypt("secret", "guard")
 
 
 def test_another_key_does_not_open_it(cipher: Cipher) -> None:
-    with pytest.raises(UnsealError):
-        Key(new_key(), "key").cipher().unseal(cipher.seal("secret"))
+    with pytest.raises(DecryptionError):
+        Key(new_key(), "key").cipher().decrypt(cipher.encrypt("secret"))
 
 
 def test_new_keys_differ_and_are_32_bytes() -> None:
@@ -148,12 +148,12 @@ def test_where_keys_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Key.find() is None
     file = tmp_path / "guard.key"
     make_key_file(file)
-    sealed = Key(file.read_text(), "key").cipher().seal("secret")
+    encrypted = Key(file.read_text(), "key").cipher().encrypt("secret")
 
     def found(key: str | None = None, key_file: Path | str | None = None) -> tuple[str, bool]:
         key_found = Key.find(key, key_file)
         assert key_found is not None
-        assert key_found.cipher().unseal(sealed) == "secret"
+        assert key_found.cipher().decrypt(encrypted) == "secret"
         return key_found.origin, key_found.given
 
     assert found(file.read_text()) == ("key", True)

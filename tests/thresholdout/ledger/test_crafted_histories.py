@@ -46,7 +46,13 @@ def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **heade
     for entry in entries:
         digest = next_digest(digest, GUARD, entry)
         lines.append(json.dumps(asdict(entry) | {"digest": digest}))
-    first = {"format": "thresholdout guard", "version": 2, "guard": GUARD, "parameters": parameters, "head": digest}
+    first = {
+        "format": "thresholdout guard",
+        "version": 2,
+        "guard": GUARD,
+        "parameters": parameters,
+        "checkpoint": digest,
+    }
     file.write_text("\n".join([json.dumps(first | {"count": len(entries)} | header), *lines]) + "\n")
     return file
 

@@ -49,7 +49,7 @@ REST = "name, 1, 1, 1, 1, source, 1, 0, 1, NULL, NULL, '', '', 5.0, digest FROM 
 OF_4 = "WHERE guard = 1 AND query = 4"
 CUT = (
     "DELETE FROM entries WHERE guard = 1 AND query > 4",
-    f"UPDATE guards SET asked = 4, head = (SELECT digest FROM entries {OF_4}) WHERE id = 1",
+    f"UPDATE guards SET asked = 4, checkpoint = (SELECT digest FROM entries {OF_4}) WHERE id = 1",
 )
 
 
@@ -65,7 +65,7 @@ CUT = (
         ((f"UPDATE entries SET risk = -1.5 {OF_4}",), 4),
         ((f"UPDATE entries SET list = 4 {OF_4}",), 4),
         ((f"UPDATE entries SET candidate = 'new' {OF_4}",), 4),
-        ((f"UPDATE entries SET asker = 'new' {OF_4}",), 4),
+        ((f"UPDATE entries SET client = 'new' {OF_4}",), 4),
         ((f"UPDATE entries SET time = time + 1 {OF_4}",), 4),
         ((f"UPDATE entries SET time = NULL {OF_4}",), 4),
         ((f"UPDATE entries SET digest = (SELECT digest FROM entries WHERE guard = 2 AND query = 4) {OF_4}",), 4),
@@ -90,7 +90,10 @@ CUT = (
         ),
         (("DELETE FROM entries WHERE guard = 1 AND query = 7",), 7),
         (("DELETE FROM entries WHERE guard = 1",), 1),
-        (("UPDATE guards SET head = (SELECT digest FROM entries WHERE guard = 1 AND query = 6) WHERE id = 1",), 7),
+        (
+            ("UPDATE guards SET checkpoint = (SELECT digest FROM entries WHERE guard = 1 AND query = 6) WHERE id = 1",),
+            7,
+        ),
         (("UPDATE guards SET asked = 6 WHERE id = 1",), 7),
         (
             (f"INSERT INTO entries SELECT 1, 8, 'n', {REST} LIMIT 1",),
@@ -110,21 +113,21 @@ def test_a_history_that_was_changed_shows(file: Path, statements: tuple[str, ...
         assert ledger.verify(OTHER) == 7
 
 
-def test_a_history_that_was_cut_with_its_head_shows_to_who_kept_one(file: Path) -> None:
+def test_a_history_that_was_cut_with_its_checkpoint_shows_to_who_kept_one(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        heads = [ledger._links(GUARD, number, 1)[0][1] for number in range(1, 8)]
+        checkpoints = [ledger._links(GUARD, number, 1)[0][1] for number in range(1, 8)]
     tamper(file, *CUT)
     with SQLLedger(file) as ledger:
         assert ledger.verify(GUARD) == 4  # by itself it can't be seen
-        assert [ledger.verify(GUARD, head) for head in heads[:4]] == [4] * 4
-        for head in heads[4:]:
+        assert [ledger.verify(GUARD, checkpoint) for checkpoint in checkpoints[:4]] == [4] * 4
+        for checkpoint in checkpoints[4:]:
             with pytest.raises(LedgerDamaged, match="cut or replaced"):
-                ledger.verify(GUARD, head)
+                ledger.verify(GUARD, checkpoint)
 
 
-def test_a_history_that_was_written_anew_shows_to_who_kept_a_head(file: Path) -> None:
+def test_a_history_that_was_written_anew_shows_to_who_kept_a_checkpoint(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        entries, kept = ledger.entries(GUARD), ledger.head(GUARD)
+        entries, kept = ledger.entries(GUARD), ledger.checkpoint(GUARD)
     file.unlink()
     with SQLLedger(file) as ledger:
         ledger.restore(GUARD, {"threshold": 0.1}, FIRST, {}, [replace(entries[0], value=0.125), *entries[1:]])
@@ -138,7 +141,7 @@ def test_a_long_history_is_read_in_parts(file: Path, monkeypatch: pytest.MonkeyP
         for size in (1, 2, 3, 6, 7, 8):
             monkeypatch.setattr("thresholdout.ledger.contract._CHUNK", size)
             told: list[int] = []
-            assert ledger.verify(GUARD, ledger.head(GUARD), told.append) == 7
+            assert ledger.verify(GUARD, ledger.checkpoint(GUARD), told.append) == 7
             assert told == [*range(size, 7, size), 7]
     tamper(file, f"DELETE FROM entries {OF_4}")
     with SQLLedger(file) as ledger:
@@ -193,19 +196,19 @@ def test_questions_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: 
             "INSERT OR REPLACE INTO guards SELECT 1, 'new', NULL, 'fresh', '{}', 0, '', NULL FROM guards WHERE id = 1",
             "guards of a ledger are never replaced",
         ),
-        ("UPDATE guards SET retired = NULL WHERE id = 2", "a guard that was retired stays so"),
+        ("UPDATE guards SET closed = NULL WHERE id = 2", "a guard that was closed stays so"),
     ],
 )
 def test_the_tables_refuse_mistakes(file: Path, statement: str, message: str) -> None:
     with SQLLedger(file) as ledger:
-        ledger.retire(OTHER, "for the test")
+        ledger.close_guard(OTHER, "for the test")
         entries = ledger.entries(GUARD)
     with closing(sqlite3.connect(file)) as connection, pytest.raises(sqlite3.IntegrityError, match=message):
         connection.execute(statement)
     with SQLLedger(file) as ledger:
         assert ledger.entries(GUARD) == entries
         assert (ledger.verify(GUARD), ledger.verify(OTHER)) == (7, 7)
-        assert ledger.retired(OTHER) == "for the test"
+        assert ledger.closed(OTHER) == "for the test"
 
 
 def test_an_answer_beside_a_forged_one_is_not_stored(file: Path) -> None:
@@ -243,7 +246,7 @@ def test_different_texts_have_different_digests(one: tuple[str, ...], two: tuple
         (replace(ENTRY, remaining=None, list=9), ENTRY),
         (replace(ENTRY, time=None), replace(ENTRY, time=0.0)),
         (replace(ENTRY, risk=-1.0, time=None), replace(ENTRY, risk=None, time=-1.0)),
-        (replace(ENTRY, candidate="a"), replace(ENTRY, asker="a")),
+        (replace(ENTRY, candidate="a"), replace(ENTRY, client="a")),
         (replace(ENTRY, source="b 1:c"), replace(ENTRY, source="b", candidate="c")),
         (replace(ENTRY, name="b 1:c"), replace(ENTRY, name="b", source="c")),
     ],

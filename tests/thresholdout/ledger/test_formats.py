@@ -33,12 +33,12 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def test_entries_of_an_asker_are_found_without_the_others(file: Path) -> None:
+def test_entries_of_a_client_are_found_without_the_others(file: Path) -> None:
     for statement in (statements("sqlite").asked_since, statements("sqlite").entries_of):
         count = statement.count("?")
         with closing(sqlite3.connect(file)) as connection:
             plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", [1] * count))
-        assert "entries_asker (guard=? AND asker=?" in plan, plan
+        assert "entries_client (guard=? AND client=?" in plan, plan
 
 
 @pytest.mark.parametrize("number", [0, NEXT, 1000])

@@ -155,17 +155,17 @@ def test_a_transaction_that_cannot_be_stored_fails_all_in_it(ledger: SQLLedger) 
 def test_an_error_that_is_not_the_ledgers_hits_one_and_the_others_are_asked_again(
     ledger: SQLLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seal = ledger._seal
+    encrypt = ledger._encrypt
     calls: list[str] = []
 
     def short_of_memory(text: str, *about: str) -> str:
         calls.append(text)
         if len(calls) == 2:  # the first is for the question that is held, the second for all that wait
             raise MemoryError
-        return seal(text, *about)
+        return encrypt(text, *about)
 
     held = Held(ledger)
-    monkeypatch.setattr(ledger, "_seal", short_of_memory)
+    monkeypatch.setattr(ledger, "_encrypt", short_of_memory)
     held.queue(*[asking(ledger) for _ in range(4)])
     first, leader, *others = held.end()
     assert isinstance(leader, MemoryError)

@@ -51,7 +51,7 @@ def digests(guard: str, parameters: str, entries: list[Entry]) -> list[str]:
         line = f"thresholdout-entry-1 {found[-1]} {e.query} {remaining} {together} {bits} {risk} ".encode()
         if e.time is not None:
             line = line.replace(b"entry-1", b"entry-2") + struct.pack(">d", e.time).hex().encode() + b" "
-        line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source, e.candidate, e.asker))
+        line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source, e.candidate, e.client))
         found.append(hashlib.sha256(line).hexdigest())
     return found
 
@@ -78,8 +78,8 @@ def test_what_is_written_is_read(tmp_path: Path, guard: str, rows: list[tuple[An
         for query, (key, name, train, value, source, remaining, risk, time) in enumerate(rows, 1)
     ]
     file = write(tmp_path / "history.jsonl", entries, guard)
-    head = digests(guard, PARAMETERS, entries)[-1]
-    assert read(file) == (ExportedHistory(guard, PARAMETERS, head, len(entries)), entries)
+    checkpoint = digests(guard, PARAMETERS, entries)[-1]
+    assert read(file) == (ExportedHistory(guard, PARAMETERS, checkpoint, len(entries)), entries)
 
 
 def test_the_form_of_a_file(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "version": 2,
         "guard": GUARD,
         "parameters": PARAMETERS,
-        "head": expected[-1],
+        "checkpoint": expected[-1],
         "count": 3,
     }
     assert json.loads(lines[2]) == {
@@ -108,7 +108,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "risk": -0.25,
         "list": 2,
         "candidate": "forest",
-        "asker": "Zoë",
+        "client": "Zoë",
         "time": 0.1,
         "digest": expected[2],
     }
@@ -119,7 +119,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
 OTHER: dict[str, list[Any]] = {
     "guard": [GUARD[::-1], ""],
     "parameters": ['{"declared": {"budget": 3}}', PARAMETERS + " ", "{", "[]", "{}"],
-    "head": ["0" * 64, ""],
+    "checkpoint": ["0" * 64, ""],
     "count": [2, 4, 3.0, True, None],
     "format": ["other"],
     "version": [1, 3, True, "1"],
@@ -133,7 +133,7 @@ OTHER: dict[str, list[Any]] = {
     "risk": [None, -0.125, 0.5, "-inf", "inf", -1, -1e999],
     "list": [None, 1, 2.0, "2"],
     "candidate": ["", None],
-    "asker": ["zoe", 3],
+    "client": ["zoe", 3],
     "time": [None, 0.2, 1, "0.1", 1e400],
     "source": ["train", ""],
     "remaining": [0, None, 1.0, "1"],
@@ -173,7 +173,7 @@ def without_count(lines: list[str], entries: int) -> list[str]:
         (lambda lines: [*lines, lines[3]], "line 5 is damaged: its digest"),
         (lambda lines: lines[:1] + lines[2:], "line 2 is damaged: its digest"),
         (swapped, "line 2 is damaged: its digest"),
-        (lambda lines: without_count(lines, 2), "line 1 is damaged: its head"),
+        (lambda lines: without_count(lines, 2), "line 1 is damaged: its checkpoint"),
         (
             lambda lines: [lines[0].replace("{", '{"more": 1, ', 1), *lines[1:]],
             "line 1 is damaged: it has not the fields",
@@ -206,7 +206,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     changed = [ENTRIES[0], replace(ENTRIES[1], value=0.875), ENTRIES[2]]
     header = ExportedHistory(GUARD, PARAMETERS, digests(GUARD, PARAMETERS, ENTRIES)[-1], 3)
     for entries in (changed, ENTRIES[:2], [*ENTRIES, ENTRIES[0]]):
-        with pytest.raises(LedgerError, match="do not fit their head"):
+        with pytest.raises(LedgerError, match="do not fit their checkpoint"):
             write_history(file, header, entries)
     assert file.read_bytes() == before
     write(file)

@@ -12,7 +12,7 @@ import pytest
 from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout import Thresholdout
-from thresholdout.errors import LedgerRetired, LedgerSealed
+from thresholdout.errors import LedgerClosed, LedgerEncrypted
 from thresholdout.guard.state_check import check_standing
 from thresholdout.ledger import Ledger, MemoryLedger, import_history, open_ledger, verify_export
 
@@ -37,7 +37,7 @@ def assert_goes_on(ledger: Ledger, kind: str, known: dict[str, Any]) -> None:
     wanted = {name: value for name, value in known.items() if name != "next"}
     assert json.loads(json.dumps(written(ledger))) == wanted
     count = len(known["entries"])
-    assert ledger.verify(known["guard"], known["head"]) == count
+    assert ledger.verify(known["guard"], known["checkpoint"]) == count
     check_standing(ledger, known["guard"])
     guard = guard_in(ledger)  # found again by its records
     assert ledger.guards() == [known["guard"]]
@@ -47,7 +47,7 @@ def assert_goes_on(ledger: Ledger, kind: str, known: dict[str, Any]) -> None:
     assert answer == {name: value for name, value in known["next"].items() if name != "half_width"}
     assert answer["query"] == count + 1
     assert ledger.entries(known["guard"], count + 1)[0].time is not None
-    assert ledger.verify(known["guard"], known["head"]) == count + 1
+    assert ledger.verify(known["guard"], known["checkpoint"]) == count + 1
     assert written(ledger)["entries"][:count] == known["entries"]
     guard_in(ledger)  # its state fits
 
@@ -66,9 +66,9 @@ def test_a_file_goes_on(tmp_path: Path, number: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("number", FORMATS)
-def test_what_is_sealed_needs_its_key(tmp_path: Path, number: str) -> None:
-    with pytest.raises(LedgerSealed):
-        opened(copied(number, "sealed.db", tmp_path), None)
+def test_what_is_encrypted_needs_its_key(tmp_path: Path, number: str) -> None:
+    with pytest.raises(LedgerEncrypted):
+        opened(copied(number, "encrypted.db", tmp_path), None)
 
 
 @pytest.mark.parametrize("number", FORMATS)
@@ -90,16 +90,16 @@ def test_a_look_is_still_counted(tmp_path: Path, number: str) -> None:
 def test_where_a_guard_was_moved_from_it_answers_no_more(tmp_path: Path, number: str) -> None:
     known = expected(number)["moved"]
     with open_ledger(copied(number, "from.db", tmp_path), must_exist=True) as ledger:
-        assert ledger.verify(known["guard"], known["head"]) == len(known["entries"])
+        assert ledger.verify(known["guard"], known["checkpoint"]) == len(known["entries"])
         guard = GUARDS["moved"][0](ledger)
-        with pytest.raises(LedgerRetired, match="it was moved to"):
+        with pytest.raises(LedgerClosed, match="it was moved to"):
             GUARDS["moved"][2](guard)
 
 
 @pytest.mark.parametrize("number", FORMATS)
 def test_an_export_is_read(number: str) -> None:
     file, known = FOLDER / number / "exported.jsonl", expected(number)["algorithm-1"]
-    header = verify_export(file, known["head"])
+    header = verify_export(file, known["checkpoint"])
     assert (header.guard, header.count, json.loads(header.parameters)) == (known["guard"], 3, known["parameters"])
     with MemoryLedger() as ledger:
         import_history(ledger, file)

@@ -16,7 +16,7 @@ from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerDamaged, LedgerUnusable
-from thresholdout.ledger import Ledger, SQLLedger, make_key_file, move, open_ledger, rekey, seal
+from thresholdout.ledger import Ledger, SQLLedger, encrypt, make_key_file, move, open_ledger, rotate_key
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, new_key
 from thresholdout.ledger.entry_checks import CONTENT
 
@@ -54,11 +54,11 @@ def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) 
         assert ledger.known(DOCUMENTS[CONTENT]) == GUARD
         assert ledger.document(GUARD, "labels") == LABELS
         with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
-            cursor.execute(ledger._sql.add_document, (1, "labels", ledger._seal(f"{SECRET} again", "labels")))
+            cursor.execute(ledger._sql.add_document, (1, "labels", ledger._encrypt(f"{SECRET} again", "labels")))
         assert "23505" in str(caught.value)
         secret = ledger._secret
-    rekey(where, new_key=new, key=KEY)
-    seal(where, key=new)
+    rotate_key(where, new_key=new, key=KEY)
+    encrypt(where, key=new)
     with SQLLedger(tmp_path / "guard.db") as file:
         file.create("moved", {}, FIRST, {"labels": LABELS})
         file.ask("moved", None, 0.5, "accuracy", Mechanism())
@@ -67,7 +67,7 @@ def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) 
             assert_consistent(ledger, "moved")
             assert_consistent(ledger)
     log = talkative.log()
-    for public in ("a public name", '"parameter"', "sealed:1:", "key 7", "documents_pkey", "moved"):
+    for public in ("a public name", '"parameter"', "encrypted:1:", "key 7", "documents_pkey", "moved"):
         assert public in log  # so what it is told can be found
     assert secret is not None
     for hidden in (SECRET, secret, KEY, new):
@@ -86,7 +86,7 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
             assert words in str(caught.value)
         assert "open_ledger(address, key_file='guard.key')" in str(caught.value)
     with pytest.raises(InputError, match="key: none"):
-        rekey(where, new_key=KEY)
+        rotate_key(where, new_key=KEY)
     assert server.run("SELECT 1 FROM pg_namespace WHERE nspname = 'thresholdout'", "emptied") == []
     monkeypatch.chdir(tmp_path)
     make_key_file("guard.key")
@@ -94,7 +94,7 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
         ledger.create(GUARD, {}, FIRST)
     monkeypatch.setenv(KEY_FILE_VARIABLE, "guard.key")
     with open_ledger(where) as ledger:
-        assert ledger.sealed
+        assert ledger.encrypted
         assert ledger.state(GUARD) == FIRST
 
 
@@ -124,7 +124,7 @@ USES: list[Callable[[Ledger], object]] = [
     lambda ledger: ledger.document(GUARD, "labels"),
     lambda ledger: ledger.put_document(GUARD, "labels", "text"),
     lambda ledger: ledger.create(GUARD, {}, FIRST),
-    lambda ledger: ledger.retire(GUARD, "for the test"),
+    lambda ledger: ledger.close_guard(GUARD, "for the test"),
 ]
 
 

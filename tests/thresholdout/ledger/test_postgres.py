@@ -320,11 +320,11 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
     assert "make system-packages" in (postgres_server.missing() or "")
 
 
-def test_entries_of_an_asker_are_found_without_the_others(address: str) -> None:
+def test_entries_of_a_client_are_found_without_the_others(address: str) -> None:
     with SQLLedger(address) as ledger, ledger.database.transaction() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(f"EXPLAIN {statements('postgresql').asked_since}", ("ann", 1, 5.0))
         plan = " ".join(row[0] for row in cursor.fetchall())
-    assert "entries_asker" in plan
-    assert "md5(asker)" in plan.partition("Index Cond")[2].partition("Filter")[0]
+    assert "entries_client" in plan
+    assert "md5(client)" in plan.partition("Index Cond")[2].partition("Filter")[0]

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
-from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired, LedgerUnusable
+from thresholdout.errors import BudgetExhausted, InputError, LedgerClosed, LedgerUnusable
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
 from thresholdout.ledger.entry import Entry
 
@@ -31,8 +31,8 @@ class MemoryMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.answers: dict[str, Entry] = {}
-        self.heads: list[str] = []
-        self.retired = False
+        self.checkpoints: list[str] = []
+        self.closed = False
         self.ledger = self.open()
         self.create()
 
@@ -47,8 +47,8 @@ class MemoryMachine(RuleBasedStateMachine):
     def ask(self, key: str, train: float) -> None:
         stored = self.answers.get(key)
         mechanism = Mechanism(BUDGET)
-        if self.retired:
-            with pytest.raises(LedgerRetired):
+        if self.closed:
+            with pytest.raises(LedgerClosed):
                 self.ledger.ask(GUARD, key, train, "accuracy", mechanism)
         elif stored is not None and stored.train != train:
             with pytest.raises(InputError):
@@ -72,30 +72,30 @@ class MemoryMachine(RuleBasedStateMachine):
             Mechanism()(state)
             raise Crash
 
-        if key not in self.answers and not self.retired:
+        if key not in self.answers and not self.closed:
             with pytest.raises(Crash):
                 self.ledger.ask(GUARD, key, 0.5, "accuracy", compute)
 
     @precondition(lambda self: len(self.answers) > BUDGET // 2)
     @rule()
-    def retire(self) -> None:
-        self.ledger.retire(GUARD, "for the test")
-        self.retired = True
+    def close(self) -> None:
+        self.ledger.close_guard(GUARD, "for the test")
+        self.closed = True
 
     @rule(key=keys)
     def find(self, key: str) -> None:
         assert self.ledger.find(GUARD, key) == self.answers.get(key)
 
     @rule()
-    def keep_the_head(self) -> None:
-        self.heads.append(self.ledger.head(GUARD))
+    def keep_the_checkpoint(self) -> None:
+        self.checkpoints.append(self.ledger.checkpoint(GUARD))
 
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
         assert self.ledger.entries(GUARD) == list(self.answers.values())
         assert_consistent(self.ledger)
-        for head in (None, *self.heads[-2:]):
-            assert self.ledger.verify(GUARD, head) == len(self.answers)
+        for checkpoint in (None, *self.checkpoints[-2:]):
+            assert self.ledger.verify(GUARD, checkpoint) == len(self.answers)
 
     def teardown(self) -> None:
         self.ledger.close()
@@ -123,7 +123,7 @@ class FileMachine(MemoryMachine):
     @rule(key=keys)
     def lose_the_answer_after_the_commit(self, key: str) -> None:
         """The process ends with the answer stored and not read; asking again must give the stored one."""
-        if key not in self.answers and len(self.answers) < BUDGET and not self.retired:
+        if key not in self.answers and len(self.answers) < BUDGET and not self.closed:
             with self.open() as process:
                 process.ask(GUARD, key, 0.5, "accuracy", Mechanism(BUDGET))
             entry, repeated = self.ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism(BUDGET))
@@ -136,7 +136,7 @@ class FileMachine(MemoryMachine):
             self.open()
             raise Crash
 
-        if key not in self.answers and not self.retired:
+        if key not in self.answers and not self.closed:
             with pytest.raises(LedgerUnusable):
                 self.ledger.ask(GUARD, key, 0.5, "accuracy", compute)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
-from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, LedgerUnusable
+from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
 from thresholdout.ledger.cipher import new_key
 from thresholdout.ledger.entry import Entry
@@ -55,21 +55,21 @@ def target(tmp_path: Path) -> Iterator[Ledger]:
 def test_a_history_goes_around(source: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     written = export_history(source, GUARD, file)
-    assert (written.guard, written.head, written.count) == (GUARD, source.head(GUARD), 3)
+    assert (written.guard, written.checkpoint, written.count) == (GUARD, source.checkpoint(GUARD), 3)
     assert json.loads(written.parameters) == PARAMETERS
     assert verify_export(file) == written
     assert SECRET.encode() not in file.read_bytes()
-    for copy in (MemoryLedger(), SQLLedger(tmp_path / "copy.db"), SQLLedger(tmp_path / "sealed.db", key=new_key())):
+    for copy in (MemoryLedger(), SQLLedger(tmp_path / "copy.db"), SQLLedger(tmp_path / "encrypted.db", key=new_key())):
         with copy:
             assert import_history(copy, file) == GUARD
             assert copy.entries(GUARD) == source.entries(GUARD)
             assert copy.parameters(GUARD) == PARAMETERS
-            assert copy.verify(GUARD, source.head(GUARD)) == 3
-            assert copy.head(GUARD) == source.head(GUARD)
+            assert copy.verify(GUARD, source.checkpoint(GUARD)) == 3
+            assert copy.checkpoint(GUARD) == source.checkpoint(GUARD)
             assert copy.documents(GUARD) == []
             mechanism = Mechanism()
             for key in (None, "key 0"):
-                with pytest.raises(LedgerRetired, match="imported history"):
+                with pytest.raises(LedgerClosed, match="imported history"):
                     copy.ask(GUARD, key, 0.5, "accuracy", mechanism)
             assert mechanism.states == []
             again = tmp_path / "again.jsonl"
@@ -77,15 +77,15 @@ def test_a_history_goes_around(source: Ledger, tmp_path: Path) -> None:
             assert again.read_bytes() == file.read_bytes()
             with pytest.raises(LedgerMismatch, match="already"):
                 import_history(copy, file)
-            assert_retired_stays(copy)
+            assert_closed_stays(copy)
     assert_consistent(source)
 
 
-def assert_retired_stays(copy: Ledger) -> None:
-    with pytest.raises(LedgerRetired):
+def assert_closed_stays(copy: Ledger) -> None:
+    with pytest.raises(LedgerClosed):
         copy.put_document(GUARD, "labels", "x")
-    with pytest.raises(LedgerRetired):
-        copy.retire(GUARD, "other")
+    with pytest.raises(LedgerClosed):
+        copy.close_guard(GUARD, "other")
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -112,7 +112,7 @@ def test_any_history_goes_around(
         move(old, new, guard)
         for ledger in (copy, new):
             assert ledger.entries(guard) == entries
-            assert ledger.head(guard) == old.head(guard)
+            assert ledger.checkpoint(guard) == old.checkpoint(guard)
             assert ledger.parameters(guard) == parameters
         assert (new.state(guard), new.document(guard, "")) == ("state", "text")
 
@@ -143,28 +143,28 @@ def test_parameters_in_another_hand_are_not_imported(target: Ledger, tmp_path: P
     assert target.guards() == []
 
 
-def test_a_head_that_was_kept_shows_a_file_written_anew(source: Ledger, tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_kept_shows_a_file_written_anew(source: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
-    heads = [export_history(source, GUARD, file).head]
+    checkpoints = [export_history(source, GUARD, file).checkpoint]
     source.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-    heads.append(export_history(source, GUARD, file).head)
-    for head in heads:
-        assert verify_export(file, head).count == 4
+    checkpoints.append(export_history(source, GUARD, file).checkpoint)
+    for checkpoint in checkpoints:
+        assert verify_export(file, checkpoint).count == 4
     with MemoryLedger() as forged:
         entries = [replace(entry, name="forged") for entry in source.entries(GUARD)]
         forged.restore(GUARD, PARAMETERS, "", {}, entries)
         export_history(forged, GUARD, file)
     assert verify_export(file).count == 4
-    for head in heads:
-        with pytest.raises(LedgerDamaged, match="4 entries do not lead to the head that was kept"):
-            verify_export(file, head)
+    for checkpoint in checkpoints:
+        with pytest.raises(LedgerDamaged, match="4 entries do not lead to the checkpoint that was kept"):
+            verify_export(file, checkpoint)
 
 
 def test_a_damaged_history_is_not_exported(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "source.db") as ledger:
         fill(ledger)
         damage(ledger)
-        with pytest.raises(LedgerDamaged, match="do not fit their head"):
+        with pytest.raises(LedgerDamaged, match="do not fit their checkpoint"):
             export_history(ledger, GUARD, tmp_path / "history.jsonl")
         with pytest.raises(LedgerMismatch):
             export_history(ledger, "none", tmp_path / "history.jsonl")
@@ -191,13 +191,13 @@ def test_a_guard_moves_with_all_it_has(tmp_path: Path, keys: tuple[str | None, s
 
 def assert_moved(old: Ledger, new: Ledger) -> None:
     assert new.entries(GUARD) == old.entries(GUARD)
-    assert new.head(GUARD) == old.head(GUARD)
+    assert new.checkpoint(GUARD) == old.checkpoint(GUARD)
     assert new.parameters(GUARD) == PARAMETERS
     assert (new.document(GUARD, "labels"), new.document(GUARD, "more")) == (SECRET, "ä")
     assert_consistent(new)
     mechanism = Mechanism()
     for key in (None, "key 1"):
-        with pytest.raises(LedgerRetired, match="it was moved to") as caught:
+        with pytest.raises(LedgerClosed, match="it was moved to") as caught:
             old.ask(GUARD, key, 0.5, "accuracy", mechanism)
         assert new.location in caught.value.why
     assert mechanism.states == []
@@ -217,12 +217,12 @@ def test_a_guard_moves_from_memory(target: Ledger) -> None:
         assert_moved(ledger, target)
 
 
-def test_what_is_sealed_does_not_move_into_plain_text(tmp_path: Path) -> None:
+def test_what_is_encrypted_does_not_move_into_plain_text(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "a.db", key=new_key()) as old, SQLLedger(tmp_path / "b.db") as new:
         fill(old)
-        with pytest.raises(InputError, match="a ledger in plain text for secrets that are sealed"):
+        with pytest.raises(InputError, match="a ledger in plain text for secrets that are encrypted"):
             move(old, new, GUARD)
-        assert old.retired(GUARD) is None
+        assert old.closed(GUARD) is None
         assert new.guards() == []
 
 
@@ -249,11 +249,11 @@ def test_moves_that_are_refused_change_nothing(source: Ledger, target: Ledger, t
         with SQLLedger(tmp_path / "source.db") as same, pytest.raises(InputError, match="the source itself"):
             move(source, same, GUARD)
     source.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-    assert source.retired(GUARD) is None
+    assert source.closed(GUARD) is None
     assert target.entries(GUARD) == []
-    source.retire(GUARD, "the study has ended")
+    source.close_guard(GUARD, "the study has ended")
     with SQLLedger(tmp_path / "third.db") as third:
-        with pytest.raises(LedgerRetired, match="the study has ended"):
+        with pytest.raises(LedgerClosed, match="the study has ended"):
             move(source, third, GUARD)
         assert third.guards() == []
 
@@ -264,12 +264,12 @@ def test_a_damaged_history_does_not_move(tmp_path: Path, monkeypatch: pytest.Mon
         damage(old)
         with pytest.raises(LedgerDamaged):
             move(old, new, GUARD)
-        assert old.retired(GUARD) is None
+        assert old.closed(GUARD) is None
         monkeypatch.setattr(old, "verify", lambda guard: 3)  # as if it were damaged a moment later
-        with pytest.raises(LedgerDamaged, match="do not lead to its head"):
+        with pytest.raises(LedgerDamaged, match="do not lead to its checkpoint"):
             move(old, new, GUARD)
         assert new.guards() == []
-        assert old.retired(GUARD) is not None
+        assert old.closed(GUARD) is not None
 
 
 def test_only_the_named_target_takes_a_guard(source: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,17 +279,17 @@ def test_only_the_named_target_takes_a_guard(source: Ledger, tmp_path: Path, mon
             with pytest.raises(LedgerUnusable):
                 move(source, new, GUARD)
         for _ in range(2):
-            with pytest.raises(LedgerRetired, match="it was moved to"):
+            with pytest.raises(LedgerClosed, match="it was moved to"):
                 move(source, third, GUARD)
             assert third.guards() == []
             move(source, new, GUARD)
         assert_moved(source, new)
         if isinstance(source, SQLLedger):
-            with pytest.raises(LedgerMismatch, match="already, though retired"):
+            with pytest.raises(LedgerMismatch, match="already, though closed"):
                 move(new, source, GUARD)
         move(new, third, GUARD)  # it may move on
         move(source, new, GUARD)
-        assert third.retired(GUARD) is None
+        assert third.closed(GUARD) is None
         assert_consistent(third)
 
 
@@ -304,7 +304,7 @@ def test_a_target_that_was_renamed_is_found_again(
     with SQLLedger(tmp_path / "renamed.db") as new:
         move(source, new, GUARD)
         assert_consistent(new)
-        assert new.retired(GUARD) is None
+        assert new.closed(GUARD) is None
 
 
 def refuse(*arguments: object) -> None:
@@ -319,7 +319,7 @@ def test_another_history_at_the_target_is_not_taken_for_this_one(
         with pytest.raises(LedgerUnusable):
             move(source, target, GUARD)
     target.create(GUARD, PARAMETERS, FIRST)
-    with pytest.raises(LedgerDamaged, match="head"):
+    with pytest.raises(LedgerDamaged, match="checkpoint"):
         move(source, target, GUARD)
 
 
@@ -347,7 +347,14 @@ def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "seen"),
-    corners([("moves", ["source", "none", "target"]), ("seals", ["plain", "sealed"]), ("rekeys", ["old", "new"])], 2),
+    corners(
+        [
+            ("moves", ["source", "none", "target"]),
+            ("encrypts", ["plain", "encrypted"]),
+            ("rotates_key", ["old", "new"]),
+        ],
+        2,
+    ),
 )
 def test_killed_at_every_step(tmp_path: Path, kind: str, seen: list[str]) -> None:
     """What is there changes at one step, and is always whole; done again, all is as if nothing had happened."""

@@ -1,4 +1,4 @@
-"""Sealing on a PostgreSQL server, and guards that move there and back."""
+"""Encryption on a PostgreSQL server, and guards that move there and back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from tests.patience import PATIENCE
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import Server
-from thresholdout.errors import LedgerDamaged, LedgerRetired, LedgerSealed
+from thresholdout.errors import LedgerClosed, LedgerDamaged, LedgerEncrypted
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.cipher import new_key
-from thresholdout.ledger.sealing import rekey, seal
+from thresholdout.ledger.encryption import encrypt, rotate_key
 from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
 
 KEY = new_key()
@@ -40,12 +40,12 @@ def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> Non
     where, file, last = server.new_database(), tmp_path / "a.db", tmp_path / "b.db"
     fill(file)
     with SQLLedger(file) as old, SQLLedger(where) as new:
-        head = old.head(GUARD)
+        checkpoint = old.checkpoint(GUARD)
         for _ in range(2):
             move(old, new, GUARD)
-        assert new.head(GUARD) == head
+        assert new.checkpoint(GUARD) == checkpoint
         assert_whole(new)
-        with pytest.raises(LedgerRetired, match="it was moved to postgresql://") as caught:
+        with pytest.raises(LedgerClosed, match="it was moved to postgresql://") as caught:
             old.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         assert "password" not in caught.value.why
         new.ask(GUARD, None, 0.5, "accuracy", Mechanism())
@@ -53,52 +53,54 @@ def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> Non
         with SQLLedger(last, key=KEY) as third:
             move(new, third, GUARD)
             assert_whole(third, 4)
-            assert third.head(GUARD) == exported.head
-    assert verify_export(tmp_path / "history.jsonl", head).count == 4
+            assert third.checkpoint(GUARD) == exported.checkpoint
+    assert verify_export(tmp_path / "history.jsonl", checkpoint).count == 4
     with SQLLedger(server.new_database()) as audit:
         import_history(audit, tmp_path / "history.jsonl")
-        assert audit.verify(GUARD, head) == 4
-        assert audit.retired(GUARD) is not None
+        assert audit.verify(GUARD, checkpoint) == 4
+        assert audit.closed(GUARD) is not None
 
 
 def test_changing_the_key(server: Server) -> None:
     where, new = server.new_database(), new_key()
     fill(where)
-    assert seal(where)  # it is sealed already, and nothing of earlier rows is left
-    with pytest.raises(LedgerSealed, match="another key"):
-        seal(where, key=KEY)
+    assert encrypt(where)  # it is encrypted already, and nothing of earlier rows is left
+    with pytest.raises(LedgerEncrypted, match="another key"):
+        encrypt(where, key=KEY)
     with SQLLedger(where) as earlier:
-        rekey(where, new_key=new)
+        rotate_key(where, new_key=new)
         with pytest.raises(LedgerDamaged, match="open it again"):
             earlier.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-        with pytest.raises(LedgerSealed):
+        with pytest.raises(LedgerEncrypted):
             earlier.create("other", {}, FIRST)
-        with pytest.raises(LedgerSealed):
+        with pytest.raises(LedgerEncrypted):
             earlier.put_document(GUARD, "more", SECRET)
-    with pytest.raises(LedgerSealed):
+    with pytest.raises(LedgerEncrypted):
         SQLLedger(where)
     with SQLLedger(where, key=new) as ledger:
         assert_whole(ledger)
         rows = ledger._read("SELECT state FROM guards UNION ALL SELECT text FROM documents")
         assert len(rows) == 3
-        assert all(text.startswith("sealed:1:") for (text,) in rows)
+        assert all(text.startswith("encrypted:1:") for (text,) in rows)
         with pytest.raises(LedgerDamaged, match="does not open"):
-            ledger._unseal(ledger._read("SELECT state FROM guards")[0][0], GUARD, "state", "2", ledger.head(GUARD))
+            ledger._decrypt(
+                ledger._read("SELECT state FROM guards")[0][0], GUARD, "state", "2", ledger.checkpoint(GUARD)
+            )
 
 
 def test_a_server_s_ledger_without_the_mark_of_its_key_is_damaged(server: Server) -> None:
-    """Whoever takes it away, to have secrets read that are not sealed, or to have the next ones stored so."""
+    """Whoever takes it away, to have secrets read that are not encrypted, or to have the next ones stored so."""
     where = server.new_database()
     fill(where)
     database = where.split("/")[3].partition("?")[0]
-    server.run("DELETE FROM thresholdout.settings WHERE name = 'seal'", database)
+    server.run("DELETE FROM thresholdout.settings WHERE name = 'encryption'", database)
     server.run("UPDATE thresholdout.guards SET state = 'forged'", database)
-    for use in (SQLLedger, seal):
+    for use in (SQLLedger, encrypt):
         with pytest.raises(LedgerDamaged, match="not the mark of its key"):
             use(where)
 
 
-def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(server: Server) -> None:
+def test_guards_made_while_the_key_is_changed_are_encrypted_with_it_or_refused(server: Server) -> None:
     """Whoever makes guards with the old key meanwhile is seen by the change, or sees it."""
     where, new = server.new_database(), new_key()
     fill(where)
@@ -111,7 +113,7 @@ def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(serv
                 guard = f"{thread} {number}"
                 try:
                     ledger.create(guard, {}, FIRST, {"labels": SECRET})
-                except LedgerSealed:
+                except LedgerEncrypted:
                     return
                 made.append(guard)
                 if number == 5:
@@ -121,7 +123,7 @@ def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(serv
     for thread in threads:
         thread.start()
     assert busy.wait(PATIENCE)
-    rekey(where, new_key=new)
+    rotate_key(where, new_key=new)
     for thread in threads:
         thread.join()
     assert 6 <= len(made) < 2000

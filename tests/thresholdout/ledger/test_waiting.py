@@ -69,7 +69,14 @@ def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server
             assert [entry.name for entry in ledger.entries(guard)] == ["other", "main"]
         ledger.create("fifth", {}, FIRST)
         ledger.put_document("fifth", "a", "text")
-        for read in (ledger.entries, ledger.state, ledger.parameters, ledger.head, ledger.documents, ledger.verify):
+        for read in (
+            ledger.entries,
+            ledger.state,
+            ledger.parameters,
+            ledger.checkpoint,
+            ledger.documents,
+            ledger.verify,
+        ):
             read(GUARD)
         assert len(answers) == 3
         assert not any(isinstance(answer, BaseException) for answer in answers)
@@ -114,7 +121,14 @@ def test_readers_of_a_file_wait_for_no_writer(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         asking = in_thread(lambda: ledger.ask(GUARD, None, 0.5, "late", Mechanism()), late)
         wait_until((tmp_path / "guard.db-queue").exists)
-        for read in (ledger.entries, ledger.state, ledger.parameters, ledger.head, ledger.documents, ledger.verify):
+        for read in (
+            ledger.entries,
+            ledger.state,
+            ledger.parameters,
+            ledger.checkpoint,
+            ledger.documents,
+            ledger.verify,
+        ):
             read(GUARD)
         assert late == []
         other.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""A competition: cells around guesses, what they cost, what junk costs others, and askers who work together."""
+"""A competition: cells around guesses, what they cost, what junk costs others, and clients who work together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.sizes import sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
-from thresholdout.mechanisms.claims.askers import asker_of
+from thresholdout.mechanisms.claims.clients import client_of
 from thresholdout.mechanisms.claims.competition import AngleCells
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
@@ -30,10 +30,10 @@ def competition(n: int, allowance: float = 24.0, **settings: object) -> Competit
 
 
 def asked(
-    mechanism: Competition, state: ClaimsState, guess: float, count: int, n: int, asker: str = "", vague: bool = False
+    mechanism: Competition, state: ClaimsState, guess: float, count: int, n: int, client: str = "", vague: bool = False
 ) -> tuple[ClaimsState, tuple[float, float], str]:
     """Ask about values of which so many are 1."""
-    known = Known(binary=True, asker=asker, vague=vague)
+    known = Known(binary=True, client=client, vague=vague)
     values = np.arange(n) < count
     state, outcome = mechanism.step(state, guess, mechanism.read(values, n, (0, 1), "values", known), SeededNoise(0))
     assert outcome.interval is not None
@@ -114,7 +114,7 @@ def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
     state = mechanism.start(SeededNoise(0))
     for _ in range(200):
         state, *_ = asked(mechanism, state, 1.0, int(rng.binomial(n, 0.5)), n, "junk")
-    told = asker_of(state, "junk").told
+    told = client_of(state, "junk").told
     assert told == pytest.approx(mechanism.start(SeededNoise(0)).log_risk - state.log_risk)
     assert told < 16.0
     _, interval, source = asked(mechanism, state, 0.85, 3400, n, "honest")
@@ -122,86 +122,89 @@ def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
     assert interval[1] - interval[0] < 0.11
 
 
-def test_an_allowance_bounds_what_one_asker_tells_and_refuses_nobody_else() -> None:
+def test_an_allowance_bounds_what_one_client_tells_and_refuses_nobody_else() -> None:
     n, rng = 1000, np.random.default_rng(2)
     mechanism = competition(n)
     state = mechanism.start(SeededNoise(0))
     first = state.log_risk
-    number, known = 0, Known(binary=True, asker="attacker")
-    while mechanism.asker_refusal(state, known) is None:
+    number, known = 0, Known(binary=True, client="attacker")
+    while mechanism.client_refusal(state, known) is None:
         number += 1
         state, *_ = asked(mechanism, state, float(rng.random()), int(rng.integers(n + 1)), n, "attacker")
     assert 3 <= number < 100
     assert first - state.log_risk <= 24.0
-    assert asker_of(state, "attacker").told == pytest.approx(first - state.log_risk)
-    refusal = mechanism.refuses(state, 0.5, Known(binary=True, asker="attacker"))
+    assert client_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+    refusal = mechanism.refuses(state, 0.5, Known(binary=True, client="attacker"))
     assert isinstance(refusal, BudgetExhausted)
     assert refusal.what == "allowance"
     assert "others may still ask" in str(refusal)
-    assert mechanism.refuses(state, 0.5, Known(binary=True, asker="somebody else")) is None
+    assert mechanism.refuses(state, 0.5, Known(binary=True, client="somebody else")) is None
     assert mechanism.refuses(state, 0.5, BINARY) is None  # without a name: the organiser's
     assert mechanism.refusal(state) is None
 
 
 def test_no_cell_tells_more_than_the_longest_code() -> None:
     """Whoever has an allowance that is just below what an answer tells is refused, however little that is."""
-    known = Known(binary=True, asker="ann", vague=True)
+    known = Known(binary=True, client="ann", vague=True)
     for n in range(200, 4000, 400):
         mechanism = competition(n)
         state, reading = mechanism.start(SeededNoise(0)), mechanism.read(np.arange(n) < 0.1 * n, n, (0, 1), "x", known)
         after, _ = mechanism.step(state, 0.5, reading, SeededNoise(0))
         told = state.log_risk - after.log_risk
-        assert competition(n, told * (1.0 - 1e-9)).asker_refusal(state, known) is not None
+        assert competition(n, told * (1.0 - 1e-9)).client_refusal(state, known) is not None
 
 
 def test_failures_count_in_the_allowance_and_end_it() -> None:
     """Each is a letter of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
     mechanism = competition(1000)
     state = mechanism.start(SeededNoise(0))
-    first, known, number = state.log_risk, Known(binary=True, asker="attacker"), 0
+    first, known, number = state.log_risk, Known(binary=True, client="attacker"), 0
     state, *_ = asked(mechanism, state, 1.0, 500, 1000, "attacker")
     told = first - state.log_risk
-    while mechanism.asker_refusal(state, known) is None:
+    while mechanism.client_refusal(state, known) is None:
         number += 1
         after, outcome = mechanism.fail(state, 0.5, SeededNoise(0))
         state = mechanism.failed(state, after, known)
         assert outcome.source == "failed"
-        assert asker_of(state, "attacker").told == pytest.approx(told + number * 20.0 * math.log(2.0))
-        assert asker_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+        assert client_of(state, "attacker").told == pytest.approx(told + number * 20.0 * math.log(2.0))
+        assert client_of(state, "attacker").told == pytest.approx(first - state.log_risk)
     assert number in (1, 2)
     assert first - state.log_risk <= 24.0 + 20.0 * math.log(2.0) + 1e-6
-    assert asker_of(state, "attacker").wrong == 1.0
-    assert mechanism.asker_refusal(state, Known(binary=True, asker="somebody else")) is None
+    assert client_of(state, "attacker").wrong == 1.0
+    assert mechanism.client_refusal(state, Known(binary=True, client="somebody else")) is None
     assert ClaimsState.from_text(state.to_text()) == state
 
 
-def beginning_at(mechanism: Competition, state: ClaimsState, asker: str, value: float) -> float:
+def beginning_at(mechanism: Competition, state: ClaimsState, client: str, value: float) -> float:
     """Return the guess whose cell begins at a value."""
-    known, memory = Known(binary=True, asker=asker), asker_of(state, asker)
+    known, memory = Known(binary=True, client=client), client_of(state, client)
     reach = mechanism._reach(memory, state, known)
     return math.sin(min(0.5 * math.pi, math.asin(math.sqrt(value)) + reach)) ** 2 - memory.shift
 
 
-def session(seed: int, n: int, askers: int) -> tuple[bool, bool]:
-    """Askers who share all answers learn labels that are fair coins; return whether a last claim is false.
+def session(seed: int, n: int, clients: int) -> tuple[bool, bool]:
+    """Clients who share all answers learn labels that are fair coins; return whether a last claim is false.
 
-    Then the same for a guard in which each asker's risk falls with his own answers only.
+    Then the same for a guard in which each client's risk falls with his own answers only.
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, n)
     mechanism = competition(n)
     state = mechanism.start(SeededNoise(seed))
     votes = np.zeros(n)
-    for asker in map(str, range(askers)):
+    for client in map(str, range(clients)):
         for _ in range(16):
-            guess = beginning_at(mechanism, state, asker, 0.5)
-            if not 0.0 <= guess <= 1.0 or mechanism.asker_refusal(state, Known(binary=True, asker=asker)) is not None:
+            guess = beginning_at(mechanism, state, client, 0.5)
+            if (
+                not 0.0 <= guess <= 1.0
+                or mechanism.client_refusal(state, Known(binary=True, client=client)) is not None
+            ):
                 break
             predicted = rng.integers(0, 2, n)
-            state, _, source = asked(mechanism, state, guess, int((predicted == labels).sum()), n, asker)
+            state, _, source = asked(mechanism, state, guess, int((predicted == labels).sum()), n, client)
             votes += (predicted - 0.5) * (1.0 if source == "train" else -1.0)
     right = int(((votes > 0) == labels).sum())
-    alone = competition(n, confidence=1.0 - BETA / (askers + 1))
+    alone = competition(n, confidence=1.0 - BETA / (clients + 1))
     false = []
     for one, before in ((mechanism, state), (alone, alone.start(SeededNoise(0)))):
         guess = beginning_at(one, before, "last", (right - 1) / n)
@@ -212,14 +215,14 @@ def session(seed: int, n: int, askers: int) -> tuple[bool, bool]:
 
 @pytest.mark.statistical
 @sizes("sessions", 24, 100)
-def test_askers_who_share_their_answers_break_shares_of_their_own_and_not_the_common_one(sessions: int) -> None:
+def test_clients_who_share_their_answers_break_shares_of_their_own_and_not_the_common_one(sessions: int) -> None:
     found = [session(seed, 100, 40) for seed in range(sessions)]
     limit = binom.isf(RATE, sessions, BETA)
     assert sum(false for false, _ in found) <= limit
     assert sum(alone for _, alone in found) > limit
 
 
-def test_what_a_state_keeps_is_no_text_of_an_asker() -> None:
+def test_what_a_state_keeps_is_no_text_of_a_client() -> None:
     mechanism = competition(500)
     state, *_ = asked(mechanism, mechanism.start(SeededNoise(0)), 0.9, 300, 500, "Zoë <script> x\ny")
     assert "Zo" not in state.to_text()
@@ -237,7 +240,7 @@ def test_groups_count_as_few_records_and_parts_as_their_own() -> None:
     after, outcome = plain.step(state, 0.75, values, SeededNoise(0))
     assert outcome.interval is not None
     assert outcome.interval[0] > 0.5
-    assert asker_of(after, "").scored == 0.0  # a difference says nothing about scores
+    assert client_of(after, "").scored == 0.0  # a difference says nothing about scores
 
 
 def test_what_goes_with_no_allowance_is_refused() -> None:

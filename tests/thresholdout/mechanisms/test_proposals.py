@@ -15,7 +15,7 @@ from thresholdout.data.values import unit_records
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
-from thresholdout.mechanisms.claims.askers import asker_of, kept_as
+from thresholdout.mechanisms.claims.clients import client_of, kept_as
 from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
 from thresholdout.mechanisms.claims.guess import Memory
 from thresholdout.mechanisms.claims.proposals import Proposed, Proposer, proposal_refusal, proposer_of
@@ -33,9 +33,9 @@ def log_p(test: DifferenceTest, z: np.ndarray) -> float:
     return test.log_p(unit_records(z, len(z), (-1.0, 1.0), "z"), NOISE)
 
 
-def remembering(state: ClaimsState, asker: str, asked: float, kept: float) -> ClaimsState:
-    """Return a state that remembers so many proposals of an asker."""
-    (name,) = {*Proposed(asker, True).made(state_at(-9.0), 0.0)[0].climbs} - {kept_as(asker)}
+def remembering(state: ClaimsState, client: str, asked: float, kept: float) -> ClaimsState:
+    """Return a state that remembers so many proposals of a client."""
+    (name,) = {*Proposed(client, True).made(state_at(-9.0), 0.0)[0].climbs} - {kept_as(client)}
     return replace(state, climbs={**state.climbs, name: (asked, kept, 0.0, 0.0, 0.0, 0.0)})
 
 
@@ -151,25 +151,25 @@ def test_many_rejections_cost_a_nat_and_a_bit() -> None:
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, 0.0)
         assert verdict == "reject"
     assert 1.0 < math.log(0.05) - state.log_risk < 1.5
-    assert asker_of(state, "ann").told == pytest.approx(math.log(0.05) - state.log_risk)
-    assert asker_of(state, "bob").told == 0.0
+    assert client_of(state, "ann").told == pytest.approx(math.log(0.05) - state.log_risk)
+    assert client_of(state, "bob").told == 0.0
     assert proposer_of(state, "bob") == Proposer()
 
 
 def test_an_allowance_counts_proposals_and_scores_together() -> None:
-    state, known = state_at(math.log(0.05)), Known(proposal=True, asker="ann")
+    state, known = state_at(math.log(0.05)), Known(proposal=True, client="ann")
     mechanism = Competition(ClaimsParameters(noise=0.0, allowance=6.0), 1000)
     kept = 0
-    while mechanism.asker_refusal(state, known) is None:
+    while mechanism.client_refusal(state, known) is None:
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, -600.0)
         kept += verdict == "keep"
     assert kept >= 3
     assert math.log(0.05) - state.log_risk <= 6.0
-    refused = mechanism.asker_refusal(state, known)
+    refused = mechanism.client_refusal(state, known)
     assert isinstance(refused, BudgetExhausted)
     assert (refused.what, refused.spent) == ("allowance", kept)
-    assert mechanism.asker_refusal(state, Known(asker="ann")) is not None
-    assert mechanism.asker_refusal(state, Known(proposal=True, asker="bob")) is None
+    assert mechanism.client_refusal(state, Known(client="ann")) is not None
+    assert mechanism.client_refusal(state, Known(proposal=True, client="bob")) is None
     assert proposal_refusal(state, "", 6.0) is None
     assert proposal_refusal(state, "ann", None) is None
 
@@ -181,16 +181,16 @@ def test_proposals_at_once_stay_within_an_allowance() -> None:
         before = Proposed.planned(before, "ann", Signs(1000)).made(before, 0.0)[0]
     first = second = Proposed.planned(before, "ann", Signs(1000))
     between = first.made(before, -600.0)[0]
-    told = asker_of(between, "ann").told
+    told = client_of(between, "ann").told
     q = proposer_of(between, "ann").share
     allowance = told - math.log(min(q, 1.0 - q)) + 1e-5
     assert proposal_refusal(between, "ann", allowance) is None
     after, verdict = second.made(between, -600.0)
     assert verdict == "keep"
-    assert asker_of(after, "ann").told <= allowance
+    assert client_of(after, "ann").told <= allowance
 
 
-def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_an_asker() -> None:
+def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_a_client() -> None:
     state, _ = Proposed("Zoë\n<b>", True).made(state_at(-3.0), 0.0)
     text = state.to_text()
     assert "Zo" not in text
@@ -202,25 +202,25 @@ def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_an_asker() ->
 
 
 Rule = Callable[[ClaimsState, str, bool], ClaimsState]
-"""From a state, an asker and whether the test passes to what is left."""
+"""From a state, a client and whether the test passes to what is left."""
 
 
-def paid(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
-    return Proposed(asker, True).made(state, -1e9 if passes else 0.0)[0]
+def paid(state: ClaimsState, client: str, passes: bool) -> ClaimsState:
+    return Proposed(client, True).made(state, -1e9 if passes else 0.0)[0]
 
 
-def free_rejections(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
-    return paid(state, asker, passes) if passes else state
+def free_rejections(state: ClaimsState, client: str, passes: bool) -> ClaimsState:
+    return paid(state, client, passes) if passes else state
 
 
-def whole_after_a_keep(state: ClaimsState, asker: str, passes: bool) -> ClaimsState:
-    return state if passes else paid(state, asker, passes)
+def whole_after_a_keep(state: ClaimsState, client: str, passes: bool) -> ClaimsState:
+    return state if passes else paid(state, client, passes)
 
 
 def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> float:
     """Return the largest probability of a false keep over all analysts and all valid tests on equally likely atoms.
 
-    A test is an event; one of a false claim has at most its level as probability, one of a true claim any. Two askers
+    A test is an event; one of a false claim has at most its level as probability, one of a true claim any. Two clients
     see each other's decisions, and propose at shares that are functions of these: also at a half.
     """
     seen: dict[tuple[int, str, int], float] = {}
@@ -231,10 +231,10 @@ def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> fl
             return 0.0
         if key not in seen:
             best = 0.0
-            for asker, half in itertools.product(("ann", "bob"), (False, True)):
-                here = remembering(state, asker, 0.0, 0.8) if half else state
-                kept, rejected = rule(here, asker, True), rule(here, asker, False)
-                level = paid(here, asker, True).log_risk
+            for client, half in itertools.product(("ann", "bob"), (False, True)):
+                here = remembering(state, client, 0.0, 0.8) if half else state
+                kept, rejected = rule(here, client, True), rule(here, client, False)
+                level = paid(here, client, True).log_risk
                 false = min(math.floor(math.exp(level) * atoms), inside)
                 best = max(best, false / atoms + value(inside - false, rejected, left - 1))
                 for true in range(1, inside, 5):

@@ -167,7 +167,7 @@ def test_a_new_guard_says_so() -> None:
     assert "img" not in page.tags
 
 
-def test_looks_failures_seeds_and_retirement_are_told() -> None:
+def test_looks_failures_seeds_and_closing_are_told() -> None:
     holdout = np.arange(10_000.0)
     guard = Thresholdout(
         holdout, train=holdout + 1e5, queries=100, budget=2, mechanism="thresholdout", noise=SeededNoise(0)
@@ -182,7 +182,7 @@ def test_looks_failures_seeds_and_retirement_are_told() -> None:
     with pytest.raises(InputError):
         guard.ask(fails)
     guard.ask(lambda values: values % 2 == 0)
-    guard._ledger.retire(guard._id, "the season is over")
+    guard._ledger.close_guard(guard._id, "the season is over")
     report = guard.report()
     text = " ".join(read(report).text)
     assert (report.questions, report.failures, len(report.answers)) == (2, 1, 1)

@@ -298,11 +298,11 @@ def check(database: str, journal: Journal, *, settled: bool) -> int:
     with SQLLedger(database, must_exist=True) as ledger:
         for guard in ledger.guards():
             entries = ledger.entries(guard)
-            assert ledger.verify(guard, ledger.head(guard)) == len(entries)
-            for asker in {entry.asker for entry in entries}:
-                own = ledger.entries(guard, asker=asker)
-                assert ledger.count(guard, asker) == len(own)
-                charged[asker] = own
+            assert ledger.verify(guard, ledger.checkpoint(guard)) == len(entries)
+            for client in {entry.client for entry in entries}:
+                own = ledger.entries(guard, client=client)
+                assert ledger.count(guard, client) == len(own)
+                charged[client] = own
     contents: dict[str, set[object]] = defaultdict(set)
     for request in journal.begun:
         contents[request.team].add(request.content)

@@ -1,4 +1,4 @@
-"""A competition behind a service: guesses, askers, what they see of each other, and who leads."""
+"""A competition behind a service: guesses, clients, what they see of each other, and who leads."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_rows_for_the_holdout_are_enough(tmp_path: Path) -> None:
     service = made(tmp_path)
     assert service.guard.given == "features"
     for expected, share in ((0.8, 0.8), (None, 0.8), (1.0, 0.5)):
-        answer = service.ask(right_in(share, 1), expected=expected, asker="ann")
+        answer = service.ask(right_in(share, 1), expected=expected, client="ann")
         assert answer.interval[0] < share < answer.interval[1]
         assert answer.half_width < 0.2
-    again = service.ask(right_in(0.8, 1), expected=0.8, asker="ann")
+    again = service.ask(right_in(0.8, 1), expected=0.8, client="ann")
     assert again.repeated
-    reopened = PredictionGuard.open(tmp_path / "guard.db").ask(right_in(0.8, 1), expected=0.8, asker="ann")
+    reopened = PredictionGuard.open(tmp_path / "guard.db").ask(right_in(0.8, 1), expected=0.8, client="ann")
     assert (reopened.value, reopened.repeated) == (again.value, True)
 
 
@@ -58,7 +58,7 @@ def test_a_score_on_training_records_is_taken_for_nothing(tmp_path: Path) -> Non
     found = []
     for train in (0.4, 1.0):
         service = made(tmp_path, name=f"{train}")
-        answer = service.ask(right_in(0.7, 3, train=train), asker="ann")
+        answer = service.ask(right_in(0.7, 3, train=train), client="ann")
         found.append((answer.value, answer.interval, service.guard.risk_left, service.guard.history["train"].iloc[0]))
     assert found[0][2:] == found[1][2:]
     assert found[0][0] == pytest.approx(found[1][0], abs=0.2)
@@ -82,31 +82,31 @@ def test_what_cannot_be_expected_is_refused(tmp_path: Path, wrong: float) -> Non
     assert len(service.guard.history) == 0
 
 
-def test_equal_predictions_of_another_asker_show_nothing_of_the_first(tmp_path: Path) -> None:
+def test_equal_predictions_of_another_client_show_nothing_of_the_first(tmp_path: Path) -> None:
     service = made(tmp_path)
-    first = service.ask(right_in(0.8, 1), expected=0.8, name="secret plan", asker="ann")
-    second = service.ask(right_in(0.8, 1), expected=0.8, name="mine", asker="bob")
+    first = service.ask(right_in(0.8, 1), expected=0.8, name="secret plan", client="ann")
+    second = service.ask(right_in(0.8, 1), expected=0.8, name="mine", client="bob")
     assert (second.repeated, second.name) == (False, "mine (accuracy)")
     assert second.query == first.query + 1
     history = service.guard.history
-    assert history["asker"].tolist() == ["ann", "bob"]
+    assert history["client"].tolist() == ["ann", "bob"]
     assert history["key"].nunique() == 2
 
 
 def test_a_quota_counts_and_repeats_do_not(tmp_path: Path) -> None:
     service = made(tmp_path)
     for _ in range(3):
-        service.ask(right_in(0.8, 1), expected=0.8, asker="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="all 1 questions of this asker"):
-        service.ask(right_in(0.8, 2), expected=0.8, asker="ann", quota=1)
-    service.ask(right_in(0.8, 2), expected=0.8, asker="bob", quota=1)
+        service.ask(right_in(0.8, 1), expected=0.8, client="ann", quota=1)
+    with pytest.raises(BudgetExhausted, match="all 1 questions of this client"):
+        service.ask(right_in(0.8, 2), expected=0.8, client="ann", quota=1)
+    service.ask(right_in(0.8, 2), expected=0.8, client="bob", quota=1)
 
 
 def test_two_junk_submissions_end_nobody_s_budget(tmp_path: Path) -> None:
     service = made(tmp_path)
     for seed in (1, 2):
-        service.ask(right_in(0.5, seed, train=1.0), expected=1.0, asker="junk")
-    answer = service.ask(right_in(0.85, 3), expected=0.85, asker="ann")
+        service.ask(right_in(0.5, seed, train=1.0), expected=1.0, client="junk")
+    answer = service.ask(right_in(0.85, 3), expected=0.85, client="ann")
     assert answer.source == "train"
     assert answer.half_width < 0.1
 
@@ -121,22 +121,22 @@ def test_the_truth_is_given_the_features_where_that_is_proved(tmp_path: Path) ->
 
 def test_comparisons_know_who_asks(tmp_path: Path) -> None:
     service = made(tmp_path)
-    found = service.compare(right_in(0.9, 1, train=0.9), right_in(0.6, 2, train=0.6), asker="ann", quota=1)
+    found = service.compare(right_in(0.9, 1, train=0.9), right_in(0.6, 2, train=0.6), client="ann", quota=1)
     assert found.verdict == "better"
-    assert service.guard.history["asker"].tolist() == ["ann"]
+    assert service.guard.history["client"].tolist() == ["ann"]
     with pytest.raises(BudgetExhausted):
-        service.compare(right_in(0.9, 1, train=0.9), right_in(0.7, 2, train=0.7), asker="ann", quota=1)
+        service.compare(right_in(0.9, 1, train=0.9), right_in(0.7, 2, train=0.7), client="ann", quota=1)
 
 
 def test_a_quota_of_a_week_counts_from_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, week = made(tmp_path), 7 * 86400.0
     for number, now in enumerate((10.0, week - 1.0, week)):
         monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
-        service.ask(right_in(0.8, number), expected=0.8, asker="ann", quota=2, since=0.0 if now < week else week)
-    service.compare(right_in(0.8, 1), right_in(0.7, 2), expected=0.1, asker="ann", quota=2, since=week)
-    with pytest.raises(BudgetExhausted, match="all 2 questions of this asker"):
-        service.ask(right_in(0.8, 3), expected=0.8, asker="ann", quota=2, since=week)
-    assert service.ask(right_in(0.8, 0), expected=0.8, asker="ann", quota=2, since=week).repeated
+        service.ask(right_in(0.8, number), expected=0.8, client="ann", quota=2, since=0.0 if now < week else week)
+    service.compare(right_in(0.8, 1), right_in(0.7, 2), expected=0.1, client="ann", quota=2, since=week)
+    with pytest.raises(BudgetExhausted, match="all 2 questions of this client"):
+        service.ask(right_in(0.8, 3), expected=0.8, client="ann", quota=2, since=week)
+    assert service.ask(right_in(0.8, 0), expected=0.8, client="ann", quota=2, since=week).repeated
     assert service.guard.history["time"].tolist() == [10.0, week - 1.0, week, week]
 
 
@@ -153,14 +153,14 @@ def test_comparisons_need_no_training_rows(tmp_path: Path, given: str, expected:
     service = made(tmp_path, given=given)
     b, a = right_in(0.8, 1), right_in(0.6, 2)
     truth = difference_of(b, a)
-    found = service.compare(b, a, expected=expected, asker="ann")
+    found = service.compare(b, a, expected=expected, client="ann")
     assert found.interval[0] <= truth <= found.interval[1]
     assert not found.answer.repeated
     if given == "features":
         assert found.verdict == "better"
-    again = service.compare(service.read(b), service.decoded(service.read(a).encoded), expected=expected, asker="ann")
+    again = service.compare(service.read(b), service.decoded(service.read(a).encoded), expected=expected, client="ann")
     assert (again.answer.repeated, again.interval) == (True, found.interval)
-    back = service.compare(a, b, expected=None if expected is None else -expected, asker="bob")
+    back = service.compare(a, b, expected=None if expected is None else -expected, client="bob")
     assert back.interval[0] <= -truth <= back.interval[1]
     assert service.guard.history["source"].isin(["train", "holdout"]).all()
 
@@ -169,7 +169,7 @@ def test_a_good_guess_of_a_difference_pays(tmp_path: Path) -> None:
     left, widths = [], []
     for expected in (0.2, -0.6):
         service = made(tmp_path, name=f"{expected}")
-        low, high = service.compare(right_in(0.8, 1), right_in(0.6, 2), expected=expected, asker="ann").interval
+        low, high = service.compare(right_in(0.8, 1), right_in(0.6, 2), expected=expected, client="ann").interval
         widths.append(high - low)
         left.append(service.guard.risk_left or 0.0)
     assert left[0] > 0.5 * 0.05
@@ -181,11 +181,11 @@ def test_equal_tables_and_third_classes_are_no_difference(tmp_path: Path) -> Non
     """A class that nobody has is wrong like the other one: values of a difference are 0, in between."""
     service = made(tmp_path)
     b = right_in(0.8, 1)
-    same = service.compare(b, b, asker="ann")
+    same = service.compare(b, b, client="ann")
     assert same.interval[0] <= 0.0 <= same.interval[1]
     assert same.verdict == "not settled"
     wrong = b.assign(prediction=np.where(b["prediction"] == TABLE["y"][b.index], b["prediction"], 7))
-    found = service.compare(wrong, b, asker="ann")
+    found = service.compare(wrong, b, client="ann")
     assert found.interval[0] <= 0.0 <= found.interval[1]
 
 
@@ -221,7 +221,7 @@ def test_intervals_of_differences_hold_whatever_is_expected(tmp_path: Path, sess
             truth = float(np.mean(right[0] - right[1]))
             new, old = (pd.DataFrame({"id": ids[n:], "prediction": one}) for one in (b, a))
             expected = [None, truth, -truth][rng.integers(3)]
-            low, high = service.compare(new, old, expected=expected, asker="ann").interval
+            low, high = service.compare(new, old, expected=expected, client="ann").interval
             wrong += not low <= truth <= high
             middle, half = 0.5 * (low + high), 0.5 * (high - low)
             inside += not middle - 0.1 * half <= truth <= middle + 0.1 * half
@@ -236,7 +236,7 @@ def test_probabilities_are_scored_without_training_rows(tmp_path: Path) -> None:
     service = made(tmp_path)
     table, truth = right_in(0.9, 1), 0.9 * 0.01 + 0.1 * 0.81
     table = table.assign(p_1=0.1 + 0.8 * table["prediction"], p_0=0.9 - 0.8 * table["prediction"])
-    answer = service.ask(table[["id", "p_0", "p_1"]], brier_score(), expected=truth, asker="ann")
+    answer = service.ask(table[["id", "p_0", "p_1"]], brier_score(), expected=truth, client="ann")
     assert answer.interval[0] < truth < answer.interval[1]
 
 
@@ -244,9 +244,9 @@ def test_probabilities_are_scored_without_training_rows(tmp_path: Path) -> None:
 
 
 def answered(
-    number: int, asker: str, low: float, high: float, name: str = "accuracy", source: str = "holdout"
+    number: int, client: str, low: float, high: float, name: str = "accuracy", source: str = "holdout"
 ) -> Entry:
-    return Entry(number, f"{number}", name, 0.5, low, low, high, source, None, 0.0, 1.0, asker=asker)
+    return Entry(number, f"{number}", name, 0.5, low, low, high, source, None, 0.0, 1.0, client=client)
 
 
 def test_ranks_come_from_intervals_and_never_from_values() -> None:
@@ -260,13 +260,13 @@ def test_ranks_come_from_intervals_and_never_from_values() -> None:
         answered(7, "eve", 0.00, 1.00, "(accuracy) brier_score"),
     ]
     found = standings(history, "accuracy", greater_is_better=True)
-    assert [(one.asker, one.ranks, one.low, one.high, one.submissions) for one in found] == [
+    assert [(one.team, one.ranks, one.low, one.high, one.submissions) for one in found] == [
         ("bob", "1-2", 0.78, 0.90, 1),
         ("ann", "1-2", 0.74, 0.82, 2),
         ("zoe", "3", 0.10, 0.20, 1),
     ]
     losses = standings(history, "accuracy", greater_is_better=False)
-    assert [(one.asker, one.ranks) for one in losses] == [("zoe", "1"), ("ann", "2-3"), ("bob", "2-3")]
+    assert [(one.team, one.ranks) for one in losses] == [("zoe", "1"), ("ann", "2-3"), ("bob", "2-3")]
     assert standings([], "accuracy", greater_is_better=True) == []
 
 
@@ -277,7 +277,7 @@ def test_ranks_are_those_of_every_order_that_intervals_allow() -> None:
         ends = np.sort(rng.random((8, 2)), axis=1)
         history = [answered(k + 1, f"team {k}", *pair) for k, pair in enumerate(ends.tolist())]
         for one in standings(history, "accuracy", greater_is_better=True):
-            low, high = ends[int(one.asker.split()[1])]
+            low, high = ends[int(one.team.split()[1])]
             assert one.first == 1 + (ends[:, 0] > high).sum()
             assert one.last == 8 - (ends[:, 1] < low).sum()
 
@@ -294,26 +294,26 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
 
     run("create", "g.db", "--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--allow-equal-rows")
     assert "no submissions by accuracy yet" in run("board", "g.db")
-    for asker, share in (("ann", 0.9), ("bob", 0.88), ("=cmd|x", 0.5)):
+    for client, share in (("ann", 0.9), ("bob", 0.88), ("=cmd|x", 0.5)):
         right_in(share, 1).to_csv("p.csv", index=False)
-        said = run("ask", "g.db", "p.csv", "--asker", asker, "--expected", f"{share}", "--quota", "1")
+        said = run("ask", "g.db", "p.csv", "--client", client, "--expected", f"{share}", "--quota", "1")
         assert "about as expected" in said
-    assert "of this asker are used" in run(
-        "ask", "g.db", "p.csv", "--asker", "bob", "--name", "again", "--quota", "1", "--expected", "0.6", code=3
+    assert "of this client are used" in run(
+        "ask", "g.db", "p.csv", "--client", "bob", "--name", "again", "--quota", "1", "--expected", "0.6", code=3
     )
-    assert [line.split()[-1] for line in run("history", "g.db").splitlines()] == ["asker", "ann", "bob", "=cmd|x"]
+    assert [line.split()[-1] for line in run("history", "g.db").splitlines()] == ["client", "ann", "bob", "=cmd|x"]
     shown = run("board", "g.db")
     assert "nothing certified separates them" in shown
     rows = {line.split()[1]: line.split()[0] for line in shown.splitlines()[1:4]}
     assert rows == {"ann": "1-2", "bob": "1-2", "=cmd|x": "3"}
     stored = [json.loads(line) for line in run("board", "g.db", "--json").splitlines()]
-    assert [one["asker"] for one in stored] == ["ann", "bob", "=cmd|x"]
+    assert [one["client"] for one in stored] == ["ann", "bob", "=cmd|x"]
 
 
 def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
     made(tmp_path)
     right_in(0.8, 1).to_csv(tmp_path / "sent.csv", index=False)
-    ask = ["ask", str(tmp_path / "guard.db"), str(tmp_path / "sent.csv"), "--asker", "ann"]
+    ask = ["ask", str(tmp_path / "guard.db"), str(tmp_path / "sent.csv"), "--client", "ann"]
     refused = CliRunner().invoke(main, [*ask, "--expected", "80"])
     assert refused.exit_code == 1
     assert "--expected: 80; expected: a score between 0 and 1" in refused.output
@@ -336,7 +336,7 @@ def test_a_collapse_is_told_whatever_was_expected_of_the_difference(training: in
     old[order[:64]] ^= 1
     new[order[64:369]] ^= 1
     before, after = (pd.DataFrame({"id": np.arange(n), "prediction": said}) for said in (old, new))
-    found = service.compare(after, before, expected=expected, asker="ann")
+    found = service.compare(after, before, expected=expected, client="ann")
     assert found.verdict == "worse"
     assert found.interval[0] <= -0.241 <= found.interval[1] < -0.05
-    assert service.compare(before, after, expected=expected, asker="ann").verdict == "better"
+    assert service.compare(before, after, expected=expected, client="ann").verdict == "better"

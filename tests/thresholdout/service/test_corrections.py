@@ -51,16 +51,16 @@ def changed(places: range | list[int], label: Callable[[int], Any] = lambda old:
 def test_answers_are_about_the_labels_as_they_are_and_what_was_told_carries_over() -> None:
     service = made()
     wrong = wrong_on(range(300))
-    before = service.ask(wrong, expected=0.7, asker="ann")
+    before = service.ask(wrong, expected=0.7, client="ann")
     risk = service.guard.risk_left
     entry = service.correct(changed(range(300)), "a second annotator", basis="public")
     assert (entry.source, entry.name, entry.query) == ("note", "labels checked: a second annotator", 2)
     assert service.guard.risk_left == risk
-    after = service.ask(wrong, expected=1.0, asker="ann")
+    after = service.ask(wrong, expected=1.0, client="ann")
     assert (after.repeated, after.query) == (False, 3)
     assert before.interval[0] < 0.7 < before.interval[1] < after.interval[0]
     assert after.interval[1] == 1.0
-    assert service.ask(wrong, expected=1.0, asker="ann").repeated
+    assert service.ask(wrong, expected=1.0, client="ann").repeated
     assert service.guard.risk_left is not None
     assert risk is not None
     assert service.guard.risk_left < risk
@@ -70,14 +70,14 @@ def test_answers_are_about_the_labels_as_they_are_and_what_was_told_carries_over
 def test_a_ledger_keeps_them_and_other_processes_see_them(tmp_path: Any) -> None:
     service = made(open_ledger(tmp_path / "guard.db"))
     other = PredictionGuard.open(tmp_path / "guard.db")
-    assert other.ask(wrong_on(range(300)), expected=0.7, asker="ann").interval[1] < 0.8
+    assert other.ask(wrong_on(range(300)), expected=0.7, client="ann").interval[1] < 0.8
     service.correct(changed(range(200)), "first", basis="public")
     service.correct(changed(range(200, 300)), "second", basis="public")
-    assert other.ask(wrong_on(range(300)), expected=1.0, asker="ann").interval[0] > 0.9
+    assert other.ask(wrong_on(range(300)), expected=1.0, client="ann").interval[0] > 0.9
     assert len(other.corrections.notes) == 2
     again = PredictionGuard.open(tmp_path / "guard.db")
     assert again.identity == service.identity
-    assert again.ask(wrong_on(range(300)), expected=1.0, asker="ann").repeated
+    assert again.ask(wrong_on(range(300)), expected=1.0, client="ann").repeated
     same = PredictionGuard.create(
         tmp_path / "guard.db", TABLE[:N], TABLE[N:], label="y", allow_equal_rows=True
     )  # the tables that it was made with
@@ -99,10 +99,10 @@ def test_each_mechanism_with_notes_has_them(mechanism: str) -> None:
 def test_a_proposal_is_about_the_labels_as_they_are() -> None:
     service = made()
     new, old = wrong_on(range(60)), wrong_on([])
-    assert not service.propose(new, old, asker="ann")
+    assert not service.propose(new, old, client="ann")
     service.correct(changed(range(60)), "as it was agreed", basis="public")
-    assert service.propose(new, old, asker="ann")
-    assert not service.propose(old, new, asker="ann")
+    assert service.propose(new, old, client="ann")
+    assert not service.propose(old, new, client="ann")
 
 
 def test_what_is_computed_while_labels_are_corrected_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_what_is_computed_while_labels_are_corrected_is_computed_again(monkeypat
         return found
 
     monkeypatch.setattr(service, "_on_holdout", late)
-    answer = service.ask(wrong_on(range(300)), expected=1.0, asker="ann")
+    answer = service.ask(wrong_on(range(300)), expected=1.0, client="ann")
     assert answer.interval[0] > 0.9
     assert calls == [0.7, 1.0]
     assert service.guard.history["source"].tolist() == ["note", "train"]
@@ -135,11 +135,11 @@ def test_withdrawn_records_do_not_count_and_intervals_are_for_those_that_are_lef
     service, few = made(), made(table=TABLE[: 2 * N])
     few.correct(changed(range(900), lambda old: ""), "consent was withdrawn", basis="public")
     service.correct(changed(range(300), lambda old: None), "consent was withdrawn", basis="public")
-    all_of_them = service.ask(wrong_on(range(300)), expected=1.0, asker="ann")
+    all_of_them = service.ask(wrong_on(range(300)), expected=1.0, client="ann")
     assert all_of_them.interval[0] > 0.9
-    half = service.ask(wrong_on(range(300, 650)), expected=0.5, asker="ann")
+    half = service.ask(wrong_on(range(300, 650)), expected=0.5, client="ann")
     assert half.interval[0] < 0.5 < half.interval[1]
-    wide = few.ask(wrong_on(range(900, 950)), expected=0.5, asker="ann")
+    wide = few.ask(wrong_on(range(900, 950)), expected=0.5, client="ann")
     assert wide.half_width > 2 * half.half_width
 
 
@@ -147,19 +147,19 @@ def test_withdrawn_records_count_in_no_comparison() -> None:
     service = made()
     service.correct(changed(range(100), lambda old: None), "at the owners' wish", basis="public")
     for new, old in ((wrong_on([]), wrong_on(range(100))), (wrong_on(range(100)), wrong_on([]))):
-        decision = service.propose(new, old, asker="ann")
+        decision = service.propose(new, old, client="ann")
         assert (decision.letter, decision.cost) == ("reject", 0.0)
-    assert service.propose(wrong_on([]), wrong_on(range(160)), asker="ann")
-    compared = service.compare(wrong_on([]), wrong_on(range(560)), asker="ann")
+    assert service.propose(wrong_on([]), wrong_on(range(160)), client="ann")
+    compared = service.compare(wrong_on([]), wrong_on(range(560)), client="ann")
     low, high = compared.interval
     assert low < 460 / 900 <= high < 0.56
 
 
 def test_groups_count_by_the_records_that_are_left() -> None:
     service = made(groups="patient")
-    whole = service.ask(wrong_on(range(500)), expected=0.5, asker="ann")
+    whole = service.ask(wrong_on(range(500)), expected=0.5, client="ann")
     service.correct(changed([k for k in range(N) if k % 4], lambda old: None), "one scan for each", basis="public")
-    single = service.ask(wrong_on(range(500)), expected=0.5, asker="ann")
+    single = service.ask(wrong_on(range(500)), expected=0.5, client="ann")
     assert 0.7 < single.half_width / whole.half_width < 1.3  # 250 groups, of four records or of one
 
 
@@ -241,7 +241,7 @@ def test_nothing_shows_labels(tmp_path: Any) -> None:
 
 
 def test_no_key_of_another_question_is_taken_for_one_with_other_labels() -> None:
-    """Neither names the labels of another time, whatever words askers choose for keys."""
+    """Neither names the labels of another time, whatever words clients choose for keys."""
     service = made()
     first = service.ask(wrong_on(range(N // 2)), expected=0.5, name="it", key="k, labels 1")
     service.correct(changed([1]), "a date that was fixed", basis="public")
@@ -288,7 +288,7 @@ def interval_of(values: np.ndarray, guess: float) -> tuple[float, float]:
     """Return the interval of a first question in a competition, at a low confidence."""
     n = len(values)
     mechanism = Competition(ClaimsParameters(noise=0.0, allowance=24.0, confidence=0.6), n)
-    known = Known(binary=True, asker="ann")
+    known = Known(binary=True, client="ann")
     reading = mechanism.read(values, n, (0.0, 1.0), "values", known)
     _, outcome = mechanism.step(mechanism.start(SeededNoise(0)), guess, reading, SeededNoise(0))
     assert outcome.interval is not None
@@ -361,17 +361,17 @@ def test_a_rule_that_compares_records_breaks_it() -> None:
 
 def test_a_board_widens_what_was_answered_before_and_all_of_it_is_about_the_labels_as_they_are() -> None:
     service = made()
-    first = service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
+    first = service.ask(wrong_on(range(200)), expected=0.8, client="ann")
     entry = service.correct(changed(range(50)), "as it was agreed", basis="public")
     assert (entry.value, entry.low, entry.high) == (0.05, 0.0, 1.0)
     (ann,) = service.standings()
     assert (ann.low, ann.high) == pytest.approx((first.interval[0] - 0.05, first.interval[1] + 0.05))
     assert ann.low < first.interval[0] - 0.05 < first.interval[1] + 0.05 < ann.high
-    second = service.ask(wrong_on(range(200)), expected=0.85, asker="bob")
-    by = {one.asker: one for one in service.standings()}
+    second = service.ask(wrong_on(range(200)), expected=0.85, client="bob")
+    by = {one.team: one for one in service.standings()}
     assert (by["bob"].low, by["bob"].high) == second.interval
     service.correct(changed(range(100), lambda old: None), "withdrawn", basis="public")
-    again = {one.asker: one for one in service.standings()}
+    again = {one.team: one for one in service.standings()}
     assert again["bob"].low == pytest.approx(second.interval[0] - 100 / 900)
     assert again["ann"].low == pytest.approx(by["ann"].low - 100 / 900)
 
@@ -393,8 +393,8 @@ def test_truths_before_and_after_are_as_near_as_the_note_says() -> None:
 
 def test_no_board_counts_what_is_not_proved() -> None:
     service = made()
-    first = service.ask(wrong_on(range(200)), expected=0.8, asker="ann")
+    first = service.ask(wrong_on(range(200)), expected=0.8, client="ann")
     assert service.correct(changed(range(50)), "somebody saw it").value == 1.0
-    service.ask(wrong_on([]), expected=0.9, asker="bob")
+    service.ask(wrong_on([]), expected=0.9, client="bob")
     (ann,) = service.standings()
-    assert (ann.asker, (ann.low, ann.high)) == ("ann", first.interval)
+    assert (ann.team, (ann.low, ann.high)) == ("ann", first.interval)

@@ -144,7 +144,7 @@ def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service
     early = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     before = service.board(ann, "cells")
     blind = service.set_phase(ADMIN, "cells", "blind")
-    assert (blind.asked, blind.remaining, blind.told, blind.head) == (1, None, None, "")
+    assert (blind.asked, blind.remaining, blind.told, blind.checkpoint) == (1, None, None, "")
     told = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
     assert (told.state, told.value, told.low, told.high, told.query, told.verdict) == ("hidden", *[None] * 5)
     assert service.ledger.count(blind.identity) == 2
@@ -164,9 +164,9 @@ def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service
     assert (again.state, again.repeated) == ("answered", True)
 
 
-def test_each_answer_has_a_receipt_and_its_head_at_the_witness(tmp_path: Path) -> None:
+def test_each_answer_has_a_receipt_and_its_checkpoint_at_the_witness(tmp_path: Path) -> None:
     made(tmp_path / "board.db").close()
-    witness = FileWitness(tmp_path / "heads.jsonl")
+    witness = FileWitness(tmp_path / "checkpoints.jsonl")
     service = EvaluationService.open(tmp_path / "board.db", receipts=True, witness=witness)
     ann = team(service, "ann")
     told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
@@ -175,14 +175,14 @@ def test_each_answer_has_a_receipt_and_its_head_at_the_witness(tmp_path: Path) -
     receipt, _ = read_receipt(told.receipt, keys)
     assert (receipt.holdout, receipt.team, receipt.query) == ("cells", "ann", 1)
     assert (receipt.value, receipt.low, receipt.high) == (told.value, told.low, told.high)
-    head = service.holdout(ann, "cells").head
-    assert receipt.head == head
+    checkpoint = service.holdout(ann, "cells").checkpoint
+    assert receipt.checkpoint == checkpoint
     assert service.submission(ann, "cells", told.id).receipt == told.receipt
     service.set_phase(ADMIN, "cells", "blind")
     hidden = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
     assert hidden.receipt is None
     service.close()
-    assert any(head.encode() in line for line in witness.lines(""))
+    assert any(checkpoint.encode() in line for line in witness.lines(""))
     with pytest.raises(WitnessUnusable):
         EvaluationService.open(tmp_path / "board.db")
 
@@ -262,7 +262,7 @@ def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, outpu
         assert told.low <= truth <= told.high
         assert (again.repeated, again.query) == (True, told.query)
     rows = service.board(teams[0], "cells").rows
-    assert [(row.asker, row.submissions) for row in rows] == [("ann", 1), ("bob", 1)]
+    assert [(row.team, row.submissions) for row in rows] == [("ann", 1), ("bob", 1)]
     service.close()
 
 
@@ -380,7 +380,7 @@ def test_equal_predictions_of_others_leave_no_trace(service: EvaluationService) 
 def test_a_guard_that_answers_no_more_is_exhausted_and_earlier_answers_stay(service: EvaluationService) -> None:
     ann = team(service, "ann")
     told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
-    service.ledger.retire(service.holdout(ADMIN, "cells").identity, "it was moved")
+    service.ledger.close_guard(service.holdout(ADMIN, "cells").identity, "it was moved")
     for ask in (service.submit, service.compare):
         with pytest.raises(ServiceRefused) as refused:
             ask(ann, "cells", right_in(0.7), idempotency_key="2")
@@ -388,7 +388,7 @@ def test_a_guard_that_answers_no_more_is_exhausted_and_earlier_answers_stay(serv
         assert refused.value.details == {"permanent": True}
     again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     assert again == replace(told, repeated=True)
-    assert service.board(ann, "cells").rows[0].asker == "ann"
+    assert service.board(ann, "cells").rows[0].team == "ann"
     assert [found.id for found in service.history(ann, "cells")] == [told.id]
 
 
@@ -397,7 +397,7 @@ def test_refusals_that_depend_on_answers_are_hidden_while_a_phase_is_blind(tmp_p
     service = made(tmp_path / "board.db", phase="blind")
     ann = team(service, "ann")
     told = [service.submit(ann, "cells", right_in(0.7), idempotency_key="1", expected=0.7)]
-    service.ledger.retire(service.holdout(ADMIN, "cells").identity, "it was moved")
+    service.ledger.close_guard(service.holdout(ADMIN, "cells").identity, "it was moved")
     told += [service.submit(ann, "cells", right_in(0.8), idempotency_key=key, expected=0.8) for key in ("2", "2", "3")]
     for found in told:
         assert (found.state, found.refusal, found.query, found.repeated) == ("hidden", None, None, False)

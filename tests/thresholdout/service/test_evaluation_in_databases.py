@@ -57,9 +57,9 @@ def test_threads_and_two_services_charge_each_content_once(where: str | Path) ->
     by = [team(one, "ann"), team(one, "bob")]
 
     def send(job: int) -> tuple[str, int, int | None, float | None, bool]:
-        service, asker, content = (one, two)[job % 2], by[job // 2 % 2], job % 3
-        told = service.submit(asker, "cells", right_in(0.6 + 0.1 * content), idempotency_key=f"{job}", expected=0.7)
-        return asker.team, content, told.query, told.value, told.repeated
+        service, client, content = (one, two)[job % 2], by[job // 2 % 2], job % 3
+        told = service.submit(client, "cells", right_in(0.6 + 0.1 * content), idempotency_key=f"{job}", expected=0.7)
+        return client.team, content, told.query, told.value, told.repeated
 
     with ThreadPoolExecutor(THREADS) as threads:
         told = list(threads.map(send, range(24)))

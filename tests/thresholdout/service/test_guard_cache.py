@@ -81,11 +81,11 @@ def test_what_others_asked_meanwhile_is_seen(ledger: Ledger, identities: list[st
     """No answer depends on what was kept: another process's look at the same guard counts."""
     cache = GuardCache(ledger)
     kept = cache.get(identities[0])
-    first = kept.ask(predicted(0), expected=1.0, asker="ann")
+    first = kept.ask(predicted(0), expected=1.0, client="ann")
     elsewhere = PredictionGuard.open(ledger, identities[0])
-    assert elsewhere.ask(predicted(0), expected=1.0, asker="ann").repeated
-    elsewhere.ask(predicted(0), expected=0.9, asker="bob")
-    assert kept.ask(predicted(0), expected=0.8, asker="ann").query == first.query + 2
+    assert elsewhere.ask(predicted(0), expected=1.0, client="ann").repeated
+    elsewhere.ask(predicted(0), expected=0.9, client="bob")
+    assert kept.ask(predicted(0), expected=0.8, client="ann").query == first.query + 2
     assert kept.guard.risk_left == elsewhere.guard.risk_left
 
 

@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.ledger import open_ledger
 from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.receipts.statement import statement_of
+from thresholdout.service.receipts.audit_report import audit_report
 from thresholdout.service.refusals import ServiceRefused
 
 
@@ -36,7 +36,7 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
     assert shown.notes[0].startswith("2 other private looks at these records were recorded")
     assert shown.promise.endswith(shown.notes[0])
     assert [one.query for one in looked.history(ADMIN, "cells")] == [1, 4]
-    found = statement_of(looked.ledger)
+    found = audit_report(looked.ledger)
     assert [(one.team, one.answers) for one in found.teams] == [("ann", 2)]
     assert found.notes == shown.notes
 

@@ -1,4 +1,4 @@
-"""Proposals to a guard that holds labels: one bit, against what an asker has."""
+"""Proposals to a guard that holds labels: one bit, against what a client has."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def wrong_on(*places: int | range) -> pd.DataFrame:
 def test_what_is_certified_is_kept_and_nothing_else_is_told() -> None:
     service = made()
     start = service.guard.risk_left
-    decision = service.propose(wrong_on(), wrong_on(range(40)), asker="ann", name="second")
+    decision = service.propose(wrong_on(), wrong_on(range(40)), client="ann", name="second")
     assert decision
     assert (decision.certified, decision.test, decision.name) == (True, "sign test", "second")
     assert decision.risk_left == service.guard.risk_left
@@ -46,8 +46,8 @@ def test_what_is_certified_is_kept_and_nothing_else_is_told() -> None:
     assert decision.cost == pytest.approx(math.log(start / decision.risk_left))
     assert decision.cost == pytest.approx(math.log(10), abs=0.01)
     entry = service.guard.history.iloc[0]
-    assert (entry["source"], entry["asker"], entry["low"], entry["high"]) == ("keep", "ann", 0.0, 1.0)
-    worse = service.propose(wrong_on(range(40)), wrong_on(), asker="ann")
+    assert (entry["source"], entry["client"], entry["low"], entry["high"]) == ("keep", "ann", 0.0, 1.0)
+    worse = service.propose(wrong_on(range(40)), wrong_on(), client="ann")
     assert not worse
     entry = service.guard.history.iloc[1]
     assert (entry["source"], entry["value"], entry["low"], entry["high"]) == ("reject", 0.0, -1.0, 1.0)
@@ -56,22 +56,22 @@ def test_what_is_certified_is_kept_and_nothing_else_is_told() -> None:
 def test_by_luck_nothing_is_kept() -> None:
     """Seven of ten: a sign test at the whole risk would not confirm it either."""
     old, new = wrong_on(range(7)), wrong_on(range(7, 10))
-    assert not made().propose(new, old, asker="ann")
+    assert not made().propose(new, old, client="ann")
 
 
 def test_asked_again_it_is_the_same_decision_and_free_but_not_for_others() -> None:
     service = made()
     new, old = wrong_on(), wrong_on(range(40))
-    first = service.propose(new, old, asker="ann", name="mine")
+    first = service.propose(new, old, client="ann", name="mine")
     risk = service.guard.risk_left
-    again = service.propose(new.sample(frac=1, random_state=0), old, asker="ann", name="other", quota=1)
+    again = service.propose(new.sample(frac=1, random_state=0), old, client="ann", name="other", quota=1)
     assert (again.repeated, again.query, bool(again), again.cost) == (True, first.query, True, 0.0)
     assert service.guard.risk_left == risk
-    assert not service.propose(new, old, asker="bob").repeated
+    assert not service.propose(new, old, client="bob").repeated
     kept = service.decoded(service.read(old).encoded)
-    assert service.propose(service.read(new), kept, asker="ann").repeated
-    with pytest.raises(BudgetExhausted, match="questions of this asker"):
-        service.propose(wrong_on(1), old, asker="ann", quota=1)
+    assert service.propose(service.read(new), kept, client="ann").repeated
+    with pytest.raises(BudgetExhausted, match="questions of this client"):
+        service.propose(wrong_on(1), old, client="ann", quota=1)
 
 
 def test_what_cannot_be_certified_costs_nothing_and_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_what_cannot_be_certified_costs_nothing_and_sees_nothing(monkeypatch: py
 
     monkeypatch.setattr(PredictionGuard, "_on_holdout", looked)
     for new in (wrong_on(range(40)), wrong_on(range(38)), wrong_on(*range(3, 40))):
-        decision = service.propose(new, wrong_on(range(40)), asker="ann", name=f"{len(new)}")
+        decision = service.propose(new, wrong_on(range(40)), client="ann", name=f"{len(new)}")
         assert (decision.letter, decision.cost) == ("reject", 0.0)
     assert service.guard.risk_left == risk
     assert service.guard.history["source"].tolist() == ["skip"] * 3
@@ -99,7 +99,7 @@ def test_rows_of_training_records_decide_nothing() -> None:
             pd.DataFrame({"id": TABLE["id"], "prediction": np.concatenate([train, one["prediction"]])})
             for one in (wrong_on(), wrong_on(range(40)))
         )
-        decision = service.propose(new, old, asker="ann")
+        decision = service.propose(new, old, client="ann")
         found.append((decision.letter, decision.cost, decision.gain, service.guard.history["train"].iloc[0]))
     assert found[0] == found[1]
 
@@ -116,9 +116,9 @@ def test_rows_of_training_records_decide_nothing() -> None:
 def test_each_dependence_has_its_test(settings: dict[str, Any], test: str) -> None:
     service = made(**settings)
     good, bad = wrong_on(), wrong_on(range(N // 2))
-    better = service.propose(good, bad, asker="ann")
+    better = service.propose(good, bad, client="ann")
     assert (bool(better), better.test) == (True, test)
-    assert not service.propose(bad, good, asker="ann")
+    assert not service.propose(bad, good, client="ann")
 
 
 def test_many_classes_and_losses_are_bet_on() -> None:
@@ -127,12 +127,12 @@ def test_many_classes_and_losses_are_bet_on() -> None:
     service = made(table=table)
     right = table[N:].rename(columns={"y": "prediction"})[["id", "prediction"]]
     half = right.assign(prediction=np.where(np.arange(N) < N // 2, right["prediction"], 0))
-    better = service.propose(right, half, asker="ann")
+    better = service.propose(right, half, client="ann")
     assert (bool(better), better.test) == (True, "bets")
     sharp, vague = ({f"p_{c}": np.where(table["y"][N:] == c, p, (1 - p) / 4) for c in range(5)} for p in (0.6, 0.5))
     first, second = (pd.DataFrame({"id": table["id"][N:], **columns}) for columns in (sharp, vague))
-    assert service.propose(first, second, "brier_score", asker="ann")
-    assert not service.propose(second, first, "brier_score", asker="ann")
+    assert service.propose(first, second, "brier_score", client="ann")
+    assert not service.propose(second, first, "brier_score", client="ann")
 
 
 def test_a_metric_that_fails_on_the_holdout_is_charged_and_refused_as_any_other_proposal() -> None:
@@ -146,13 +146,13 @@ def test_a_metric_that_fails_on_the_holdout_is_charged_and_refused_as_any_other_
     metric = Metric("own", "predict", values, (0.0, 1.0), True)
     service = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=3.0), given="features")
     with pytest.raises(InputError, match="charged as an answer"):
-        service.propose(wrong_on(), wrong_on(range(40)), metric, asker="ann")
+        service.propose(wrong_on(), wrong_on(range(40)), metric, client="ann")
     assert service.guard.history["source"].tolist() == ["failed"]
-    assert service.guard.history["asker"].tolist() == ["ann"]
+    assert service.guard.history["client"].tolist() == ["ann"]
     refused = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=2.0), given="features")
     for chosen in ("accuracy", metric):  # the longer letter has more than that, whatever happens on the holdout
         with pytest.raises(BudgetExhausted, match="others may still ask"):
-            refused.propose(wrong_on(), wrong_on(range(40)), chosen, asker="ann")
+            refused.propose(wrong_on(), wrong_on(range(40)), chosen, client="ann")
     assert len(refused.guard.history) == 0
 
 
@@ -169,13 +169,13 @@ def test_what_answers_no_comparisons_answers_no_proposals() -> None:
 def test_it_is_found_again_after_a_restart_and_fits_its_history(tmp_path: Any) -> None:
     ledger = open_ledger(tmp_path / "guard.db")
     service = made(ledger)
-    service.propose(wrong_on(), wrong_on(range(40)), asker="ann")
-    service.propose(wrong_on(range(60)), wrong_on(range(40)), asker="ann")
-    service.propose(wrong_on(1), wrong_on(), asker="ann")
+    service.propose(wrong_on(), wrong_on(range(40)), client="ann")
+    service.propose(wrong_on(range(60)), wrong_on(range(40)), client="ann")
+    service.propose(wrong_on(1), wrong_on(), client="ann")
     ledger.close()
     again = PredictionGuard.open(tmp_path / "guard.db")
-    assert again.propose(wrong_on(), wrong_on(range(40)), asker="ann").repeated
-    answer = again.ask(wrong_on(range(120)), expected=0.9, asker="bob")
+    assert again.propose(wrong_on(), wrong_on(range(40)), client="ann").repeated
+    answer = again.ask(wrong_on(range(120)), expected=0.9, client="bob")
     assert answer.interval[0] < 0.9 < answer.interval[1]
-    assert [one.asker for one in again.standings()] == ["bob"]
+    assert [one.team for one in again.standings()] == ["bob"]
     assert "proposal" in again.guard.report().html

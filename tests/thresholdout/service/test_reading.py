@@ -81,11 +81,11 @@ def test_it_comes_back_from_its_bytes(service: PredictionGuard, metric: str, bot
 def test_it_is_asked_about_in_place_of_its_table(service: PredictionGuard) -> None:
     table, other = predicted("accuracy", 1), predicted("accuracy", 2)
     reading = service.decoded(service.read(table).encoded)
-    first = service.ask(table, expected=0.3, asker="ann")
-    again = service.ask(reading, expected=0.3, asker="ann")
+    first = service.ask(table, expected=0.3, client="ann")
+    again = service.ask(reading, expected=0.3, client="ann")
     assert (again.repeated, again.value) == (True, first.value)
-    told = service.compare(reading, other, asker="ann")
-    assert service.compare(table, service.read(other), asker="ann").interval == told.interval
+    told = service.compare(reading, other, client="ann")
+    assert service.compare(table, service.read(other), client="ann").interval == told.interval
     assert len(service.guard.history) == 2
 
 

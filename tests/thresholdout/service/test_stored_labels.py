@@ -60,7 +60,7 @@ def test_a_guard_that_is_opened_is_the_one_that_was_created(tmp_path: Path) -> N
         assert getattr(after.guard._records, name) == getattr(before.guard._records, name)
 
 
-def test_they_are_sealed_where_the_ledger_is(tmp_path: Path) -> None:
+def test_they_are_encrypted_where_the_ledger_is(tmp_path: Path) -> None:
     file, key = tmp_path / "guard.db", new_key()
     with open_ledger(file, key=key) as ledger:
         train, holdout = tables("texts")
@@ -76,14 +76,14 @@ def test_they_are_sealed_where_the_ledger_is(tmp_path: Path) -> None:
 def test_they_move_with_their_guard(tmp_path: Path) -> None:
     service = made(tmp_path / "guard.db", "texts", "who")
     table = pd.DataFrame({"id": [f"r{k}" for k in range(N, 2 * N)], "prediction": "secret-ant"})
-    told = service.ask(table, expected=0.5, asker="ann")
+    told = service.ask(table, expected=0.5, client="ann")
     with open_ledger(tmp_path / "new.db", key=new_key()) as target:
         move(service.guard._ledger, target, service.identity)
         moved = PredictionGuard.open(target)
         assert moved._records.groups == service._records.groups
-        again = moved.ask(table, expected=0.5, asker="ann")
+        again = moved.ask(table, expected=0.5, client="ann")
         assert (again.repeated, again.interval) == (True, told.interval)
-        assert moved.ask(table, expected=0.4, asker="ann").query == 2
+        assert moved.ask(table, expected=0.4, client="ann").query == 2
 
 
 def changed(file: Path, name: str, text: str | None) -> None:

@@ -6,9 +6,9 @@ the cell is told that the holdout's value is in. Each cell has a claim of its ow
 (PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the others a
 code that is longer for cells that are further off. No answer takes more than one letter, however wrong the guess is.
 
-What is remembered of each asker makes junk cheap for everybody else: how often his guesses were wrong (then being
+What is remembered of each client makes junk cheap for everybody else: how often his guesses were wrong (then being
 wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
-of one asker may tell together is limited by an allowance; nobody else's questions are refused for it.
+of one client may tell together is limited by an allowance; nobody else's questions are refused for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Known, Outcome, refuse_if
-from thresholdout.mechanisms.claims.askers import Asker, asker_of, credited, kept_as
+from thresholdout.mechanisms.claims.clients import Client, client_of, credited, kept_as
 from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import Claims
@@ -123,7 +123,7 @@ def _near(distance: int) -> float:
 
 
 class Competition(Claims):
-    """Claims by cells around guesses, with an allowance for each asker.
+    """Claims by cells around guesses, with an allowance for each client.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Competition(Claims):
     >>> from thresholdout.mechanisms.claims import ClaimsParameters
     >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=1000), SeededNoise(0)
-    >>> known = Known(binary=True, asker="team 1")
+    >>> known = Known(binary=True, client="team 1")
     >>> junk = mechanism.read([1, 0] * 500, 1000, (0, 1), "values", known)
     >>> state, first = mechanism.step(mechanism.start(noise), 1.0, junk, noise)
     >>> state, second = mechanism.step(state, 1.0, junk, noise)
@@ -156,8 +156,8 @@ class Competition(Claims):
         refuse_if(self.refusal(state))
         check_unit("train", train)
         known = holdout.known
-        asker = asker_of(state, known.asker)
-        guess = _guess(asker, train, known)
+        client = client_of(state, known.client)
+        guess = _guess(client, train, known)
         _, effective, training = self._sizes(known)
         variance = variance_of(guess, known, effective)
         claim = self._claim(forecast(Memory(), guess, variance, effective, training), variance, holdout, noise)
@@ -170,14 +170,14 @@ class Competition(Claims):
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
         moved = _moved(told - guess, abs(cell - cells.middle))
-        learned = _learned(asker, moved, told, right, known, state.log_risk - level)
+        learned = _learned(client, moved, told, right, known, state.log_risk - level)
         after = replace(
             state,
             log_risk=level,
             asked=state.asked + 1,
             hits=state.hits + (not right),
             letters=state.letters + (not right),
-            climbs={**state.climbs, kept_as(known.asker): learned.numbers()},
+            climbs={**state.climbs, kept_as(known.client): learned.numbers()},
         )
         return after, Outcome(
             value=told,
@@ -196,15 +196,17 @@ class Competition(Claims):
         state : ClaimsState
             Before the question.
         train : float
-            What the asker expects, in [0, 1].
+            What the client expects, in [0, 1].
         known : Known
             What else is known of the question, and who asks.
         steps : int
             Steps in the range.
         """
-        asker = asker_of(state, known.asker)
-        share, even = self._share(asker, state, known)
-        return AngleCells.around(_guess(asker, train, known), self._reach(asker, state, known), steps, share, even=even)
+        client = client_of(state, known.client)
+        share, even = self._share(client, state, known)
+        return AngleCells.around(
+            _guess(client, train, known), self._reach(client, state, known), steps, share, even=even
+        )
 
     def first_half_width(self, score: float) -> float:
         """Return half the length of the first answer's interval where the guess is right; see `Mechanism`.
@@ -226,33 +228,33 @@ class Competition(Claims):
         low, high = self._interval(claim, cells, cells.middle, level)
         return 0.5 * (high - low)
 
-    def asker_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
+    def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
 
-        A question without an asker is the organiser's, who has none. A failure, which is a longer letter, may exceed
-        the allowance once: only after it is the asker refused.
+        A question without a client is the organiser's, who has none. A failure, which is a longer letter, may exceed
+        the allowance once: only after it is the client refused.
         """
         allowance = self.parameters.allowance
         assert allowance is not None
         if known.proposal:
-            return proposal_refusal(state, known.asker, allowance)
-        if not known.asker:
+            return proposal_refusal(state, known.client, allowance)
+        if not known.client:
             return None
-        asker = asker_of(state, known.asker)
-        share, even = self._share(asker, state, known)
-        cells = math.ceil(0.25 * math.pi / self._reach(asker, state, known)) + 1
+        client = client_of(state, known.client)
+        share, even = self._share(client, state, known)
+        cells = math.ceil(0.25 * math.pi / self._reach(client, state, known)) + 1
         longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
         longest -= 2.0 * math.log1p(-2.0 * RAISED)  # what is kept for failures, and more than all rounding
-        asked = round(asker.asked)
-        return BudgetExhausted("allowance", asked, asked) if asker.told + longest > allowance else None
+        asked = round(client.asked)
+        return BudgetExhausted("allowance", asked, asked) if client.told + longest > allowance else None
 
     def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
-        """Count what a failure tells among what its asker was told."""
-        return credited(after, known.asker, before.log_risk - after.log_risk)
+        """Count what a failure tells among what its client was told."""
+        return credited(after, known.client, before.log_risk - after.log_risk)
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""
-        return super().refuses(state, train, known) or self.asker_refusal(state, known)
+        return super().refuses(state, train, known) or self.client_refusal(state, known)
 
     def duel(self, counts: Duel, known: Known) -> Reading:
         """Refuse a share of wins: predictions of a competition come in by record, which have no one law."""
@@ -267,7 +269,7 @@ class Competition(Claims):
         rounding = record_rounding(self._n)
         return max(0.0, low - rounding), min(1.0, high + rounding)
 
-    def _reach(self, asker: Asker, state: ClaimsState, known: Known) -> float:
+    def _reach(self, client: Client, state: ClaimsState, known: Known) -> float:
         """Return half the width of cells, as an angle: so many deviations that hardly any good guess is wrong.
 
         A guess that comes from an earlier answer is off by up to half a cell. What is expected of a difference is no
@@ -275,7 +277,7 @@ class Competition(Claims):
         """
         _, effective, training = self._sizes(known)
         deviation = 0.5 * math.sqrt(1.0 / effective + (0.0 if known.difference else 1.0 / training))
-        recalled = not known.difference and (known.vague or asker.shift != 0.0)
+        recalled = not known.difference and (known.vague or client.shift != 0.0)
         return min((_RECALLED if recalled else 1.0) * self._deviations(state) * deviation, 0.25 * math.pi)
 
     def _deviations(self, state: ClaimsState) -> float:
@@ -283,18 +285,18 @@ class Competition(Claims):
         left = ahead if self.parameters.queries is None else max(2, self.parameters.queries - state.questions)
         return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
 
-    def _share(self, asker: Asker, state: ClaimsState, known: Known) -> tuple[float, bool]:
+    def _share(self, client: Client, state: ClaimsState, known: Known) -> tuple[float, bool]:
         """Return the share of the risk for other cells than that of the guess, and whether all cells have the same."""
         if known.vague:
-            return asker.share(_VAGUE), not asker.scored and not known.difference
-        return asker.share(max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))), False
+            return client.share(_VAGUE), not client.scored and not known.difference
+        return client.share(max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))), False
 
 
-def _guess(asker: Asker, train: float, known: Known) -> float:
-    """Return where the value is expected: moved by as much as the last wrong guess of this asker was off."""
+def _guess(client: Client, train: float, known: Known) -> float:
+    """Return where the value is expected: moved by as much as the last wrong guess of this client was off."""
     if known.difference:
         return train
-    return asker.last if known.vague else min(1.0, max(0.0, train + asker.shift))
+    return client.last if known.vague else min(1.0, max(0.0, train + client.shift))
 
 
 def _moved(off: float, cells: int) -> float:
@@ -305,11 +307,11 @@ def _moved(off: float, cells: int) -> float:
     return 0.5 * off if cells == 1 else off
 
 
-def _learned(asker: Asker, moved: float, told: float, right: bool, known: Known, nats: float) -> Asker:
-    """Return what is remembered of an asker after an answer."""
-    shift, last, scored = asker.shift, asker.last, asker.scored
+def _learned(client: Client, moved: float, told: float, right: bool, known: Known, nats: float) -> Client:
+    """Return what is remembered of a client after an answer."""
+    shift, last, scored = client.shift, client.last, client.scored
     if not known.difference:
         last, scored = told, 1.0
         if not right and not known.vague:
             shift += moved
-    return Asker(asker.asked + 1.0, asker.wrong + (not right), shift, last, asker.told + nats, scored)
+    return Client(client.asked + 1.0, client.wrong + (not right), shift, last, client.told + nats, scored)

@@ -35,7 +35,7 @@ _FOLDED: Final = (
 
 
 def claims_of(parameters: ClaimsParameters, n: int) -> Claims:
-    """Return the mechanism of some parameters: a competition where askers have an allowance.
+    """Return the mechanism of some parameters: a competition where clients have an allowance.
 
     Examples
     --------

@@ -50,7 +50,7 @@ class ClaimsParameters(Parameters):
     told : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
     allowance : float or None
-        Nats that the answers of one asker may tell together, in a competition: what is expected of a value is a guess
+        Nats that the answers of one client may tell together, in a competition: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.competition`. No noise
         is drawn. ``None`` where whoever asks is one party, and training values are what they say.
 

@@ -1,7 +1,7 @@
-"""One bit for an asker: whether what he proposes is certified to be better than what he has.
+"""One bit for a client: whether what he proposes is certified to be better than what he has.
 
 A claim "it is better" is tested at the level ``w = q R``. *Keep* leaves w of the risk R that is left, *reject* leaves
-``(1 - q) R`` and claims nothing, and a little is set aside for failures. q is a function of how many of the asker's
+``(1 - q) R`` and claims nothing, and a little is set aside for failures. q is a function of how many of the client's
 earlier proposals were kept, which is public; what he says of the training part decides nothing, since he knows the
 labels there. Where no outcome could be certified, because both say the same of nearly all records, it is a rejection
 without a look, and free. PROOFS.md, "Comparisons and gates" (G9).
@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Final
 
 from thresholdout.errors import BudgetExhausted
-from thresholdout.mechanisms.claims.askers import asker_of, credited
+from thresholdout.mechanisms.claims.clients import client_of, credited
 from thresholdout.mechanisms.claims.difference_tests import DifferenceTest
 from thresholdout.mechanisms.claims.gate_states import FREE, Verdict
 from thresholdout.mechanisms.claims.score import RAISED, lowered
@@ -31,7 +31,7 @@ _KEPT: Final = math.log1p(-2.0 * RAISED)
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """What is remembered of one asker's proposals; public.
+    """What is remembered of one client's proposals; public.
 
     Attributes
     ----------
@@ -55,26 +55,26 @@ class Proposer:
         return min(_MOST, (_FIRST * _BELIEF + self.kept) / (_BELIEF + self.asked))
 
 
-def proposer_of(state: ClaimsState, asker: str) -> Proposer:
-    """Return what a state remembers of an asker's proposals."""
-    return Proposer(*state.climbs.get(_known_as(asker), ())[:2])
+def proposer_of(state: ClaimsState, client: str) -> Proposer:
+    """Return what a state remembers of a client's proposals."""
+    return Proposer(*state.climbs.get(_known_as(client), ())[:2])
 
 
-def proposal_refusal(state: ClaimsState, asker: str, allowance: float | None) -> BudgetExhausted | None:
-    """Return why an asker may propose no more, or ``None``: the longer letter must fit the allowance.
+def proposal_refusal(state: ClaimsState, client: str, allowance: float | None) -> BudgetExhausted | None:
+    """Return why a client may propose no more, or ``None``: the longer letter must fit the allowance.
 
     Parameters
     ----------
     state : ClaimsState
         Public numbers of it.
-    asker : str
+    client : str
         Who; the organiser, who has no name, has no allowance.
     allowance : float or None
-        Nats that the answers of one asker may tell together.
+        Nats that the answers of one client may tell together.
     """
-    if not asker or allowance is None:
+    if not client or allowance is None:
         return None
-    proposer, known = proposer_of(state, asker), asker_of(state, asker)
+    proposer, known = proposer_of(state, client), client_of(state, client)
     longest = -math.log(min(proposer.share, 1.0 - proposer.share)) - 2.0 * _KEPT
     asked = round(known.asked + proposer.asked)
     return BudgetExhausted("allowance", asked, asked) if known.told + longest > allowance else None
@@ -86,17 +86,17 @@ class Proposed:
 
     Parameters
     ----------
-    asker : str
+    client : str
         Who proposes.
     looks : bool
         Whether the holdout is looked at; otherwise it is a rejection.
     """
 
-    asker: str
+    client: str
     looks: bool
 
     @classmethod
-    def planned(cls, state: ClaimsState, asker: str, test: DifferenceTest) -> Proposed:
+    def planned(cls, state: ClaimsState, client: str, test: DifferenceTest) -> Proposed:
         """Decide whether there is anything to look at.
 
         Examples
@@ -107,7 +107,7 @@ class Proposed:
         >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks
         (False, True)
         """
-        return cls(asker, test.least <= _level(state, proposer_of(state, asker).share))
+        return cls(client, test.least <= _level(state, proposer_of(state, client).share))
 
     def made(self, state: ClaimsState, test: float) -> tuple[ClaimsState, Verdict]:
         """Carry it out, with what the test of the holdout returned; see `thresholdout.guard.deciding.Move`.
@@ -127,13 +127,13 @@ class Proposed:
         """
         if not self.looks:
             return _counted(state, "skip"), "skip"
-        before = proposer_of(state, self.asker)
+        before = proposer_of(state, self.client)
         level = _level(state, before.share)
         verdict: Verdict = "keep" if test <= level else "reject"
         left = level if verdict == "keep" else _level(state, 1.0 - before.share)
         numbers = (before.asked + 1.0, before.kept + (verdict == "keep"), 0.0, 0.0, 0.0, 0.0)
-        after = replace(state, log_risk=left, climbs={**state.climbs, _known_as(self.asker): numbers})
-        return _counted(credited(after, self.asker, state.log_risk - left), verdict), verdict
+        after = replace(state, log_risk=left, climbs={**state.climbs, _known_as(self.client): numbers})
+        return _counted(credited(after, self.client, state.log_risk - left), verdict), verdict
 
 
 def _counted(state: ClaimsState, verdict: Verdict) -> ClaimsState:
@@ -153,6 +153,6 @@ def _level(state: ClaimsState, share: float) -> float:
     return lowered(state.log_risk + math.log(share) + _KEPT)
 
 
-def _known_as(asker: str) -> str:
-    """Return what a state calls an asker's proposals: no text that somebody else chose is in it."""
-    return f"proposals:{sha256(asker.encode()).hexdigest()[:32]}"
+def _known_as(client: str) -> str:
+    """Return what a state calls a client's proposals: no text that somebody else chose is in it."""
+    return f"proposals:{sha256(client.encode()).hexdigest()[:32]}"

@@ -18,7 +18,7 @@ from thresholdout.service.http.bodies import announced, receive, receive_form
 from thresholdout.service.http.schemas import (
     BoardShown,
     Certificate,
-    Head,
+    Checkpoint,
     HoldoutList,
     HoldoutSettings,
     HoldoutShown,
@@ -153,8 +153,8 @@ async def remaining(has: Has, by: By, name: Name) -> Any:
     return await has.intake.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/head", response_model=Head, responses=said(*_SEEN))
-async def head(has: Has, by: By, name: Name) -> Any:
+@router.get("/{name}/checkpoint", response_model=Checkpoint, responses=said(*_SEEN))
+async def checkpoint(has: Has, by: By, name: Name) -> Any:
     """Return the digest of the last entry of a holdout's history."""
     return await has.intake.read(has.service.holdout, by, name)
 

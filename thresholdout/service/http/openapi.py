@@ -16,7 +16,7 @@ _ABOUT: Final = """A holdout that is asked many adaptive questions, and says wha
 Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. A refused request is
 `{"code", "text", "details"}`; it costs nothing."""
 
-_VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "head", "leaderboard"})
+_VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "checkpoint", "leaderboard"})
 """Addresses that visitors may see without a key, where a holdout is public."""
 
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")

@@ -13,7 +13,7 @@ from thresholdout.service.shown import Feedback, Phase, Role, State
 __all__ = [
     "BoardShown",
     "Certificate",
-    "Head",
+    "Checkpoint",
     "HoldoutList",
     "HoldoutSettings",
     "HoldoutShown",
@@ -70,9 +70,9 @@ class Refused(BaseModel):
 
 
 class WitnessHealth(BaseModel):
-    """Whether the witness of the heads keeps up; answers go on when it does not."""
+    """Whether the witness of the checkpoints keeps up; answers go on when it does not."""
 
-    waiting: int = Field(description="Holdouts whose last head it was not told yet.")
+    waiting: int = Field(description="Holdouts whose last checkpoint it was not told yet.")
     failing_since: str | None = Field(default=None, description="Since when it fails; absent while it does not.")
 
 
@@ -115,7 +115,7 @@ class HoldoutShown(_Shown):
     told: Number
     quota: int | None
     quota_days: Number
-    head: str
+    checkpoint: str
     made: Time
     notes: tuple[str, ...]
     rows: int | None
@@ -149,10 +149,10 @@ class Remaining(_Shown):
     quota_days: Number
 
 
-class Head(_Shown):
+class Checkpoint(_Shown):
     """The digest of the last entry of a holdout's history."""
 
-    head: str
+    checkpoint: str
     asked: int
 
 
@@ -229,7 +229,7 @@ class SubmissionList(BaseModel):
 class StandingShown(_Shown):
     """How a team stands."""
 
-    asker: str
+    team: str
     first: int
     last: int
     low: Number

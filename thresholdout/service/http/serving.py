@@ -63,8 +63,8 @@ class Serving:
     receipts : bool
         Whether answers are signed.
     witness : str or None
-        File or address that keeps the heads of histories.
-    accept_older_copy : str or None
+        File or address that keeps the checkpoints of histories.
+    accept_rollback : str or None
         Why a database is served that its witness does not confirm.
     limits : Limits
         Of uploads.
@@ -78,7 +78,7 @@ class Serving:
     proxies: str = "127.0.0.1"
     receipts: bool = True
     witness: str | None = None
-    accept_older_copy: str | None = None
+    accept_rollback: str | None = None
     limits: Limits = field(default_factory=Limits)
 
     def opened(self) -> EvaluationService:
@@ -89,7 +89,7 @@ class Serving:
             limits=self.limits,
             receipts=self.receipts,
             witness=None if self.witness is None else witness_at(self.witness),
-            accept_older_copy=self.accept_older_copy,
+            accept_rollback=self.accept_rollback,
         )
 
     def text(self) -> str:
@@ -200,7 +200,7 @@ def _address(listening: socket.socket) -> str:
 def _serve_by_workers(serving: Serving, listening: socket.socket) -> None:
     log_to()
     with tempfile.TemporaryDirectory() as folder:
-        accepted = replace(serving, accept_older_copy=None)  # by this process, before its workers
+        accepted = replace(serving, accept_rollback=None)  # by this process, before its workers
         os.environ |= {_VARIABLE: accepted.text(), SHARED: folder}
         config = _config(serving, f"{__name__}:{worker_app.__name__}", factory=True, workers=serving.workers)
         Multiprocess(config, sockets=[listening]).run()

@@ -90,7 +90,7 @@ def relation(row: Standing, other: Standing, *, greater_is_better: bool) -> Rela
     >>> relation(ann, bob, greater_is_better=True)
     'better'
     """
-    if row.asker == other.asker:
+    if row.team == other.team:
         return "self"
     if row.low > other.high:
         return "better" if greater_is_better else "worse"

@@ -23,12 +23,12 @@ def board_view(board: Board, *, close: bool) -> Mapping[str, Any]:
     if not board.rows:
         return {"board": board, "tiers": []}
     holdout = board.holdout
-    focus = next((row for row in board.rows if row.asker == board.mine), board.rows[0])
+    focus = next((row for row in board.rows if row.team == board.mine), board.rows[0])
     kinds = {
-        row.asker: relation(row, focus, greater_is_better=holdout.greater_is_better) if row is not focus else "self"
+        row.team: relation(row, focus, greater_is_better=holdout.greater_is_better) if row is not focus else "self"
         for row in board.rows
     }
-    near = [row for row in board.rows if kinds[row.asker] in ("self", "tied")]
+    near = [row for row in board.rows if kinds[row.team] in ("self", "tied")]
     wide, narrow = (
         axis_around([(row.low, row.high) for row in rows], holdout.lower, holdout.upper) for rows in (board.rows, near)
     )

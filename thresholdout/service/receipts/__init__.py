@@ -1,1 +1,1 @@
-"""Proof for others: signed receipts, heads that are kept elsewhere, and statements of who was told what."""
+"""Proof for others: signed receipts, checkpoints that are kept elsewhere, and audit reports of who was told what."""

@@ -5,7 +5,7 @@
     ThresholdoutError
     ├── ReceiptInvalid              it is no receipt, or nobody known has signed it: .reason
     ├── ReceiptContradicted         it was signed, and a history says otherwise: .reason
-    ├── WitnessUnusable             what keeps heads elsewhere is damaged, cut, missing or silent: .location
+    ├── WitnessUnusable             what keeps checkpoints elsewhere is damaged, cut, missing or silent: .location
     └── LedgerError
         └── LedgerOutdated              a copy that is older than one that has answered: .behind
 """
@@ -54,8 +54,8 @@ class ReceiptContradicted(ThresholdoutError):
 
     Examples
     --------
-    >>> print(ReceiptContradicted("question 3 has another head there"))
-    the receipt is signed, and the history says otherwise: question 3 has another head there
+    >>> print(ReceiptContradicted("question 3 has another checkpoint there"))
+    the receipt is signed, and the history says otherwise: question 3 has another checkpoint there
     """
 
     def __init__(self, reason: str) -> None:
@@ -67,7 +67,7 @@ class ReceiptContradicted(ThresholdoutError):
 
 
 class WitnessUnusable(ThresholdoutError):
-    """What keeps the heads of histories in another place can't be relied on: damaged, cut, missing or silent.
+    """What keeps the checkpoints of histories in another place can't be relied on: damaged, cut, missing or silent.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class WitnessUnusable(ThresholdoutError):
 
     Examples
     --------
-    >>> print(WitnessUnusable("heads.jsonl", "line 3 was changed"))
-    witness heads.jsonl: line 3 was changed
+    >>> print(WitnessUnusable("checkpoints.jsonl", "line 3 was changed"))
+    witness checkpoints.jsonl: line 3 was changed
     """
 
     def __init__(self, location: str, reason: str) -> None:
@@ -118,7 +118,7 @@ class LedgerOutdated(LedgerError):
         super().__init__(
             location,
             f"it is an older copy than one that has answered: {missing}{more}. It would spend its budget twice. Put "
-            "the newest copy back; or retire these guards (thresholdout retire); or start with --accept-older-copy "
+            "the newest copy back; or close these guards (thresholdout close); or start with --accept-rollback "
             "REASON, which every board says from then on, and after which nothing is promised of new answers",
         )
 

@@ -1,9 +1,10 @@
 """What a team is told, signed: a receipt that anybody can check, without the service and without a network.
 
-A receipt says nothing that its team was not shown: where feedback is one bit, there is no interval in it. The head is
-the digest of the history after the answer (`thresholdout.ledger.digest_chain`), and stands for all that was answered
-before. So two receipts of one holdout with one number and different heads prove that its service told two stories, and
-an exported history either leads to the head of each receipt, or is not the one in which the answer was given.
+A receipt says nothing that its team was not shown: where feedback is one bit, there is no interval in it. The
+checkpoint is the digest of the history after the answer (`thresholdout.ledger.digest_chain`), and stands for all that
+was answered before. So two receipts of one holdout with one number and different checkpoints prove that its service
+told two stories, and an exported history either leads to the checkpoint of each receipt, or is not the one in which the
+answer was given.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Receipt:
         SHA-256 of the request's Idempotency-Key, in hexadecimal digits.
     predictions : str
         Digest of the predictions as they were read; empty where the service keeps none.
-    head : str
+    checkpoint : str
         Digest of the history after the answer.
 
     Examples
@@ -75,7 +76,7 @@ class Receipt:
     >>> receipt = Receipt(
     ...     service="5f", holdout="cells", guard="e1", team="ann", kind="score", metric="accuracy", query=3,
     ...     value=0.8, low=0.77, high=0.83, verdict=None, time=written_time(1.7e9), idempotency=key_digest("try 3"),
-    ...     predictions="", head="46" * 32,
+    ...     predictions="", checkpoint="46" * 32,
     ... )
     >>> Receipt.from_claims(receipt.claims()) == receipt
     True
@@ -95,7 +96,7 @@ class Receipt:
     time: str
     idempotency: str
     predictions: str
-    head: str
+    checkpoint: str
 
     def claims(self) -> dict[str, Any]:
         """Return what is signed."""
@@ -211,13 +212,13 @@ def written_time(seconds: float) -> str:
 
 def _check_entry(receipt: Receipt, entry: Entry, digest: str) -> None:
     """Refuse an entry that is not the one that a receipt is about."""
-    if digest != receipt.head:
+    if digest != receipt.checkpoint:
         raise ReceiptContradicted(
-            f"after question {receipt.query} its head is {digest[:12]}..., and not {receipt.head[:12]}...; "
+            f"after question {receipt.query} its checkpoint is {digest[:12]}..., and not {receipt.checkpoint[:12]}...; "
             "the answer was given in another history"
         )
-    if entry.asker != receipt.team:
-        raise ReceiptContradicted(f"question {receipt.query} is {entry.asker!r}'s, and the receipt {receipt.team!r}'s")
+    if entry.client != receipt.team:
+        raise ReceiptContradicted(f"question {receipt.query} is {entry.client!r}'s, and the receipt {receipt.team!r}'s")
     if entry.time is not None and written_time(entry.time) != receipt.time:
         raise ReceiptContradicted(f"question {receipt.query} was answered {written_time(entry.time)}")
     shown = receipt.kind == "score" and receipt.low is not None
@@ -238,7 +239,7 @@ def _lines(receipt: Receipt) -> list[str]:
     lines.append(f"request {receipt.idempotency}")
     if receipt.predictions:
         lines.append(f"predictions {receipt.predictions}")
-    return [*lines, f"head {receipt.head}"]
+    return [*lines, f"checkpoint {receipt.checkpoint}"]
 
 
 def _well_typed(said: Mapping[str, Any]) -> bool:
@@ -247,7 +248,7 @@ def _well_typed(said: Mapping[str, Any]) -> bool:
     numbers = (said["value"], said["low"], said["high"])
     return (
         all(isinstance(said[name], str) for name in texts)
-        and all(isinstance(said[name], str) and _DIGEST.fullmatch(said[name]) for name in ("idempotency", "head"))
+        and all(isinstance(said[name], str) and _DIGEST.fullmatch(said[name]) for name in ("idempotency", "checkpoint"))
         and isinstance(said["time"], str)
         and _TIME.fullmatch(said["time"]) is not None
         and said["kind"] in ("score", "comparison")

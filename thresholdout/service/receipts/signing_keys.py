@@ -1,8 +1,8 @@
-"""The keys with which a service signs receipts: made, kept sealed in its ledger, changed, and published.
+"""The keys with which a service signs receipts: made, kept encrypted in its ledger, changed, and published.
 
 The private key is kept with the ledger's other secrets, not in a file of its own: it is as secret as they are, one
 backup holds both, and every process and machine of the service signs with the same. Whoever has the ledger and its key
-can sign; but who has these can write another history, too. What such a person can't do is to change the heads and
+can sign; but who has these can write another history, too. What such a person can't do is to change the checkpoints and
 receipts that others keep.
 
 The name of a key is the thumbprint of its public half [RFC 7638; RFC 8037, appendix A.3], so that no two keys share
@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError, LedgerDamaged
-from thresholdout.ledger.sealing import RECEIPT_KEYS
+from thresholdout.ledger.encryption import RECEIPT_KEYS
 from thresholdout.ledger.settings import change_setting, read_setting
 from thresholdout.service.receipts.signed_text import ALGORITHM, decoded, encoded, private_key, public_key, signed
 
@@ -48,7 +48,7 @@ class Signer:
     ------
     ThresholdoutError
         The library ``cryptography`` is missing.
-    LedgerSealed, LedgerDamaged
+    LedgerEncrypted, LedgerDamaged
         The keys can't be read.
 
     Examples

@@ -1,4 +1,4 @@
-"""Where heads are kept so that a ledger can't be put back unseen: a file that only grows, or an address.
+"""Where checkpoints are kept so that a ledger can't be put back unseen: a file that only grows, or an address.
 
 A witness protects as far as it is somewhere else than the ledger: a file beside the ledger survives that the ledger is
 restored alone, another disk survives more, and an address of somebody else's machine survives the administrator.
@@ -75,7 +75,7 @@ class FileWitness(Witness):
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> witness = FileWitness(Path(folder.name, "heads.jsonl"))
+    >>> witness = FileWitness(Path(folder.name, "checkpoints.jsonl"))
     >>> witness.append(["one", "two"])
     >>> list(witness.lines("5f"))
     [b'one\n', b'two\n']
@@ -200,8 +200,8 @@ def witness_at(where: str | os.PathLike[str]) -> Witness:
 
     Examples
     --------
-    >>> witness_at("heads.jsonl")
-    FileWitness('heads.jsonl')
+    >>> witness_at("checkpoints.jsonl")
+    FileWitness('checkpoints.jsonl')
     """
     if isinstance(where, str) and where.startswith(("http://", "https://")):
         return AddressWitness(where)

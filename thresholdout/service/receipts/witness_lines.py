@@ -1,17 +1,17 @@
-"""The lines that a witness keeps: heads of histories, and what was accepted in spite of them.
+"""The lines that a witness keeps: checkpoints of histories, and what was accepted in spite of them.
 
 Each line is a JSON object with a check of its own, so that a line that was changed shows::
 
-    {"ledger": L, "guard": G, "query": 120, "head": D, "time": T, "check": C}
+    {"ledger": L, "guard": G, "query": 120, "checkpoint": D, "time": T, "check": C}
     {"ledger": L, "started": N, "time": T, "check": C}
     {"ledger": L, "accepted": REASON, "time": T, "check": C}
     {"torn": F, "check": C}
 
-The first says that a guard's history had a head after a question, the second that a service has started with a ledger
-of N guards, the third that an administrator let a ledger go on that fits the lines before it no more: from then on they
-count no more for that ledger. A line that was cut off when the machine or the disk failed in the middle of it says
-nothing; the next one who writes says so behind it, with the SHA-256 of what is there, since nothing is ever taken away.
-C is the first 16 hexadecimal digits of the SHA-256 of the line as it would be without the check.
+The first says that a guard's history had a checkpoint after a question, the second that a service has started with a
+ledger of N guards, the third that an administrator let a ledger go on that fits the lines before it no more: from then
+on they count no more for that ledger. A line that was cut off when the machine or the disk failed in the middle of it
+says nothing; the next one who writes says so behind it, with the SHA-256 of what is there, since nothing is ever taken
+away. C is the first 16 hexadecimal digits of the SHA-256 of the line as it would be without the check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "LONGEST",
     "Said",
     "accepted_line",
-    "head_line",
+    "checkpoint_line",
     "ledger_of",
     "mark_of",
     "read_lines",
@@ -40,8 +40,8 @@ __all__ = [
 LONGEST: Final = 1 << 16
 """Bytes that a line may have."""
 
-_HEAD: Final = re.compile(r"[0-9a-f]{64}")
-_HEADS: Final = {"ledger", "guard", "query", "head", "time"}
+_CHECKPOINT: Final = re.compile(r"[0-9a-f]{64}")
+_CHECKPOINTS: Final = {"ledger", "guard", "query", "checkpoint", "time"}
 _STARTED: Final = {"ledger", "started", "time"}
 _NUMBERS: Final = {"query", "started"}
 _ACCEPTED: Final = {"ledger", "accepted", "time"}
@@ -53,29 +53,29 @@ class Said:
 
     Attributes
     ----------
-    about : {"head", "started", "accepted", "torn", "damaged"}
+    about : {"checkpoint", "started", "accepted", "torn", "damaged"}
         What kind of line it is.
     ledger : str
         The ledger's identity; empty where it is about none.
-    guard, query, head : str, int, str
-        Of a head.
+    guard, query, checkpoint : str, int, str
+        Of a checkpoint.
     reason : str
         Of an acceptance, or what is wrong with a line that nobody wrote so.
     mark : str
         What a ledger remembers of the line.
     """
 
-    about: Literal["head", "started", "accepted", "torn", "damaged"]
+    about: Literal["checkpoint", "started", "accepted", "torn", "damaged"]
     ledger: str = ""
     guard: str = ""
     query: int = 0
-    head: str = ""
+    checkpoint: str = ""
     reason: str = ""
     mark: str = ""
 
 
-def head_line(ledger: str, guard: str, query: int, head: str, time: str) -> str:
-    """Return a line that says what the head of a history is.
+def checkpoint_line(ledger: str, guard: str, query: int, checkpoint: str, time: str) -> str:
+    """Return a line that says what the checkpoint of a history is.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def head_line(ledger: str, guard: str, query: int, head: str, time: str) -> str:
         What it calls the guard.
     query : int
         Number of the last question; 0 when there was none.
-    head : str
+    checkpoint : str
         Digest of its entry.
     time : str
         When this is said.
     """
-    return _checked({"ledger": ledger, "guard": guard, "query": query, "head": head, "time": time})
+    return _checked({"ledger": ledger, "guard": guard, "query": query, "checkpoint": checkpoint, "time": time})
 
 
 def started_line(ledger: str, guards: int, time: str) -> str:
@@ -164,7 +164,7 @@ def _said(said: dict[str, Any], line: bytes) -> Said:
         return Said("accepted", said["ledger"], reason=said["accepted"], mark=mark)
     if "started" in said:
         return Said("started", said["ledger"], mark=mark)
-    return Said("head", said["ledger"], said["guard"], said["query"], said["head"], mark=mark)
+    return Said("checkpoint", said["ledger"], said["guard"], said["query"], said["checkpoint"], mark=mark)
 
 
 def _checked(said: dict[str, Any]) -> str:
@@ -188,6 +188,6 @@ def _read(line: bytes) -> dict[str, Any] | None:
         return said
     if not all(type(said[name]) is (int if name in _NUMBERS else str) for name in names):
         return None
-    if names == _HEADS:
-        return said if said["query"] >= 0 and _HEAD.fullmatch(said["head"]) else None
+    if names == _CHECKPOINTS:
+        return said if said["query"] >= 0 and _CHECKPOINT.fullmatch(said["checkpoint"]) else None
     return said if names in (_STARTED, _ACCEPTED) else None

@@ -1,4 +1,4 @@
-"""An address that keeps heads, for a service on another machine: lines come in, and nothing is ever taken away."""
+"""An address that keeps checkpoints for a service on another machine; lines come in, and none is ever taken away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
 
 def witness_app(witness: FileWitness, key: str | None) -> Starlette:
-    """Return the application of an address that keeps heads.
+    """Return the application of an address that keeps checkpoints.
 
     Parameters
     ----------
@@ -66,11 +66,13 @@ def witness_app(witness: FileWitness, key: str | None) -> Starlette:
         ledger = request.query_params.get("ledger", "")
         return StreamingResponse(_about(witness, ledger), media_type="application/x-ndjson")
 
-    return Starlette(routes=[Route("/heads", keep, methods=["POST"]), Route("/heads", tell, methods=["GET"])])
+    return Starlette(
+        routes=[Route("/checkpoints", keep, methods=["POST"]), Route("/checkpoints", tell, methods=["GET"])]
+    )
 
 
 def serve_witness(witness: FileWitness, host: str, port: int) -> None:
-    """Keep heads at an address until a signal ends it.
+    """Keep checkpoints at an address until a signal ends it.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
-"""Tells a witness the heads of a service's histories while it answers, and holds no answer up.
+"""Tells a witness the checkpoints of a service's histories while it answers, and holds no answer up.
 
-An answer is stored, and leaves; its head follows to the witness, at once and from a thread of its own. Waiting for the
-witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing: an older
-copy is found by any head that it has not, so what goes unseen is only a copy that has all answers but those of the
-last moments before a crash. While a witness fails, answers go on; that it fails is said in `Witnessing.status`, which
-the service shows under ``/ready``, and heads that were not taken are told again until they are.
+An answer is stored, and leaves; its checkpoint follows to the witness, at once and from a thread of its own. Waiting
+for the witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing:
+an older copy is found by any checkpoint that it has not, so what goes unseen is only a copy that has all answers but
+those of the last moments before a crash. While a witness fails, answers go on; that it fails is said in
+`Witnessing.status`, which the service shows under ``/ready``, and checkpoints that were not taken are told again until
+they are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.service.receipts.errors import WitnessUnusable
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.witness_lines import head_line
+from thresholdout.service.receipts.witness_lines import checkpoint_line
 
 if TYPE_CHECKING:
     from thresholdout.service.receipts.witness import Witness
@@ -40,7 +41,7 @@ class WitnessStatus:
     Attributes
     ----------
     waiting : int
-        Holdouts whose last head it was not told yet.
+        Holdouts whose last checkpoint it was not told yet.
     failing_since : float or None
         Since when it fails, in POSIX seconds; None while it does not.
     reason : str
@@ -53,7 +54,7 @@ class WitnessStatus:
 
 
 class Witnessing:
-    """Tells a witness what the last head of each history is.
+    """Tells a witness what the last checkpoint of each history is.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ class Witnessing:
         """The last line that was kept; empty before the first."""
         return self._last_line
 
-    def note(self, guard: str, query: int, head: str) -> None:
-        """Let the witness know a head, soon; returns at once.
+    def note(self, guard: str, query: int, checkpoint: str) -> None:
+        """Let the witness know a checkpoint, soon; returns at once.
 
         Parameters
         ----------
@@ -90,13 +91,13 @@ class Witnessing:
             What the ledger calls the guard.
         query : int
             Number of its last question.
-        head : str
-            The head after that.
+        checkpoint : str
+            The checkpoint after that.
         """
         with self._changed:
             if query <= self._told.get(guard, -1) or query <= self._waiting.get(guard, (-1, ""))[0]:
                 return
-            self._waiting[guard] = (query, head)
+            self._waiting[guard] = (query, checkpoint)
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._tell, name="witness", daemon=True)
                 self._thread.start()
@@ -156,9 +157,11 @@ class Witnessing:
                     pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _told_now(self, part: dict[str, tuple[int, str]]) -> str | None:
-        """Tell heads; return why that failed, or None."""
+        """Tell checkpoints; return why that failed, or None."""
         now = written_time(time.time())
-        lines = [head_line(self._ledger, guard, query, head, now) for guard, (query, head) in part.items()]
+        lines = [
+            checkpoint_line(self._ledger, guard, query, checkpoint, now) for guard, (query, checkpoint) in part.items()
+        ]
         try:
             self._witness.append(lines)
         except WitnessUnusable as error:

@@ -1,7 +1,7 @@
 """The submission of each team that its next ones are compared with, and all that were it before.
 
-What it predicts is a document of the guard, which the ledger seals as it seals labels: good predictions tell them.
-Earlier ones stay: a comparison that was cut off is finished with the incumbent that it was begun with.
+What it predicts is a document of the guard, which the ledger encrypts as it encrypts labels: good predictions tell
+them. Earlier ones stay: a comparison that was cut off is finished with the incumbent that it was begun with.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ DIGITS = Holdout(
     told=1.0,
     quota=20,
     quota_days=7.0,
-    head="abcd",
+    checkpoint="abcd",
     made=1.7e9,
     notes=("12 labels were corrected",),
 )

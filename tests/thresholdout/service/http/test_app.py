@@ -178,11 +178,11 @@ def test_what_a_board_and_its_parts_say(calls: Calls) -> None:
     assert holdout["records"] == N
     board = calls("ann", "GET", "/v1/holdouts/cells/leaderboard").json()
     assert board["mine"] == "ann"
-    assert {row["asker"] for row in board["rows"]} <= {"ann", "bob"}
+    assert {row["team"] for row in board["rows"]} <= {"ann", "bob"}
     certificate = calls("", "GET", "/v1/holdouts/cells/certificate").json()
     assert certificate["promise"] == holdout["promise"]
     remaining = calls("", "GET", "/v1/holdouts/cells/remaining").json()
-    assert remaining["asked"] == calls("", "GET", "/v1/holdouts/cells/head").json()["asked"]
+    assert remaining["asked"] == calls("", "GET", "/v1/holdouts/cells/checkpoint").json()["asked"]
     lines = calls("admin", "GET", "/v1/holdouts/cells/export").text.splitlines()
     assert len(lines) >= remaining["asked"]
     assert all(json.loads(line) for line in lines)

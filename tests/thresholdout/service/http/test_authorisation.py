@@ -25,7 +25,7 @@ PERMITTED = {
     ("GET", "/v1/holdouts/{name}"): (404, 200, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/certificate"): (404, 200, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/remaining"): (404, 200, 200, 200, 200),
-    ("GET", "/v1/holdouts/{name}/head"): (404, 200, 200, 200, 200),
+    ("GET", "/v1/holdouts/{name}/checkpoint"): (404, 200, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/leaderboard"): (404, 200, 200, 200, 200),
     ("GET", "/v1/holdouts/{name}/export"): (401, 403, 403, 403, 200),
     ("PUT", "/v1/holdouts/{name}/phase"): (401, 403, 403, 403, 200),

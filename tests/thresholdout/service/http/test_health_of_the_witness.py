@@ -16,12 +16,12 @@ from thresholdout.service.receipts.witness import FileWitness
 
 
 def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = FileWitness(tmp_path / "heads.jsonl")
+    witness = FileWitness(tmp_path / "checkpoints.jsonl")
     service = EvaluationService.open(tmp_path / "board.db", witness=witness)
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")
 
     def fail(lines: object) -> None:
-        raise WitnessUnusable("heads.jsonl", "the disk is full")
+        raise WitnessUnusable("checkpoints.jsonl", "the disk is full")
 
     with TestClient(make_app(service)) as client:
         assert client.get("/ready").json() == {"status": "ok", "witness": {"waiting": 0}}
@@ -36,4 +36,4 @@ def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         assert found.json()["witness"]["waiting"] == 1
         assert found.json()["witness"]["failing_since"].endswith("Z")
         monkeypatch.undo()
-    assert len(list(witness.lines(""))) == 2  # the start, and the head, told when the service ended
+    assert len(list(witness.lines(""))) == 2  # the start, and the checkpoint, told when the service ended

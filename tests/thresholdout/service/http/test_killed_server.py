@@ -98,9 +98,9 @@ def check_stored(database: str, clients: Clients) -> None:
     """Compare the ledger with what was told: one entry for each submission, and no other."""
     with SQLLedger(database, must_exist=True) as ledger:
         (guard,) = ledger.guards()
-        assert ledger.verify(guard, ledger.head(guard)) == clients.answers()
+        assert ledger.verify(guard, ledger.checkpoint(guard)) == clients.answers()
         for team, told in enumerate(clients.told):
-            stored = ledger.entries(guard, asker=f"team-{team}")
+            stored = ledger.entries(guard, client=f"team-{team}")
             assert [(one.query, one.value, one.low, one.high) for one in stored] == [
                 (one.query, one.value, one.low, one.high) for one in told.values()
             ]

@@ -198,7 +198,7 @@ def _sent(process: Process, data: bytes, most: int = 2000) -> bytes:
     return found
 
 
-def test_heads_without_an_end_are_cut_off(small: Process) -> None:
+def test_checkpoints_without_an_end_are_cut_off(small: Process) -> None:
     assert b"200 OK" in _sent(small, b"GET /ready HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     assert _sent(small, b"GET /ready HTTP/1.1\r\nA: " + b"x" * 10**6) == b""
     assert _sent(small, b"GET /ready HTTP/1.1\r\n" + b"A: b\r\n" * 10**5) == b""

@@ -49,7 +49,7 @@ HOLDOUT = Holdout(
     told=31.25,
     quota=20,
     quota_days=7.0,
-    head="a3f0" * 16,
+    checkpoint="a3f0" * 16,
     made=MADE,
 )
 PEOPLE = {
@@ -62,15 +62,15 @@ PEOPLE = {
 def ranked(intervals: Sequence[tuple[str, float, float, int]], *, greater_is_better: bool = True) -> list[Standing]:
     """Return standings by counting, pair by pair."""
     rows = []
-    for place, (asker, low, high, sent) in enumerate(intervals):
+    for place, (client, low, high, sent) in enumerate(intervals):
         if greater_is_better:
             better = sum(other_low > high for _, other_low, _, _ in intervals)
             worse = sum(other_high < low for _, _, other_high, _ in intervals)
         else:
             better = sum(other_high < low for _, _, other_high, _ in intervals)
             worse = sum(other_low > high for _, other_low, _, _ in intervals)
-        best = f"{asker}'s best (accuracy)"
-        rows.append(Standing(asker, 1 + better, len(intervals) - worse, low, high, sent, best, place + 1))
+        best = f"{client}'s best (accuracy)"
+        rows.append(Standing(client, 1 + better, len(intervals) - worse, low, high, sent, best, place + 1))
     return sorted(rows, key=lambda row: (row.first, row.last, row.since))
 
 

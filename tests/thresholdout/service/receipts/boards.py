@@ -14,7 +14,7 @@ def asked(ledger: SQLLedger, count: int, guard: str = GUARD, *, start: int = 0) 
     """Ask a guard so many questions, and make it when it is missing."""
     ledger.create(guard, PARAMETERS, FIRST)
     for number in range(start, start + count):
-        ledger.ask(guard, f"key {number}", 0.5, "accuracy", Mechanism(), asker="ann")
+        ledger.ask(guard, f"key {number}", 0.5, "accuracy", Mechanism(), client="ann")
     return ledger
 
 
@@ -26,13 +26,13 @@ def copied(source: Path, target: Path) -> Path:
 
 def receipt_of(ledger: SQLLedger, query: int, guard: str = GUARD) -> Receipt:
     """Return the receipt of an answer."""
-    ((entry, head),) = ledger._links(guard, query, 1)
+    ((entry, checkpoint),) = ledger._links(guard, query, 1)
     assert entry.time is not None
     return Receipt(
         service=ledger.identity(),
         holdout="cells",
         guard=guard,
-        team=entry.asker,
+        team=entry.client,
         kind="score",
         metric="accuracy",
         query=query,
@@ -43,5 +43,5 @@ def receipt_of(ledger: SQLLedger, query: int, guard: str = GUARD) -> Receipt:
         time=written_time(entry.time),
         idempotency=key_digest(entry.key),
         predictions="",
-        head=head,
+        checkpoint=checkpoint,
     )

@@ -13,14 +13,14 @@ from tests.patience import PATIENCE
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import GUARD, assert_consistent
 from thresholdout.ledger import SQLLedger
-from thresholdout.service.receipts.older_copies import check_newest, copy_notes
+from thresholdout.service.receipts.rollback_detection import check_newest, copy_notes
 from thresholdout.service.receipts.witness import FileWitness
 
 CHILD = """
 import sys
 from tests.thresholdout.service.receipts.boards import asked
 from thresholdout.ledger import SQLLedger
-from thresholdout.service.receipts.older_copies import check_newest
+from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.receipts.witnessing import Witnessing
 
@@ -33,7 +33,7 @@ start = ledger.count(guards[0]) if guards else 0
 print("started", flush=True)
 for number in range(start, start + 100000):
     asked(ledger, 1, start=number)
-    witnessing.note(ledger.guards()[0], number + 1, ledger.head(ledger.guards()[0]))
+    witnessing.note(ledger.guards()[0], number + 1, ledger.checkpoint(ledger.guards()[0]))
     print(number, flush=True)
 """
 

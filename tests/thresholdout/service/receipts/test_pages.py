@@ -26,4 +26,4 @@ def test_the_command_is_there(line: str) -> None:
 
 def test_the_pages_name_commands() -> None:
     names = {line.split()[1] for line in COMMANDS}
-    assert names >= {"verify-receipt", "receipt-key", "statement", "retire", "witness", "backup", "verify", "serve"}
+    assert names >= {"verify-receipt", "receipt-key", "audit-report", "close", "witness", "backup", "verify", "serve"}

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.thresholdout.ledger.mechanism import GUARD
 from tests.thresholdout.service.receipts.boards import asked, receipt_of
-from thresholdout.errors import InputError, LedgerDamaged, LedgerSealed
-from thresholdout.ledger import SQLLedger, export_history, new_key, rekey, seal
+from thresholdout.errors import InputError, LedgerDamaged, LedgerEncrypted
+from thresholdout.ledger import SQLLedger, encrypt, export_history, new_key, rotate_key
 from thresholdout.service.receipts.errors import ReceiptContradicted, ReceiptInvalid
 from thresholdout.service.receipts.receipt import KIND, Receipt, read_receipt, verify_in_history, written_time
 from thresholdout.service.receipts.signed_text import signed, verified
@@ -123,7 +123,7 @@ def test_what_is_no_receipt_is_refused(ledger: SQLLedger, text: str) -> None:
         ("query", 1.0),
         ("low", 1),
         ("low", "0.5"),
-        ("head", "AB" * 32),
+        ("checkpoint", "AB" * 32),
         ("idempotency", ""),
         ("verdict", "best"),
         ("kind", None),
@@ -189,23 +189,23 @@ def test_processes_that_start_together_sign_with_one_key(tmp_path: Path) -> None
         assert Signer(one).key == Signer(two).key
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_the_private_key_is_as_secret_as_the_ledger(tmp_path: Path, sealed: bool) -> None:
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_the_private_key_is_as_secret_as_the_ledger(tmp_path: Path, encrypted: bool) -> None:
     file, key = tmp_path / "board.db", new_key()
-    with SQLLedger(file, key=key if sealed else None) as ledger:
+    with SQLLedger(file, key=key if encrypted else None) as ledger:
         asked(ledger, 1)
         private = base64.urlsafe_b64encode(Signer(ledger)._key.private_bytes_raw()).rstrip(b"=")
         name = Signer(ledger).key
-    assert (private in file.read_bytes()) is not sealed
+    assert (private in file.read_bytes()) is not encrypted
     other = new_key()
-    if sealed:
-        rekey(file, new_key=other, key=key)
+    if encrypted:
+        rotate_key(file, new_key=other, key=key)
     else:
-        seal(file, key=other)
+        encrypt(file, key=other)
         assert private not in file.read_bytes()
     with SQLLedger(file, key=other) as ledger:
         assert Signer(ledger).key == name
-    with pytest.raises(LedgerSealed):
+    with pytest.raises(LedgerEncrypted):
         SQLLedger(file, key=key)
 
 
@@ -259,7 +259,7 @@ def test_every_receipt_is_in_the_history(ledger: SQLLedger, history: Path) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        {"head": "0" * 64},
+        {"checkpoint": "0" * 64},
         {"query": 1},
         {"query": 4},
         {"team": "bob"},
@@ -303,6 +303,6 @@ def test_the_history_of_another_holdout_is_no_answer(ledger: SQLLedger, history:
 def test_a_key_shows_as_its_digest_only(ledger: SQLLedger) -> None:
     text = receipt_of(ledger, 1).signed(Signer(ledger))
     claims, _ = verified(text, KIND, keys_of(ledger))
-    ((entry, _head),) = ledger._links(GUARD, 1, 1)
+    ((entry, _checkpoint),) = ledger._links(GUARD, 1, 1)
     assert claims["idempotency"] == hashlib.sha256(entry.key.encode()).hexdigest()
     assert entry.key not in json.dumps(claims)

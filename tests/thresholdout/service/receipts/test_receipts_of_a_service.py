@@ -17,10 +17,10 @@ from tests.thresholdout.service.receipts.boards import copied
 from thresholdout.ledger import export_history
 from thresholdout.ledger.backup import back_up
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.receipts.audit_report import audit_report
 from thresholdout.service.receipts.errors import LedgerOutdated, ReceiptInvalid, WitnessUnusable
 from thresholdout.service.receipts.receipt import Receipt, key_digest, read_receipt, verify_in_history
 from thresholdout.service.receipts.signing_keys import public_keys, published_keys, withdraw_key
-from thresholdout.service.receipts.statement import statement_of
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Submission
@@ -65,7 +65,7 @@ def test_a_receipt_says_what_the_team_was_told(service: EvaluationService, tmp_p
     receipt = read(service, told)
     assert (receipt.team, receipt.query, receipt.holdout) == ("ann", 2, "cells")
     assert (receipt.value, receipt.low, receipt.high) == (told.value, told.low, told.high)
-    assert receipt.head == service.holdout(ann, "cells").head
+    assert receipt.checkpoint == service.holdout(ann, "cells").checkpoint
     assert receipt.idempotency == key_digest("try 1")
     export_history(service.ledger, receipt.guard, tmp_path / "history.jsonl")
     verify_in_history(receipt, tmp_path / "history.jsonl")
@@ -108,11 +108,11 @@ def test_in_a_blind_phase_nobody_has_a_receipt(board: Path) -> None:
     for by in (ann, ADMIN):
         assert service.submission(by, "cells", told.id).receipt is None
         assert [one.receipt for one in service.history(by, "cells")] == [None]
-        assert service.holdout(by, "cells").head == ""
+        assert service.holdout(by, "cells").checkpoint == ""
     assert told.receipt is None
     service.set_phase(ADMIN, "cells", "closed")
     receipt = read(service, service.submission(ann, "cells", told.id))
-    assert receipt.head == service.holdout(ann, "cells").head
+    assert receipt.checkpoint == service.holdout(ann, "cells").checkpoint
     service.close()
 
 
@@ -138,7 +138,7 @@ def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
     service.close()
 
 
-def test_heads_follow_the_answers(board: Path, tmp_path: Path) -> None:
+def test_checkpoints_follow_the_answers(board: Path, tmp_path: Path) -> None:
     service = made(board)
     ann = team(service, "ann")
     for number in range(3):
@@ -162,7 +162,7 @@ def test_a_service_from_an_older_copy_does_not_start(board: Path, tmp_path: Path
         opened(board)
     guard = refused.value.behind.popitem()
     assert guard[1] == (2, 1)
-    service = opened(board, accept_older_copy="the disk broke")
+    service = opened(board, accept_rollback="the disk broke")
     (note,) = service.holdout(ADMIN, "cells").notes
     assert "the disk broke" in note
     assert "nothing is promised of others after number 1" in note
@@ -182,10 +182,10 @@ def test_the_witness_is_told_of_corrections(board: Path, tmp_path: Path) -> None
     back_up(board, tmp_path / "copy.db")
     labels = HOLDOUT[["id", "y"]][:2].rename(columns={"y": "label"})
     service.correct(ADMIN, "cells", labels.assign(label=1 - labels["label"]), "two labels were mixed up")
-    statement = statement_of(service.ledger)
-    assert [(one.query, one.kind) for one in statement.signals] == [(1, "note")]
-    assert (statement.teams, statement.records) == ((), 400)
-    assert "two labels were mixed up" in statement.notes[0]
+    report = audit_report(service.ledger)
+    assert [(one.query, one.kind) for one in report.signals] == [(1, "note")]
+    assert (report.teams, report.records) == ((), 400)
+    assert "two labels were mixed up" in report.notes[0]
     service.close()
     copied(tmp_path / "copy.db", board)
     with pytest.raises(LedgerOutdated):
@@ -241,7 +241,7 @@ def test_a_service_on_a_server_comes_back_and_is_refused(server: Server, server_
     subprocess.run(restoring, check=True)
     with pytest.raises(LedgerOutdated):
         EvaluationService.open(target, receipts=True, witness=witness)
-    service = EvaluationService.open(target, receipts=True, witness=witness, accept_older_copy="the server broke")
+    service = EvaluationService.open(target, receipts=True, witness=witness, accept_rollback="the server broke")
     ann = service.authenticate(text)
     assert service.submission(ann, "cells", told.id) == told
     assert submitted(service, ann).repeated

@@ -1,4 +1,4 @@
-"""An address that keeps heads: what it takes, what it gives back, and that a service can rely on it."""
+"""An address that keeps checkpoints: what it takes, what it gives back, and that a service can rely on it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.thresholdout.cli.running import run
 from tests.thresholdout.service.receipts.boards import asked, copied
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
-from thresholdout.service.receipts.older_copies import check_newest
+from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness, witness_at
-from thresholdout.service.receipts.witness_lines import head_line, torn_line
+from thresholdout.service.receipts.witness_lines import checkpoint_line, torn_line
 from thresholdout.service.receipts.witness_server import witness_app
 
 KEY = "k" * 44
-LINE = head_line("ledger", "guard", 1, "0" * 64, "now") + "\n"
-OTHER = head_line("other", "guard", 1, "0" * 64, "now") + "\n"
+LINE = checkpoint_line("ledger", "guard", 1, "0" * 64, "now") + "\n"
+OTHER = checkpoint_line("other", "guard", 1, "0" * 64, "now") + "\n"
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def serving(file: Path, key: str | None = KEY) -> Iterator[str]:
     thread.start()
     try:
         wait_until(lambda: server.started)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/heads"
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/checkpoints"
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
@@ -45,7 +45,7 @@ def headers(key: str | None = KEY) -> dict[str, str]:
 
 
 def test_lines_come_back(tmp_path: Path) -> None:
-    file = tmp_path / "heads.jsonl"
+    file = tmp_path / "checkpoints.jsonl"
     with serving(file) as where:
         assert httpx.post(where, content=LINE + OTHER, headers=headers(), timeout=PATIENCE).status_code == 204
         assert httpx.get(where, params={"ledger": "ledger"}, headers=headers(), timeout=PATIENCE).text == LINE
@@ -55,12 +55,12 @@ def test_lines_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [None, "x", KEY[:-1], KEY + "k"])
 def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | None) -> None:
-    file = tmp_path / "heads.jsonl"
+    file = tmp_path / "checkpoints.jsonl"
     file.write_text(LINE)
     with serving(file) as where:
         assert httpx.post(where, content=LINE, headers=headers(sent), timeout=PATIENCE).status_code == 401
         found = httpx.get(where, params={"ledger": "ledger"}, headers=headers(sent), timeout=PATIENCE)
-        assert (found.status_code, "head" in found.text) == (401, False)
+        assert (found.status_code, "checkpoint" in found.text) == (401, False)
     assert file.read_text() == LINE
 
 
@@ -76,19 +76,19 @@ def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | No
     ],
 )
 def test_what_no_service_writes_is_not_kept(tmp_path: Path, body: str, status: int) -> None:
-    with serving(tmp_path / "heads.jsonl") as where:
+    with serving(tmp_path / "checkpoints.jsonl") as where:
         assert httpx.post(where, content=body, headers=headers(), timeout=PATIENCE).status_code == status
-    assert not (tmp_path / "heads.jsonl").exists()
+    assert not (tmp_path / "checkpoints.jsonl").exists()
 
 
 def test_a_file_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
-    with serving(tmp_path / "missing" / "heads.jsonl") as where:
+    with serving(tmp_path / "missing" / "checkpoints.jsonl") as where:
         assert httpx.post(where, content=LINE, headers=headers(), timeout=PATIENCE).status_code == 503
 
 
 def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    board, file = tmp_path / "board.db", tmp_path / "heads.jsonl"
+    board, file = tmp_path / "board.db", tmp_path / "checkpoints.jsonl"
     with serving(file) as where:
         with SQLLedger(board) as ledger:
             check_newest(asked(ledger, 2), witness_at(where))
@@ -108,5 +108,5 @@ def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_open_address_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
-    file = str(tmp_path / "heads.jsonl")
+    file = str(tmp_path / "checkpoints.jsonl")
     assert KEY_VARIABLE in run("witness", file, "--host", "0.0.0.0", "--port", "0", code=1).output

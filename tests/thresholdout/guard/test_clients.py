@@ -1,4 +1,4 @@
-"""Several askers of one guard: what the history says, whose a key is, quotas and allowances."""
+"""Several clients of one guard: what the history says, whose a key is, quotas and allowances."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ def guard_of(**settings: object) -> Thresholdout:
     return Thresholdout(RECORDS, mechanism="competition", **settings)  # type: ignore[arg-type]
 
 
-def test_the_history_says_who_asked_and_keys_are_each_asker_s_own(tmp_path: Path) -> None:
+def test_the_history_says_who_asked_and_keys_are_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of(ledger=tmp_path / "guard.db")
-    first = guard.ask(0.9, RECORDS < 900, key="a", name="mine", asker="ann", binary=True)
-    second = guard.ask(0.5, RECORDS < 500, key="a", name="yours", asker="bob", binary=True)
-    again = guard.ask(0.9, RECORDS < 900, key="a", name="mine", asker="ann", binary=True)
+    first = guard.ask(0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
+    second = guard.ask(0.5, RECORDS < 500, key="a", name="yours", client="bob", binary=True)
+    again = guard.ask(0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
     assert (first.repeated, second.repeated, again.repeated) == (False, False, True)
     assert (again.value, second.name) == (first.value, "yours")
-    assert guard.history["asker"].tolist() == ["ann", "bob"]
+    assert guard.history["client"].tolist() == ["ann", "bob"]
     with open_ledger(tmp_path / "guard.db") as ledger:
         (identity,) = ledger.guards()
         assert ledger.verify(identity) == 2
-        assert [entry.name for entry in ledger.entries(identity, asker="bob")] == ["yours"]
+        assert [entry.name for entry in ledger.entries(identity, client="bob")] == ["yours"]
 
 
-def test_a_quota_is_each_asker_s_own(tmp_path: Path) -> None:
+def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of()
     for _ in range(2):
-        guard.ask(0.9, RECORDS < 900, key="a", asker="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="all 1 questions of this asker are used"):
-        guard.ask(0.9, RECORDS < 890, asker="ann", quota=1)
-    guard.ask(0.9, RECORDS < 890, asker="bob", quota=1)
+        guard.ask(0.9, RECORDS < 900, key="a", client="ann", quota=1)
+    with pytest.raises(BudgetExhausted, match="all 1 questions of this client are used"):
+        guard.ask(0.9, RECORDS < 890, client="ann", quota=1)
+    guard.ask(0.9, RECORDS < 890, client="bob", quota=1)
     assert len(guard.history) == 2
 
 
-def test_an_asker_beyond_the_allowance_is_refused_before_anything_is_computed() -> None:
+def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() -> None:
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
     rng, looks = np.random.default_rng(0), list[int]()
 
@@ -55,21 +55,21 @@ def test_an_asker_beyond_the_allowance_is_refused_before_anything_is_computed() 
 
     def junk() -> None:
         for number in range(100):
-            guard.ask(question, asker="junk", key=f"{number}")
+            guard.ask(question, client="junk", key=f"{number}")
 
-    with pytest.raises(BudgetExhausted, match="this asker's answers may tell no more"):
+    with pytest.raises(BudgetExhausted, match="this client's answers may tell no more"):
         junk()
     asked = len(looks)
     assert asked < 30
     with pytest.raises(BudgetExhausted):
-        guard.ask(question, asker="junk", key="once more")
+        guard.ask(question, client="junk", key="once more")
     assert len(looks) == asked
     assert guard.told is not None
     assert guard.told <= 24.0
-    assert guard.ask(0.9, RECORDS < 900, asker="honest", binary=True).source == "train"
+    assert guard.ask(0.9, RECORDS < 900, client="honest", binary=True).source == "train"
 
 
-def test_a_question_that_fails_is_charged_to_its_asker_and_stays_within_the_quota() -> None:
+def test_a_question_that_fails_is_charged_to_its_client_and_stays_within_the_quota() -> None:
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
 
     def failing(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -78,18 +78,18 @@ def test_a_question_that_fails_is_charged_to_its_asker_and_stays_within_the_quot
         return np.ones(N)
 
     with pytest.raises(InputError, match="it failed on the holdout"):
-        guard.ask(failing, asker="ann", quota=1, key="first")
-    assert guard.history[["source", "asker"]].to_numpy().tolist() == [["failed", "ann"]]
-    with pytest.raises(BudgetExhausted, match="of this asker are used"):
-        guard.ask(failing, asker="ann", quota=1, key="second")
+        guard.ask(failing, client="ann", quota=1, key="first")
+    assert guard.history[["source", "client"]].to_numpy().tolist() == [["failed", "ann"]]
+    with pytest.raises(BudgetExhausted, match="of this client are used"):
+        guard.ask(failing, client="ann", quota=1, key="second")
     assert len(guard.history) == 1
 
 
-def test_a_function_that_is_known_by_its_content_is_each_asker_s_own() -> None:
+def test_a_function_that_is_known_by_its_content_is_each_client_s_own() -> None:
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
-    found = [guard.ask(lambda X, y: y < 900, asker=asker).repeated for asker in ("ann", "bob", "ann")]
+    found = [guard.ask(lambda X, y: y < 900, client=client).repeated for client in ("ann", "bob", "ann")]
     assert found == [False, False, True]
-    assert guard.history["asker"].tolist() == ["ann", "bob"]
+    assert guard.history["client"].tolist() == ["ann", "bob"]
 
 
 def test_what_does_not_go_with_a_competition_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Sealed ledgers: no secret is in the file, and none opens elsewhere or later."""
+"""Encrypted ledgers: no secret is in the file, and none opens elsewhere or later."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from thresholdout.errors import (
     InputError,
     LedgerDamaged,
+    LedgerEncrypted,
     LedgerError,
     LedgerMismatch,
-    LedgerSealed,
     LedgerUnusable,
-    UnsealedLedgerWarning,
+    UnencryptedLedgerWarning,
 )
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, open_ledger
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, make_key_file, new_key
-from thresholdout.ledger.sealing import rekey, seal
+from thresholdout.ledger.encryption import encrypt, rotate_key
 
 KEY = new_key()
 OTHER = "another guard"
@@ -38,7 +38,7 @@ def no_key_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_FILE_VARIABLE, raising=False)
 
 
-class TestSealedSQLiteLedger(LedgerContract):
+class TestEncryptedSQLiteLedger(LedgerContract):
     def make(self, folder: Path) -> Ledger:
         return SQLLedger(folder / "guard.db", key=KEY)
 
@@ -64,7 +64,7 @@ def plain(tmp_path: Path) -> Path:
 
 def assert_whole(where: Path | str, key: str | None) -> None:
     with SQLLedger(where, must_exist=True, key=key) as ledger:
-        assert ledger.sealed == (key is not None)
+        assert ledger.encrypted == (key is not None)
         for guard in (GUARD, OTHER):
             assert_consistent(ledger, guard)
             assert ledger.verify(guard) == 3
@@ -92,7 +92,7 @@ def get(file: Path, statement: str) -> list[tuple[str, ...]]:
 # What is in the file
 
 
-def test_no_secret_is_in_a_sealed_file(tmp_path: Path) -> None:
+def test_no_secret_is_in_a_encrypted_file(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "guard.db", key=KEY) as ledger:
         ledger.create(GUARD, {"public": "parameter"}, FIRST, {"labels": LABELS})
         ledger.put_document(GUARD, "more", SECRET)
@@ -107,14 +107,14 @@ def test_no_secret_is_in_a_sealed_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("open_elsewhere", [False, True])
-def test_sealing_leaves_no_plain_text(tmp_path: Path, plain: Path, open_elsewhere: bool) -> None:
+def test_encryption_leaves_no_plain_text(tmp_path: Path, plain: Path, open_elsewhere: bool) -> None:
     with SQLLedger(plain) as ledger:
         ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
         if open_elsewhere:
             assert SECRET.encode() in raw(tmp_path)
-            seal(plain, key=KEY)
+            encrypt(plain, key=KEY)
             assert SECRET.encode() not in raw(tmp_path)
-    seal(plain, key=KEY)
+    encrypt(plain, key=KEY)
     assert SECRET.encode() not in raw(tmp_path)
     assert_whole(plain, KEY)
     with SQLLedger(plain, key=KEY) as ledger, pytest.raises(LedgerUnusable, match="documents of a ledger never change"):
@@ -122,13 +122,13 @@ def test_sealing_leaves_no_plain_text(tmp_path: Path, plain: Path, open_elsewher
 
 
 def test_a_log_that_is_in_use_is_told(tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresholdout.ledger.sealing.TIMEOUT", 0.2)
+    monkeypatch.setattr("thresholdout.ledger.encryption.TIMEOUT", 0.2)
     with closing(sqlite3.connect(plain, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM guards").fetchall()
         with pytest.raises(LedgerUnusable, match=r"(still holds|locked).*"):
-            seal(plain, key=KEY)
-    seal(plain, key=KEY)
+            encrypt(plain, key=KEY)
+    encrypt(plain, key=KEY)
     assert SECRET.encode() not in raw(tmp_path)
     assert_whole(plain, KEY)
 
@@ -136,22 +136,26 @@ def test_a_log_that_is_in_use_is_told(tmp_path: Path, plain: Path, monkeypatch: 
 # Opening
 
 
-def test_a_sealed_ledger_opens_with_its_key_only(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_encrypted_ledger_opens_with_its_key_only(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = file.read_bytes()
-    with pytest.raises(LedgerSealed, match="its secrets are sealed; give its key as key= or key_file=, or set THRESH"):
+    with pytest.raises(
+        LedgerEncrypted, match="its secrets are encrypted; give its key as key= or key_file=, or set THRESH"
+    ):
         SQLLedger(file)
     other = new_key()
-    with pytest.raises(LedgerSealed, match="sealed with another key than the one from key;") as caught:
+    with pytest.raises(LedgerEncrypted, match="encrypted with another key than the one from key;") as caught:
         SQLLedger(file, key=other)
     assert other not in str(caught.value)
     monkeypatch.setenv(KEY_VARIABLE, other)
-    with pytest.raises(LedgerSealed, match=f"another key than the one from {KEY_VARIABLE};"):
+    with pytest.raises(LedgerEncrypted, match=f"another key than the one from {KEY_VARIABLE};"):
         open_ledger(file)
     assert file.read_bytes() == before
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     assert_whole(file, KEY)
     with open_ledger(file) as ledger:
-        assert ledger.sealed
+        assert ledger.encrypted
     key_file = tmp_path / "guard.key"
     make_key_file(key_file)
     with open_ledger(tmp_path / "new.db", key_file=key_file) as ledger:
@@ -164,7 +168,7 @@ def test_a_sealed_ledger_opens_with_its_key_only(file: Path, tmp_path: Path, mon
 
 def test_no_key_is_ignored(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = plain.read_bytes()
-    with pytest.raises(LedgerMismatch, match="not sealed, and a key was given; run `thresholdout seal`"):
+    with pytest.raises(LedgerMismatch, match="not encrypted, and a key was given; run `thresholdout encrypt`"):
         SQLLedger(plain, key=KEY)
     assert plain.read_bytes() == before
     for where in (None, MemoryLedger()):
@@ -174,12 +178,14 @@ def test_no_key_is_ignored(plain: Path, tmp_path: Path, monkeypatch: pytest.Monk
         open_ledger(tmp_path / "new.db", key="abc")
     assert not (tmp_path / "new.db").exists()
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    with pytest.warns(UnsealedLedgerWarning, match=f"plain.db keeps its secrets in plain text, though {KEY_VARIABLE}"):
+    with pytest.warns(
+        UnencryptedLedgerWarning, match=f"plain.db keeps its secrets in plain text, though {KEY_VARIABLE}"
+    ):
         SQLLedger(plain).close()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with open_ledger(plain) as ledger:
-            assert not ledger.sealed
+            assert not ledger.encrypted
             assert_consistent(ledger)
     assert [warning.filename for warning in caught] == [__file__]
 
@@ -189,26 +195,26 @@ def test_an_empty_ledger_is_new(tmp_path: Path) -> None:
     SQLLedger(file).close()
     with SQLLedger(file) as earlier, SQLLedger(file, key=KEY) as ledger:
         ledger.create(GUARD, {}, FIRST, {"labels": LABELS})
-        with pytest.raises(LedgerSealed, match="was sealed while it was open here"):
+        with pytest.raises(LedgerEncrypted, match="was encrypted while it was open here"):
             earlier.state(GUARD)
-        with pytest.raises(LedgerSealed, match="its key was changed while it was open here"):
+        with pytest.raises(LedgerEncrypted, match="its key was changed while it was open here"):
             earlier.create(OTHER, {}, FIRST)
         assert ledger.guards() == [GUARD]
-    with pytest.raises(LedgerSealed):
+    with pytest.raises(LedgerEncrypted):
         SQLLedger(file)
 
 
-def test_texts_that_look_sealed_stay_what_they_are(tmp_path: Path) -> None:
-    state = "sealed:1:x"
+def test_texts_that_look_encrypted_stay_what_they_are(tmp_path: Path) -> None:
+    state = "encrypted:1:x"
     with SQLLedger(tmp_path / "guard.db") as ledger:
-        ledger.create(GUARD, {}, state, {"a": "plain:x", "b": "plain:sealed:1:x"})
+        ledger.create(GUARD, {}, state, {"a": "plain:x", "b": "plain:encrypted:1:x"})
         assert ledger.state(GUARD) == state
         assert ledger.document(GUARD, "a") == "plain:x"
-        assert ledger.document(GUARD, "b") == "plain:sealed:1:x"
-    seal(tmp_path / "guard.db", key=KEY)
+        assert ledger.document(GUARD, "b") == "plain:encrypted:1:x"
+    encrypt(tmp_path / "guard.db", key=KEY)
     with SQLLedger(tmp_path / "guard.db", key=KEY) as ledger:
         assert ledger.state(GUARD) == state
-        assert ledger.document(GUARD, "b") == "plain:sealed:1:x"
+        assert ledger.document(GUARD, "b") == "plain:encrypted:1:x"
 
 
 # What somebody could do who may write the file
@@ -231,7 +237,7 @@ def ask(ledger: Ledger) -> object:
         assert mechanism.states == []
 
 
-def test_sealed_values_can_not_be_swapped(file: Path) -> None:
+def test_encrypted_values_can_not_be_swapped(file: Path) -> None:
     change(file, "UPDATE guards SET state = (SELECT state FROM guards g WHERE g.identity = ?)", OTHER)
     refused(file, ask)
     refused(file, lambda ledger: ledger.state(GUARD))
@@ -250,7 +256,7 @@ def test_an_old_state_can_not_be_put_back(file: Path) -> None:
         ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())
     change(file, "UPDATE guards SET state = ? WHERE id = 1", old)
     refused(file, ask)
-    change(file, "UPDATE guards SET asked = 3 WHERE id = 1")  # the head still tells
+    change(file, "UPDATE guards SET asked = 3 WHERE id = 1")  # the checkpoint still tells
     refused(file, ask)
 
 
@@ -260,13 +266,13 @@ def test_a_history_that_was_written_anew_does_not_fit_the_state(file: Path) -> N
         with SQLLedger(file.with_name("forged.db"), key=KEY) as forged:
             changed = [replace(entry, name="forged") if entry.query == 2 else entry for entry in entries]
             forged.restore(GUARD, {}, FIRST, {}, changed)
-            head = forged.head(GUARD)
-    change(file, "UPDATE guards SET head = ? WHERE id = 1", head)
+            checkpoint = forged.checkpoint(GUARD)
+    change(file, "UPDATE guards SET checkpoint = ? WHERE id = 1", checkpoint)
     refused(file, ask)
 
 
-@pytest.mark.parametrize("value", ["", "plain text", "plain:x", "sealed:1:", "sealed:1:AAAA", "sealed:2:AAAA"])
-def test_what_is_not_sealed_does_not_open_in_a_sealed_ledger(file: Path, value: str) -> None:
+@pytest.mark.parametrize("value", ["", "plain text", "plain:x", "encrypted:1:", "encrypted:1:AAAA", "encrypted:2:AAAA"])
+def test_what_is_not_encrypted_does_not_open_in_a_encrypted_ledger(file: Path, value: str) -> None:
     change(file, "UPDATE guards SET state = ?", value)
     change(file, "UPDATE documents SET text = ?", value)
     refused(file, ask)
@@ -281,11 +287,11 @@ def test_a_damaged_guard_harms_no_other(file: Path) -> None:
         assert_consistent(ledger)
 
 
-def test_taking_the_seal_away_opens_nothing(file: Path) -> None:
-    change(file, "DELETE FROM settings WHERE name = 'seal'")
+def test_taking_the_encryption_away_opens_nothing(file: Path) -> None:
+    change(file, "DELETE FROM settings WHERE name = 'encryption'")
     with SQLLedger(file) as ledger:
         for use in (ask, lambda ledger: ledger.state(GUARD), lambda ledger: ledger.document(GUARD, "labels")):
-            with pytest.raises(LedgerSealed):
+            with pytest.raises(LedgerEncrypted):
                 use(ledger)
 
 
@@ -295,35 +301,35 @@ def test_taking_the_seal_away_opens_nothing(file: Path) -> None:
 def test_changing_the_key(file: Path, tmp_path: Path) -> None:
     old_values = [value for (value,) in get(file, "SELECT state FROM guards UNION ALL SELECT text FROM documents")]
     new = new_key()
-    rekey(file, new_key=new, key=KEY)
+    rotate_key(file, new_key=new, key=KEY)
     assert_whole(file, new)
-    with pytest.raises(LedgerSealed):
+    with pytest.raises(LedgerEncrypted):
         SQLLedger(file, key=KEY)
     assert len(old_values) == 6
     assert not any(value.encode() in raw(tmp_path) for value in old_values)
-    rekey(file, new_key=new, key=KEY)  # as after an interruption: it is done already
+    rotate_key(file, new_key=new, key=KEY)  # as after an interruption: it is done already
     assert_whole(file, new)
 
 
 def test_keys_that_can_not_be_changed(file: Path, plain: Path) -> None:
     before = file.read_bytes(), plain.read_bytes()
-    with pytest.raises(LedgerSealed, match="another key than the one from key;"):
-        rekey(file, new_key=new_key(), key=new_key())
-    with pytest.raises(LedgerSealed, match="its secrets are sealed"):
-        rekey(file, new_key=new_key())
+    with pytest.raises(LedgerEncrypted, match="another key than the one from key;"):
+        rotate_key(file, new_key=new_key(), key=new_key())
+    with pytest.raises(LedgerEncrypted, match="its secrets are encrypted"):
+        rotate_key(file, new_key=new_key())
     with pytest.raises(InputError, match="new_key: none"):
-        rekey(file, key=KEY)
+        rotate_key(file, key=KEY)
     with pytest.raises(InputError, match="new_key: a key beside a new_key_file"):
-        rekey(file, new_key=KEY, new_key_file="x", key=KEY)
-    with pytest.raises(LedgerMismatch, match="run `thresholdout seal` with the new key"):
-        rekey(plain, new_key=KEY)
-    with pytest.raises(LedgerSealed, match="another key than the one from key;"):
-        seal(file, key=new_key())
+        rotate_key(file, new_key=KEY, new_key_file="x", key=KEY)
+    with pytest.raises(LedgerMismatch, match="run `thresholdout encrypt` with the new key"):
+        rotate_key(plain, new_key=KEY)
+    with pytest.raises(LedgerEncrypted, match="another key than the one from key;"):
+        encrypt(file, key=new_key())
     with pytest.raises(InputError, match="key: none; expected: a key; make one with `thresholdout key FILE`"):
-        seal(plain)
-    for operation in (seal, rekey):
+        encrypt(plain)
+    for operation in (encrypt, rotate_key):
         with pytest.raises(LedgerUnusable, match="no such file"):
-            operation(file.with_name("none.db"), **({"key": KEY} if operation is seal else {"new_key": KEY}))
+            operation(file.with_name("none.db"), **({"key": KEY} if operation is encrypt else {"new_key": KEY}))
     assert (file.read_bytes(), plain.read_bytes()) == before
 
 
@@ -339,20 +345,20 @@ def test_who_has_the_ledger_open_meanwhile_stores_nothing(file: Path, plain: Pat
         with SQLLedger(where, key=old) as ledger:
             ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
             if old is None:
-                seal(where, key=new)
+                encrypt(where, key=new)
             else:
-                rekey(where, new_key=new, key=old)
+                rotate_key(where, new_key=new, key=old)
             for use in uses:
-                with pytest.raises((LedgerSealed, LedgerDamaged), match="open it again"):
+                with pytest.raises((LedgerEncrypted, LedgerDamaged), match="open it again"):
                     use(ledger)
         assert_whole(where, new)
 
 
 def test_an_interrupted_change_changes_nothing(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break off after each of the sealings; the ledger is sealed as a whole or not at all."""
+    """Break off after each of the encryptions; the ledger is encrypted as a whole or not at all."""
     from thresholdout.ledger.cipher import Cipher
 
-    whole = Cipher.seal
+    whole = Cipher.encrypt
     last = count = 0
 
     def breaking(self: Cipher, text: str, *about: str) -> str:
@@ -365,13 +371,13 @@ def test_an_interrupted_change_changes_nothing(plain: Path, monkeypatch: pytest.
     for last in range(20):  # noqa: B007 - `breaking` uses it
         count = 0
 
-        monkeypatch.setattr(Cipher, "seal", breaking)
+        monkeypatch.setattr(Cipher, "encrypt", breaking)
         with suppress(KeyboardInterrupt):
-            seal(plain, key=KEY)
+            encrypt(plain, key=KEY)
             break
-        monkeypatch.setattr(Cipher, "seal", whole)
+        monkeypatch.setattr(Cipher, "encrypt", whole)
         assert_whole(plain, None)
-    monkeypatch.setattr(Cipher, "seal", whole)
+    monkeypatch.setattr(Cipher, "encrypt", whole)
     assert last == 8  # two states, four documents, and the setting for its two statements
     assert_whole(plain, KEY)
 
@@ -385,7 +391,7 @@ def test_nothing_shows_a_key_or_a_secret(file: Path, caplog: pytest.LogCaptureFi
         ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         shown = [repr(ledger), str(vars(ledger)), *map(str, ledger.entries(GUARD))]
         shown += [repr(value) for value in vars(ledger).values()]
-        shown += [repr(getattr(ledger._sealing, name)) for name in ledger._sealing.__slots__]
+        shown += [repr(getattr(ledger._encryption, name)) for name in ledger._encryption.__slots__]
         with pytest.raises(LedgerError) as caught:
             ledger.state("none")
         shown.append(str(caught.value))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.state import ClaimsState
 
-__all__ = ["Asker", "asker_of", "credited", "kept_as"]
+__all__ = ["Client", "client_of", "credited", "kept_as"]
 
 _BELIEF: Final = 2.0  # questions that the first share of wrong guesses counts for
 _MOST_WRONG: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """What is remembered of one asker: public numbers.
+class Client:
+    """What is remembered of one client: public numbers.
 
     Attributes
     ----------
@@ -28,13 +28,13 @@ class Asker:
     last : float
         What was told last of a score.
     told : float
-        Nats by which the risk that is left has fallen with this asker's answers.
+        Nats by which the risk that is left has fallen with this client's answers.
     scored : float
         Whether there was any score: 0 or 1.
 
     Examples
     --------
-    >>> Asker().share(0.01), round(Asker(asked=1.0, wrong=1.0).share(0.01), 3)
+    >>> Client().share(0.01), round(Client(asked=1.0, wrong=1.0).share(0.01), 3)
     (0.01, 0.34)
     """
 
@@ -46,7 +46,7 @@ class Asker:
     scored: float = 0.0
 
     def share(self, first: float) -> float:
-        """Return the share of the risk for other cells, from that of an asker of whom nothing is known."""
+        """Return the share of the risk for other cells, from that of a client of whom nothing is known."""
         return min(_MOST_WRONG, (first * _BELIEF + self.wrong) / (_BELIEF + self.asked))
 
     def numbers(self) -> tuple[float, ...]:
@@ -54,18 +54,18 @@ class Asker:
         return self.asked, self.wrong, self.shift, self.last, self.told, self.scored
 
 
-def asker_of(state: ClaimsState, name: str) -> Asker:
-    """Return what a state remembers of an asker."""
-    return Asker(*state.climbs.get(kept_as(name), ()))
+def client_of(state: ClaimsState, name: str) -> Client:
+    """Return what a state remembers of a client."""
+    return Client(*state.climbs.get(kept_as(name), ()))
 
 
 def kept_as(name: str) -> str:
-    """Return what a state calls an asker: no text that somebody else chose is in it."""
-    return f"asker:{sha256(name.encode()).hexdigest()[:32]}"
+    """Return what a state calls a client: no text that somebody else chose is in it."""
+    return f"client:{sha256(name.encode()).hexdigest()[:32]}"
 
 
 def credited(state: ClaimsState, name: str, nats: float) -> ClaimsState:
-    """Return the state after an asker was told something that says nothing of scores."""
-    asker = asker_of(state, name)
-    after = replace(asker, told=asker.told + nats)
+    """Return the state after a client was told something that says nothing of scores."""
+    client = client_of(state, name)
+    after = replace(client, told=client.told + nats)
     return replace(state, climbs={**state.climbs, kept_as(name): after.numbers()})

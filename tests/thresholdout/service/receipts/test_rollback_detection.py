@@ -20,7 +20,7 @@ from thresholdout.errors import InputError
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts import witness as witness_module
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
-from thresholdout.service.receipts.older_copies import (
+from thresholdout.service.receipts.rollback_detection import (
     accepted_copies,
     check_newest,
     copy_notes,
@@ -54,7 +54,7 @@ def life(
         for number in range(start, start + count):
             asked(ledger, 1, guard, start=number)
             if witnessing is not None:
-                witnessing.note(guard, number + 1, ledger.head(guard))
+                witnessing.note(guard, number + 1, ledger.checkpoint(guard))
                 assert witnessing.settle(30)
         if witnessing is not None:
             assert witnessing.close(30)
@@ -132,9 +132,9 @@ def test_two_copies_that_answered_at_the_same_time_are_both_refused(
             for ledger in (one, two):
                 asked(ledger, 1, start=number)
         for ledger, query in ((one, 4), (two, 5)):  # no question is told by both
-            head = ledger._links(GUARD, query, 1)[0][1]
+            checkpoint = ledger._links(GUARD, query, 1)[0][1]
             telling = Witnessing(witness, ledger.identity())
-            telling.note(GUARD, query, head)
+            telling.note(GUARD, query, checkpoint)
             assert telling.close(30)
     for file in (board, copy):
         with pytest.raises(LedgerOutdated) as refused:
@@ -142,23 +142,23 @@ def test_two_copies_that_answered_at_the_same_time_are_both_refused(
         assert refused.value.behind[GUARD][1] == (3 if file == copy else 4)
 
 
-def test_a_head_that_is_wrong_counts_against_those_that_were_compared_before(
+def test_a_checkpoint_that_is_wrong_counts_against_those_that_were_compared_before(
     board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two copies at the same time the witness hears much of one, then of the first answer of the other."""
-    from thresholdout.service.receipts import comparing_heads
+    from thresholdout.service.receipts import checkpoint_comparison
 
-    monkeypatch.setattr(comparing_heads, "_AT_ONCE", 2)
+    monkeypatch.setattr(checkpoint_comparison, "_AT_ONCE", 2)
     life(board, witness, 3)
     copy = copied(board, tmp_path / "copy")
     with SQLLedger(copy) as ledger:
         check_newest(ledger, witness)
         asked(ledger, 1, start=3)
-        head = ledger.head(GUARD)
+        checkpoint = ledger.checkpoint(GUARD)
     life(board, witness, 7)
     with SQLLedger(board) as ledger:
         telling = Witnessing(witness, ledger.identity())
-        telling.note(GUARD, 4, head)
+        telling.note(GUARD, 4, checkpoint)
         assert telling.close(30)
     with pytest.raises(LedgerOutdated) as refused:
         starts(board, witness)
@@ -180,14 +180,14 @@ def test_one_guard_of_many_is_named(board: Path, witness: FileWitness, tmp_path:
     assert refused.value.behind == {OTHER: (3, 2)}
 
 
-def test_a_retired_guard_spends_nothing_twice(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+def test_a_closed_guard_spends_nothing_twice(board: Path, witness: FileWitness, tmp_path: Path) -> None:
     life(board, witness, 2)
     life(board, witness, 2, guard=OTHER)
     copy = copied(board, tmp_path / "copy")
     life(board, witness, 1, guard=OTHER)
     copied(copy, board)
     with SQLLedger(board) as ledger:
-        ledger.retire(OTHER, "an older copy was put back")
+        ledger.close_guard(OTHER, "an older copy was put back")
     life(board, witness, 1)
     starts(board, witness)
 
@@ -201,13 +201,13 @@ def test_a_crash_between_answer_and_witness_is_no_older_copy(board: Path, witnes
     assert json.loads(list(witness.lines(""))[-2])["query"] == 5  # told when it started again
 
 
-def test_many_heads_are_compared_in_slices(
+def test_many_checkpoints_are_compared_in_slices(
     board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thresholdout.service.receipts import comparing_heads
+    from thresholdout.service.receipts import checkpoint_comparison
 
-    monkeypatch.setattr(comparing_heads, "_AT_ONCE", 3)
-    monkeypatch.setattr(comparing_heads, "_GAP", 1)
+    monkeypatch.setattr(checkpoint_comparison, "_AT_ONCE", 3)
+    monkeypatch.setattr(checkpoint_comparison, "_GAP", 1)
     life(board, witness, 4)
     copy = copied(board, tmp_path / "copy")
     life(board, witness, 8)
@@ -329,7 +329,7 @@ def test_what_is_no_witness_is_refused_and_left_alone(board: Path, tmp_path: Pat
 def test_a_witness_that_cannot_be_written_is_said_at_the_start(board: Path, tmp_path: Path) -> None:
     life(board, None, 1)
     with pytest.raises(WitnessUnusable, match="can't be written"):
-        starts(board, FileWitness(tmp_path / "missing" / "heads.jsonl"))
+        starts(board, FileWitness(tmp_path / "missing" / "checkpoints.jsonl"))
     with pytest.raises(WitnessUnusable, match="can't be read"):
         starts(board, FileWitness(tmp_path))
 
@@ -361,7 +361,7 @@ def test_what_was_accepted_once_is_not_accepted_again(board: Path, witness: File
     life(board, witness, 2)
     copied(copy, board)
     life(board, witness, 1, accept="the disk broke")
-    with pytest.raises(InputError, match="accept_older_copy"):
+    with pytest.raises(InputError, match="accept_rollback"):
         life(board, witness, 1, accept="the disk broke")
     copied(copy, board)
     with pytest.raises(LedgerOutdated) as refused:
@@ -404,7 +404,7 @@ def test_a_holdout_that_is_missing_is_not_forgotten(board: Path, witness: FileWi
 
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "\u202e", "x" * 501])
 def test_a_reason_is_words(board: Path, witness: FileWitness, reason: str) -> None:
-    with pytest.raises(InputError, match="accept_older_copy"):
+    with pytest.raises(InputError, match="accept_rollback"):
         life(board, witness, 0, accept=reason)
 
 
@@ -442,7 +442,7 @@ def address(file: Path) -> Iterator[tuple[str, dict[str, int]]]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/heads", says
+        yield f"http://127.0.0.1:{server.server_address[1]}/checkpoints", says
     finally:
         server.shutdown()
         server.server_close()
@@ -469,7 +469,7 @@ def test_an_address_that_is_silent_stops_a_start_and_no_answer(board: Path, tmp_
         says["status"] = 503
         witnessing = Witnessing(witness, ledger.identity())
         asked(ledger, 1, start=1)
-        witnessing.note(GUARD, 2, ledger.head(GUARD))
+        witnessing.note(GUARD, 2, ledger.checkpoint(GUARD))
         assert not witnessing.settle(0.05)
         assert witnessing.status().waiting == 1
         with pytest.raises(WitnessUnusable, match="503"):
@@ -493,7 +493,7 @@ def test_an_address_whose_lines_take_too_long_stops_a_start(
             check_newest(ledger, witness_at(where))
 
 
-@pytest.mark.parametrize("where", ["ftp://host/heads", "http://user:secret@host/heads"])
+@pytest.mark.parametrize("where", ["ftp://host/checkpoints", "http://user:secret@host/checkpoints"])
 def test_addresses_that_are_refused(where: str) -> None:
     with pytest.raises(InputError, match="witness") as raised:
         witness_at(where)

@@ -18,8 +18,8 @@ from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.receipts.audit_report import audit_report, ids_digest
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.statement import ids_digest, statement_of
 
 
 @pytest.fixture
@@ -38,13 +38,23 @@ def ask(service: EvaluationService, *teams: str) -> None:
 
 def test_it_says_what_every_team_was_told(service: EvaluationService) -> None:
     ask(service, "ann", "bob", "ann")
-    found = statement_of(service.ledger)
+    found = audit_report(service.ledger)
     guard = service.holdout(ADMIN, "cells")
-    assert (found.holdout, found.guard, found.records, found.head) == ("cells", guard.identity, 400, guard.head)
+    assert (found.holdout, found.guard, found.records, found.checkpoint) == (
+        "cells",
+        guard.identity,
+        400,
+        guard.checkpoint,
+    )
     entries = service.ledger.entries(guard.identity)
     assert [signal.query for signal in found.signals] == [1, 2, 3]
     for signal, entry in zip(found.signals, entries, strict=True):
-        assert (signal.team, signal.value, signal.low, signal.high) == (entry.asker, entry.value, entry.low, entry.high)
+        assert (signal.team, signal.value, signal.low, signal.high) == (
+            entry.client,
+            entry.value,
+            entry.low,
+            entry.high,
+        )
         assert entry.time is not None
         assert signal.time == written_time(entry.time)
     assert [(one.team, one.answers) for one in found.teams] == [("ann", 2), ("bob", 1)]
@@ -53,7 +63,7 @@ def test_it_says_what_every_team_was_told(service: EvaluationService) -> None:
 
 def test_charges_have_the_sum_that_the_guard_says(service: EvaluationService) -> None:
     ask(service, "ann", "bob", "ann", "bob")
-    found = statement_of(service.ledger)
+    found = audit_report(service.ledger)
     told = PredictionGuard.open(service.ledger).guard.told
     assert told is not None
     assert told > 0
@@ -67,13 +77,13 @@ def test_charges_have_the_sum_that_the_guard_says(service: EvaluationService) ->
 def test_a_guard_that_counts_no_nats_says_none(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "guard.db") as ledger:
         guard = PredictionGuard.create(ledger, TRAIN, HOLDOUT, label="y", queries=10, mechanism="gaussian")
-        guard.ask(right_in(0.8), expected=0.8, asker="ann")
-        found = statement_of(ledger)
+        guard.ask(right_in(0.8), expected=0.8, client="ann")
+        found = audit_report(ledger)
         assert (found.holdout, found.nats, found.signals[0].nats, found.teams[0].nats) == ("", None, None, None)
 
 
 def test_records_are_named_by_a_digest_that_others_can_compute(service: EvaluationService, tmp_path: Path) -> None:
-    found = statement_of(service.ledger)
+    found = audit_report(service.ledger)
     lines = "".join(f"{id}\n" for id in sorted(HOLDOUT["id"]))
     assert found.ids == hashlib.sha256(lines.encode()).hexdigest()
     HOLDOUT["id"].sample(frac=1, random_state=1).to_csv(tmp_path / "ids", index=False, header=False)
@@ -88,11 +98,11 @@ def test_records_are_named_by_a_digest_that_others_can_compute(service: Evaluati
 
 def test_nothing_secret_is_in_it(service: EvaluationService) -> None:
     ask(service, "ann")
-    text = statement_of(service.ledger).to_json()
+    text = audit_report(service.ledger).to_json()
     assert not any(id in text for id in HOLDOUT["id"])
     assert set(json.loads(text)) == {
         "format", "version", "service", "holdout", "guard", "made", "records", "ids", "mechanism", "truth", "promise",
-        "shown", "head", "nats", "teams", "signals", "notes",
+        "shown", "checkpoint", "nats", "teams", "signals", "notes",
     }  # fmt: skip
 
 
@@ -100,28 +110,28 @@ def test_in_a_blind_phase_there_is_none(service: EvaluationService) -> None:
     service.set_phase(ADMIN, "cells", "blind")
     ask(service, "ann")
     with pytest.raises(InputError, match="blind phase"):
-        statement_of(service.ledger)
+        audit_report(service.ledger)
     service.set_phase(ADMIN, "cells", "closed")
-    assert len(statement_of(service.ledger).signals) == 1
+    assert len(audit_report(service.ledger).signals) == 1
 
 
 def test_of_a_changed_history_there_is_none(service: EvaluationService) -> None:
     ask(service, "ann", "bob")
     with service.ledger.database.transaction() as cursor:
         cursor.execute("DROP TRIGGER entries_update")
-        cursor.execute("UPDATE entries SET asker = 'eve' WHERE query = 1")
+        cursor.execute("UPDATE entries SET client = 'eve' WHERE query = 1")
     with pytest.raises(LedgerDamaged):
-        statement_of(service.ledger)
+        audit_report(service.ledger)
 
 
 def test_the_command(service: EvaluationService, tmp_path: Path) -> None:
     ask(service, "ann", "bob")
     board = str(tmp_path / "board.db")
-    page = run("statement", board).output
-    said = json.loads(run("statement", board, "--json").output)
-    assert page.startswith("Statement about holdout cells")
+    page = run("audit-report", board).output
+    said = json.loads(run("audit-report", board, "--json").output)
+    assert page.startswith("Audit report on holdout cells")
     assert said["ids"] in page
-    assert said["head"] in page
+    assert said["checkpoint"] in page
     assert "mine (accuracy)" in page
     assert [signal["team"] for signal in said["signals"]] == ["ann", "bob"]
-    assert "no such file" in run("statement", str(tmp_path / "missing.db"), code=1).output
+    assert "no such file" in run("audit-report", str(tmp_path / "missing.db"), code=1).output

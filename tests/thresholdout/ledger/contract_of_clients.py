@@ -14,16 +14,16 @@ from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry import Asked, Entry
 
 
-class AskersContract:
+class ClientsContract:
     """Subclasses have a fixture ``ledger``, with one guard in it."""
 
     def test_entries_know_who_asked(self, ledger: Ledger) -> None:
         names = ["ann", "", "bob", "ann", "größe", "ann"]
-        made = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker=name)[0] for name in names]
-        assert [entry.asker for entry in ledger.entries(GUARD)] == names
+        made = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client=name)[0] for name in names]
+        assert [entry.client for entry in ledger.entries(GUARD)] == names
         for name in {*names, "nobody"}:
-            of_name = [entry for entry in made if entry.asker == name]
-            assert ledger.entries(GUARD, asker=name) == of_name
+            of_name = [entry for entry in made if entry.client == name]
+            assert ledger.entries(GUARD, client=name) == of_name
             assert ledger.count(GUARD, name) == len(of_name)
         assert ledger.count(GUARD) == len(names)
         assert ledger.entries(GUARD, 2, 1, "ann") == [made[3]]
@@ -32,54 +32,54 @@ class AskersContract:
         assert ledger.verify(GUARD) == len(names)
         assert_consistent(ledger)
 
-    def test_keys_are_each_asker_s_own(self, ledger: Ledger) -> None:
-        first, _ = ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), asker="ann")
-        second, repeated = ledger.ask(GUARD, "a", 0.7, "also mine", Mechanism(), asker="bob")
+    def test_keys_are_each_client_s_own(self, ledger: Ledger) -> None:
+        first, _ = ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), client="ann")
+        second, repeated = ledger.ask(GUARD, "a", 0.7, "also mine", Mechanism(), client="bob")
         nobody, _ = ledger.ask(GUARD, "a", 0.1, "nobody's", Mechanism())
         assert not repeated
         assert [entry.name for entry in (first, second, nobody)] == ["mine", "also mine", "nobody's"]
         assert [ledger.find(GUARD, "a", name) for name in ("ann", "bob", "", "zoe")] == [first, second, nobody, None]
-        assert ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), asker="ann") == (first, True)
+        assert ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), client="ann") == (first, True)
         with pytest.raises(InputError, match=r"train value 0\.5, now 0\.7"):
-            ledger.ask(GUARD, "a", 0.7, "mine", Mechanism(), asker="ann")
+            ledger.ask(GUARD, "a", 0.7, "mine", Mechanism(), client="ann")
         assert first.key not in (second.key, nobody.key)
         assert ledger.find(GUARD, first.key, "bob") is None
 
-    def test_a_quota_is_counted_for_each_asker_and_repeats_are_none(self, ledger: Ledger) -> None:
+    def test_a_quota_is_counted_for_each_client_and_repeats_are_none(self, ledger: Ledger) -> None:
         mechanism = Mechanism()
         for key in ("a", "b", "a"):
-            ledger.ask(GUARD, key, 0.5, "accuracy", mechanism, asker="ann", quota=2)
+            ledger.ask(GUARD, key, 0.5, "accuracy", mechanism, client="ann", quota=2)
         state, asked = ledger.state(GUARD), len(mechanism.states)
-        with pytest.raises(BudgetExhausted, match="all 2 questions of this asker are used") as caught:
-            ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="ann", quota=2)
+        with pytest.raises(BudgetExhausted, match="all 2 questions of this client are used") as caught:
+            ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="ann", quota=2)
         assert (caught.value.what, caught.value.limit) == ("quota", 2)
         assert (ledger.state(GUARD), len(mechanism.states)) == (state, asked)
-        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="bob", quota=1)
-        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="ann", quota=3)
+        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="bob", quota=1)
+        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="ann", quota=3)
         with pytest.raises(BudgetExhausted):
-            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="zoe", quota=0)
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="zoe", quota=0)
         assert_consistent(ledger)
 
     def test_entries_know_when_they_were_stored(self, ledger: Ledger) -> None:
         before = time.time()
-        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), asker="ann")
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), client="ann")
         assert entry.time is not None
         assert before <= entry.time <= time.time()
-        assert ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), asker="ann") == (entry, True)
+        assert ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), client="ann") == (entry, True)
         assert ledger.entries(GUARD) == [entry]
 
     def test_a_quota_counts_from_a_time_on(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         mechanism = Mechanism()
         for now in (10.0, 20.0, 20.0, 30.0):
             monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
-            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann")
-        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="bob")
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="ann")
+        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="bob")
         counts = [ledger.count(GUARD, "ann", since) for since in (None, 10, 10.5, 20.0, 20.5, 30.0, 30.5)]
         assert counts == [4, 4, 3, 3, 1, 1, 0]
         with pytest.raises(BudgetExhausted):
-            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann", quota=3, since=20.0)
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="ann", quota=3, since=20.0)
         assert ledger.count(GUARD) == 5
-        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann", quota=4, since=20.0)
+        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="ann", quota=4, since=20.0)
         listed = [Asked(None, 0.5, "accuracy", "ann", 3, 30.0)] * 2
         with pytest.raises(BudgetExhausted):  # two are there already
             ledger.ask_all(GUARD, listed, mechanism.all)
@@ -87,7 +87,7 @@ class AskersContract:
         assert_consistent(ledger)
 
     def test_entries_without_a_time_are_older_than_any(self, ledger: Ledger) -> None:
-        entry = Entry(1, "a", "accuracy", 0.5, 0.5, 0.4, 0.6, "train", None, 0.0, 1.0, asker="ann")
+        entry = Entry(1, "a", "accuracy", 0.5, 0.5, 0.4, 0.6, "train", None, 0.0, 1.0, client="ann")
         ledger.restore("old", {}, "state", {}, [entry])
         assert ledger.entries("old") == [entry]
         assert [ledger.count("old", "ann", since) for since in (None, -1e300)] == [1, 0]
@@ -95,7 +95,7 @@ class AskersContract:
     @pytest.mark.parametrize("since", [math.nan, math.inf, "yesterday"])
     def test_what_is_no_time_is_refused(self, ledger: Ledger, since: float) -> None:
         with pytest.raises(InputError, match=r"^since: "):
-            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=1, since=since)
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client="ann", quota=1, since=since)
         with pytest.raises(InputError, match=r"^since: "):
             ledger.count(GUARD, "ann", since)
         with pytest.raises(InputError, match=r"^since: "):
@@ -109,15 +109,15 @@ class AskersContract:
         assert ledger.count(GUARD) == 0
         ledger.ask_all(GUARD, listed[:2], Mechanism().all)
         assert [found for _, found in ledger.ask_all(GUARD, listed[:3], Mechanism().all)] == [True, True, False]
-        assert {entry.asker for entry in ledger.entries(GUARD)} == {"ann"}
+        assert {entry.client for entry in ledger.entries(GUARD)} == {"ann"}
 
-    def test_threads_of_one_asker_stay_within_the_quota(self, ledger: Ledger) -> None:
+    def test_threads_of_one_client_stay_within_the_quota(self, ledger: Ledger) -> None:
         refused = []
 
         def run() -> None:
             for _ in range(4):
                 try:
-                    ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=7)
+                    ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client="ann", quota=7)
                 except BudgetExhausted as error:
                     refused.append(error)
 
@@ -130,9 +130,9 @@ class AskersContract:
         assert_consistent(ledger)
 
     @pytest.mark.parametrize("quota", [-1, 1.5, "2"])
-    def test_what_is_no_quota_or_asker_is_refused(self, ledger: Ledger, quota: int) -> None:
+    def test_what_is_no_quota_or_client_is_refused(self, ledger: Ledger, quota: int) -> None:
         with pytest.raises(InputError, match=r"^quota: "):
-            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=quota)
-        with pytest.raises(InputTypeError, match=r"^asker: "):
-            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker=3)  # type: ignore[arg-type]
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client="ann", quota=quota)
+        with pytest.raises(InputTypeError, match=r"^client: "):
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client=3)  # type: ignore[arg-type]
         assert ledger.count(GUARD) == 0

@@ -2,7 +2,7 @@
 
 A ledger that is put back to an earlier copy would answer again what it has answered since, with fresh noise and from
 the risk that was left then: its budget is spent twice, and nothing inside of it shows that. The witness does: the last
-head that it was told has to be in the chain of the ledger.
+checkpoint that it was told has to be in the chain of the ledger.
 
 *What an accepted copy is worth (PROOFS.md, "A ledger that is put back").* Unless two copies answered at the same time,
 entries up to the last one that is known to be in both lives keep their promise, and so do receipts of answers that are
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger.settings import change_setting, read_setting
-from thresholdout.service.receipts.comparing_heads import compare_heads, head_at
+from thresholdout.service.receipts.checkpoint_comparison import checkpoint_at, compare_checkpoints
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.witness_lines import accepted_line, head_line, mark_of, started_line
+from thresholdout.service.receipts.witness_lines import accepted_line, checkpoint_line, mark_of, started_line
 from thresholdout.service.receipts.witnessing import in_parts
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _MARK: Final = "witness"
 _ACCEPTED: Final = "accepted_copies"
 _LONGEST_REASON: Final = 500
 _WAY_OUT: Final = (
-    "Bring the witness back as it was; or, if it is lost, start with --accept-older-copy REASON, which every board "
+    "Bring the witness back as it was; or, if it is lost, start with --accept-rollback REASON, which every board "
     "says from then on"
 )
 
@@ -77,7 +77,7 @@ def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | No
     ledger : SQLLedger
         The service's.
     witness : Witness or None
-        Where its heads are kept; None where that was never done.
+        Where its checkpoints are kept; None where that was never done.
     accept : str, optional
         Why an administrator lets it go on nevertheless. It is recorded in the ledger and at the witness.
 
@@ -97,14 +97,12 @@ def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | No
     """
     if accept is not None and not (accept.strip() and accept.isprintable() and len(accept) <= _LONGEST_REASON):
         expected = f"the reason why this copy is accepted, in at most {_LONGEST_REASON} printable characters"
-        raise InputError("accept_older_copy", repr(accept[:80]), expected)
+        raise InputError("accept_rollback", repr(accept[:80]), expected)
     problem, behind = _examined(ledger, witness)
     if problem is None:
         if accept is not None:
             seen = "given, and this ledger is the newest copy that its witness knows of"
-            raise InputError(
-                "accept_older_copy", seen, "nothing; leave it out, or the next old copy is accepted unseen"
-            )
+            raise InputError("accept_rollback", seen, "nothing; leave it out, or the next old copy is accepted unseen")
         accepted = None
     else:
         if accept is None:
@@ -203,13 +201,13 @@ def _examined(
     if witness is None:
         if mark is None:
             return None, {}
-        reason = f"this ledger's heads were kept by a witness, and none is named. {_WAY_OUT}"
+        reason = f"this ledger's checkpoints were kept by a witness, and none is named. {_WAY_OUT}"
         return WitnessUnusable("(none)", reason), {}
-    found = compare_heads(ledger, witness, mark)
+    found = compare_checkpoints(ledger, witness, mark)
     if found.damaged:
         return WitnessUnusable(witness.location, f"{found.damaged}: it was changed or damaged. {_WAY_OUT}"), {}
     if mark is not None and (found.behind() or not found.marked):
-        whole = compare_heads(ledger, witness, None)  # also what fitted before, to know how far it did
+        whole = compare_checkpoints(ledger, witness, None)  # also what fitted before, to know how far it did
     else:
         whole = found
     behind = whole.behind()
@@ -236,13 +234,13 @@ def _accept(ledger: SQLLedger, reason: str, seen: str, behind: dict[str, tuple[i
 
 
 def _tell_all(ledger: SQLLedger, witness: Witness, accepted: AcceptedCopy | None) -> None:
-    """Tell a witness all heads, and remember the last line."""
+    """Tell a witness all checkpoints, and remember the last line."""
     identity, now = ledger.identity(), written_time(time.time())
     lines = [] if accepted is None else [accepted_line(identity, accepted.reason, accepted.time)]
     guards = ledger.guards()
     for guard in guards:
         count = ledger.count(guard)
-        lines.append(head_line(identity, guard, count, head_at(ledger, guard, count), now))
+        lines.append(checkpoint_line(identity, guard, count, checkpoint_at(ledger, guard, count), now))
     lines.append(started_line(identity, len(guards), now))
     for part in in_parts(lines):
         witness.append(part)

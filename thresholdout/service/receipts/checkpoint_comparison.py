@@ -1,4 +1,4 @@
-"""Compares the heads that a witness was told with the histories in a ledger."""
+"""Compares the checkpoints that a witness was told with the histories in a ledger."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from thresholdout.service.receipts.witness import Witness
     from thresholdout.service.receipts.witness_lines import Said
 
-__all__ = ["HeadComparison", "compare_heads", "head_at"]
+__all__ = ["CheckpointComparison", "checkpoint_at", "compare_checkpoints"]
 
 _AT_ONCE: Final = 10_000
-"""Heads that are held in memory."""
+"""Checkpoints that are held in memory."""
 
 _GAP: Final = 50
 _SLICE: Final = 5000
 
 
-class HeadComparison:
+class CheckpointComparison:
     """What came out of a comparison.
 
     Parameters
@@ -30,9 +30,9 @@ class HeadComparison:
     ledger : SQLLedger
         Where the histories are.
     mark : str or None
-        What the ledger remembers of a line: heads before that one were compared before. None for all lines.
+        What the ledger remembers of a line: checkpoints before that one were compared before. None for all lines.
     wrong : dict of str to int, optional
-        Of guards whose history is known to be another: the least number of a head that is not in it.
+        Of guards whose history is known to be another: the least number of a checkpoint that is not in it.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class HeadComparison:
         self._identity = ledger.identity()
         self._mark = mark
         self._guards = set(ledger.guards())
-        self._heads: dict[str, dict[int, set[str]]] = {}
+        self._checkpoints: dict[str, dict[int, set[str]]] = {}
         self._held = 0
         self._last: dict[str, int] = {}
         self._wrong: dict[str, int] = {}
@@ -71,50 +71,50 @@ class HeadComparison:
         if said.about == "accepted":
             self.damaged = ""
             self._forget()
-        elif said.about == "head" and self.marked:
-            self._heads.setdefault(said.guard, {}).setdefault(said.query, set()).add(said.head)
+        elif said.about == "checkpoint" and self.marked:
+            self._checkpoints.setdefault(said.guard, {}).setdefault(said.query, set()).add(said.checkpoint)
             self._held += 1
             if self._held >= _AT_ONCE:
                 self.finish()
 
     def finish(self) -> None:
         """Compare what is held."""
-        for guard, heads in self._heads.items():
-            self._last[guard] = max(self._last.get(guard, 0), *heads)
-            found = self._found(guard, sorted(heads)) if guard in self._guards else {}
-            wrong = [query for query, told in heads.items() if told != {found.get(query)}]
+        for guard, checkpoints in self._checkpoints.items():
+            self._last[guard] = max(self._last.get(guard, 0), *checkpoints)
+            found = self._found(guard, sorted(checkpoints)) if guard in self._guards else {}
+            wrong = [query for query, told in checkpoints.items() if told != {found.get(query)}]
             if wrong:
                 self._wrong[guard] = min(self._wrong.get(guard, wrong[0]), *wrong)
-            before = min(one.get(guard, max(heads) + 1) for one in (self._wrong, self._known_wrong))
-            right = [query for query in heads if query < before]
+            before = min(one.get(guard, max(checkpoints) + 1) for one in (self._wrong, self._known_wrong))
+            right = [query for query in checkpoints if query < before]
             self._right[guard] = max([self._right.get(guard, 0), *right])
-        self._heads = {}
+        self._checkpoints = {}
         self._held = 0
 
     def wrong_before(self) -> dict[str, int] | None:
-        """Return the first wrong numbers, where one was met after right heads of larger ones were; None otherwise."""
+        """Return the first wrong numbers if one came after right checkpoints of larger ones; None otherwise."""
         early = any(self._right[guard] >= wrong for guard, wrong in self._wrong.items())
         return self._wrong if early else None
 
     def behind(self) -> dict[str, tuple[int, int]]:
         """Return the guards whose history is another: the last number told, and up to which it is the same.
 
-        Those that are retired answer nothing twice, and are not among them.
+        Those that are closed answer nothing twice, and are not among them.
         """
         return {
             guard: (self._last[guard], self._right[guard])
             for guard in self._wrong
-            if guard not in self._guards or self._ledger.retired(guard) is None
+            if guard not in self._guards or self._ledger.closed(guard) is None
         }
 
     def _forget(self) -> None:
         """Begin anew: what was said before counts no more."""
-        for held in (self._heads, self._last, self._wrong, self._right):
+        for held in (self._checkpoints, self._last, self._wrong, self._right):
             held.clear()
         self._held = 0
 
     def _found(self, guard: str, queries: list[int]) -> dict[int, str]:
-        """Return the heads that a history has after questions, in their order; those that it has not are left out."""
+        """Return the checkpoints of a history after questions, in their order, without those that it has not."""
         found = {}
         if queries[0] == 0:
             found[0] = first_digest(guard, self._ledger._extent(guard)[0])
@@ -124,7 +124,7 @@ class HeadComparison:
         return found
 
 
-def compare_heads(ledger: SQLLedger, witness: Witness, mark: str | None) -> HeadComparison:
+def compare_checkpoints(ledger: SQLLedger, witness: Witness, mark: str | None) -> CheckpointComparison:
     """Compare what a witness was told with what a ledger has.
 
     Parameters
@@ -132,21 +132,21 @@ def compare_heads(ledger: SQLLedger, witness: Witness, mark: str | None) -> Head
     ledger : SQLLedger
         The service's.
     witness : Witness
-        Where its heads are kept.
+        Where its checkpoints are kept.
     mark : str or None
-        As for `HeadComparison`.
+        As for `CheckpointComparison`.
 
     Raises
     ------
     WitnessUnusable
         The witness can't be read.
     """
-    found = _compared(ledger, witness, HeadComparison(ledger, mark))
+    found = _compared(ledger, witness, CheckpointComparison(ledger, mark))
     wrong = found.wrong_before()
-    return found if wrong is None else _compared(ledger, witness, HeadComparison(ledger, mark, wrong))
+    return found if wrong is None else _compared(ledger, witness, CheckpointComparison(ledger, mark, wrong))
 
 
-def _compared(ledger: SQLLedger, witness: Witness, found: HeadComparison) -> HeadComparison:
+def _compared(ledger: SQLLedger, witness: Witness, found: CheckpointComparison) -> CheckpointComparison:
     """Take all lines of a witness."""
     for said in read_lines(witness.location, witness.lines(ledger.identity())):
         found.take(said)
@@ -154,8 +154,8 @@ def _compared(ledger: SQLLedger, witness: Witness, found: HeadComparison) -> Hea
     return found
 
 
-def head_at(ledger: SQLLedger, guard: str, query: int) -> str:
-    """Return the head of a history after a question that it has; of 0, the digest that it starts from."""
+def checkpoint_at(ledger: SQLLedger, guard: str, query: int) -> str:
+    """Return the checkpoint of a history after a question that it has; of 0, the digest that it starts from."""
     if query == 0:
         return first_digest(guard, ledger._extent(guard)[0])
     return ledger._links(guard, query, 1)[0][1]

@@ -1,8 +1,8 @@
 """Which records gave which signal to whom: what a rules committee needs to know of a holdout.
 
-A statement is made from the ledger alone, and says nothing that its history does not. It names records without showing
-them: how many they are, and a digest of their ids, which anybody who has the ids can compute (``sort`` in the C locale,
-one id a line, ``sha256sum``). Labels are not in it, and no digest of them: few labels are tried out quickly.
+An audit report is made from the ledger alone, and says nothing that its history does not. It names records without
+showing them: how many they are, and a digest of their ids, which anybody who has the ids can compute (``sort`` in the C
+locale, one id a line, ``sha256sum``). Labels are not in it, and no digest of them: few labels are tried out quickly.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.promises import looked_at, promise, truth
-from thresholdout.service.receipts.comparing_heads import head_at
-from thresholdout.service.receipts.older_copies import copy_notes
+from thresholdout.service.receipts.checkpoint_comparison import checkpoint_at
 from thresholdout.service.receipts.receipt import written_time
+from thresholdout.service.receipts.rollback_detection import copy_notes
 from thresholdout.service.store.holdouts import Holdouts
 from thresholdout.service.store.tables import SETTING, Store
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger.entry import Entry
     from thresholdout.service.store.holdouts import HoldoutRow
 
-__all__ = ["Signal", "Statement", "Told", "ids_digest", "statement_of"]
+__all__ = ["AuditReport", "Signal", "Told", "audit_report", "ids_digest"]
 
 _VERSION: Final = 1
 _SHOWN: Final = {
@@ -99,7 +99,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AuditReport:
     """What a holdout has told.
 
     Attributes
@@ -122,7 +122,7 @@ class Statement:
         What intervals are about, and what they are worth, in words.
     shown : str
         What teams are told of an answer, in words.
-    head : str
+    checkpoint : str
         Digest of the last entry, to which the exported history leads.
     nats : float or None
         What all answers were charged for.
@@ -144,7 +144,7 @@ class Statement:
     truth: str
     promise: str
     shown: str
-    head: str
+    checkpoint: str
     nats: float | None
     teams: tuple[Told, ...]
     signals: tuple[Signal, ...]
@@ -152,11 +152,11 @@ class Statement:
 
     def to_json(self) -> str:
         """Return it as a JSON object."""
-        said = {"format": "thresholdout statement", "version": _VERSION, **asdict(self)}
+        said = {"format": "thresholdout audit report", "version": _VERSION, **asdict(self)}
         return json.dumps(said, indent=1, allow_nan=False)
 
 
-def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
+def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
     """Return what a holdout has told.
 
     Parameters
@@ -183,8 +183,8 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
     >>> with SQLLedger(Path(folder.name, "guard.db")) as ledger:
     ...     opened = PredictionGuard.create(ledger, table[:2000], table[2000:], label="y")
     ...     right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
-    ...     answer = opened.ask(right, "accuracy", expected=1.0, asker="ann")
-    ...     found = statement_of(ledger)
+    ...     answer = opened.ask(right, "accuracy", expected=1.0, client="ann")
+    ...     found = audit_report(ledger)
     >>> found.records, [(team.team, team.answers) for team in found.teams]
     (2000, [('ann', 1)])
     >>> folder.cleanup()
@@ -193,12 +193,12 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
     identity = opened.identity
     row, since = _of_service(ledger, identity), (*looked_at(ledger, identity), *copy_notes(ledger, identity))
     if row is not None and row.shown is not None:
-        expected = "a holdout whose blind phase was closed, since a statement shows every answer"
+        expected = "a holdout whose blind phase was closed, since an audit report shows every answer"
         raise InputError("holdout", f"{row.name}, in a blind phase", expected)
     count = ledger.verify(identity)
     entries = ledger.entries(identity, 1, count) if count else []
     signals = tuple(_signals(entries, _risk_at_start(ledger, identity)))
-    return Statement(
+    return AuditReport(
         service=ledger.identity(),
         holdout="" if row is None else row.name,
         guard=identity,
@@ -209,7 +209,7 @@ def statement_of(ledger: SQLLedger, guard: str | None = None) -> Statement:
         truth=truth(opened),
         promise=" ".join([promise(opened, "interval" if row is None else row.settings.feedback), *since]),
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
-        head=head_at(ledger, identity, count),
+        checkpoint=checkpoint_at(ledger, identity, count),
         nats=_sum(signals),
         teams=_teams([signal for signal in signals if signal.kind not in ("note", "look")]),
         signals=signals,
@@ -261,7 +261,7 @@ def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:
             risk = entry.risk
         yield Signal(
             query=entry.query,
-            team=entry.asker,
+            team=entry.client,
             time=None if entry.time is None else written_time(entry.time),
             name=entry.name,
             kind=entry.source,
