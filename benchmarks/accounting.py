@@ -19,7 +19,6 @@ from thresholdout.privacy.accounting import (
     Composed,
     DistributionAccountant,
     Event,
-    OptimalAccountant,
     PoissonGaussianStep,
     PureAccountant,
     RenyiAccountant,
@@ -164,13 +163,11 @@ def print_times() -> None:
         curve = timed(lambda: rdp_fswor(orders, SIGMA, RATE, adjacency=adjacency))[1]  # noqa: B023
         print(f"| {orders.size} orders, {adjacency} | {curve:.4f} |")
     schedule = Composed(WithoutReplacementGaussianStep(s, BATCH, RECORDS) for s in np.linspace(3, 12, 1000).tolist())
-    boxes = Composed(BlackBox(e, 1e-9) for e in np.linspace(1e-3, 1e-2, 1000).tolist())
     pure = Composed(BlackBox(e) for e in np.linspace(1e-3, 1e-2, 1000).tolist())
     schedules: tuple[tuple[str, Callable[[Adjacency], Accountant], Adjacency, Event], ...] = (
         ("renyi", RenyiAccountant, "add_remove", schedule),
         ("renyi", RenyiAccountant, "replace_one", schedule),
         ("distribution", DistributionAccountant, "add_remove", schedule),
-        ("optimal", OptimalAccountant, "replace_one", boxes),
         ("pure", PureAccountant, "replace_one", pure),
     )
     for name, kind, adjacency, event in schedules:

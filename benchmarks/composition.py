@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +32,6 @@ from thresholdout.privacy.accounting.composition.adaptive_steps import compose_k
 from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,
-    optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
@@ -54,26 +52,6 @@ def print_equal_steps() -> None:
         kov = compose_kov(eps, 0.0, 1e-6, T).eps
         row = f"{low:.12g} | {high:.12g} | {kov:.6g} | {first * 1e3:.2f} | {second * 1e3:.2f}"
         print(f"| {T:,} | {eps:g} | {row} |")
-    print()
-
-
-def print_unequal_steps() -> None:
-    """Print the optimal composition of groups of unequal steps."""
-    print("Optimal composition of groups of unequal steps (epsilons from 0.01 to 0.2, scaled), total delta 1e-6:\n")
-    print("| groups | steps in each | epsilon, upper | gap, relative | delta, gap, relative | s, epsilon | s, delta |")
-    print("|---|---|---|---|---|---|---|")
-    rng = np.random.default_rng(0)
-    for groups, steps, scale in ((10, 100, 1.0), (50, 20, 1.0), (50, 100, 0.3), (50, 10_000, 0.01), (200, 50, 0.1)):
-        eps = np.repeat(rng.uniform(0.01, 0.2, groups) * scale, steps)
-        start = time.perf_counter()
-        high = compose_optimal_epsilon(eps, 0.0, 1e-6)
-        first = time.perf_counter() - start
-        low = optimal_epsilon_bounds(eps, 0.0, 1e-6)[0]
-        start = time.perf_counter()
-        below, above = optimal_delta_bounds(eps, 0.0, high)
-        second = time.perf_counter() - start
-        gaps = f"{(high - low) / high:.1e} | {(above - below) / above:.1e}"
-        print(f"| {groups} | {steps:,} | {high:.8g} | {gaps} | {first:.2f} | {second:.2f} |")
     print()
 
 
@@ -125,7 +103,6 @@ def main(words: Sequence[str] = ()) -> None:
     parser.add_argument("--pictures", metavar="DIRECTORY", help="also draw the comparison tables, to files there")
     directory = parser.parse_args(words).pictures
     print_equal_steps()
-    print_unequal_steps()
     print_peer()
     grid = np.geomspace(0.005, 1.0, 9).tolist()
     drawn = [

@@ -21,7 +21,6 @@ from thresholdout.privacy.accounting import (
     GaussianAnswer,
     GeneralizationBound,
     LaplaceAnswer,
-    OptimalAccountant,
     PoissonGaussianStep,
     PureAccountant,
     RenyiAccountant,
@@ -108,7 +107,6 @@ EVENTS: dict[str, Callable[[], Event]] = {
 ACCOUNTANTS: dict[str, Callable[..., Accountant]] = {
     "renyi": RenyiAccountant,
     "distribution": lambda adjacency: DistributionAccountant(adjacency, accuracy=1e-2),
-    "optimal": OptimalAccountant,
     "pure": PureAccountant,
 }
 

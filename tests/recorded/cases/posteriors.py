@@ -14,8 +14,6 @@ from benchmarks.papers.sgld_figures import figure1_curves, growth_table
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import read_events
 from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
-from thresholdout.privacy.accounting.composition.optimal import optimal_epsilon_bounds
-from thresholdout.privacy.accounting.composition.response_lattice import chernoff_epsilon, saddle
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_files import event_to_dict, events_to_toml
 from thresholdout.privacy.accounting.events.event_types import BlackBox, GaussianAnswer
@@ -236,17 +234,6 @@ def events() -> Any:
     text = events_to_toml(happened)
     again, settings = read_events(text)
     return [text, event_to_dict(again), settings]
-
-
-@CASES.case("posteriors: sums of many different steps")
-def lattices() -> Any:
-    eps = [0.001 * k + 0.0005 * (k % 7) for k in range(1, 60)]
-    counts = np.arange(1, 60)
-    return [
-        optimal_epsilon_bounds(eps, 0.0, 1e-4),
-        chernoff_epsilon(np.array(eps), counts, 1e-5),
-        saddle(np.array(eps), counts, 3.0),
-    ]
 
 
 @CASES.case("posteriors: noise for a target")

@@ -101,8 +101,8 @@ def approximate_nats(accountants: Sequence[Accountant], blocks: RevealedBlocks, 
     Examples
     --------
     >>> from graphs import Groups, Independent
-    >>> from thresholdout.privacy.accounting import BlackBox, OptimalAccountant
-    >>> look = OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-12))
+    >>> from thresholdout.privacy.accounting import BlackBox, DistributionAccountant
+    >>> look = DistributionAccountant("replace_one").compose(BlackBox(0.01, 1e-12))
     >>> round(approximate_nats([look], Independent(10_000).revealed_blocks(), 0.05), 2)
     3.85
     >>> pairs = Groups([record // 2 for record in range(10_000)])

@@ -17,7 +17,6 @@ __all__ = [
     "FixedSizeAccountant",
     "GaussianAnswer",
     "LaplaceAnswer",
-    "OptimalAccountant",
     "PoissonGaussianStep",
     "PureAccountant",
     "RenyiAccountant",

@@ -9,7 +9,6 @@ from .accountants.calibration import (
 )
 from .accountants.distribution_accountant import DistributionAccountant as DistributionAccountant
 from .accountants.fixed_size_accountant import FixedSizeAccountant as FixedSizeAccountant
-from .accountants.optimal_accountant import OptimalAccountant as OptimalAccountant
 from .accountants.pure_accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
 from .events.event_files import read_events as read_events

@@ -25,8 +25,8 @@ from thresholdout.certificates.routes.change_of_measure import (
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import (
     BlackBox,
+    DistributionAccountant,
     GaussianAnswer,
-    OptimalAccountant,
     PoissonGaussianStep,
     SelfComposed,
     WithoutReplacementGaussianStep,
@@ -86,7 +86,7 @@ def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: flo
         q * math.log(2 * q) for q in (1 / (1 + math.exp(epsilon)), 1 / (1 + math.exp(-epsilon)))
     ) + delta * math.log(2)
     costs = [mutual_information_nats(n * per_record, p)]
-    look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
+    look = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
     costs.append(approximate_nats([look], Independent(n).revealed_blocks(), p))
     if delta == 0.0:
         costs.append(pure_nats(Independent(n), epsilon, p))
@@ -181,7 +181,7 @@ def test_what_a_training_says_about_new_data() -> None:
 def test_what_a_stated_epsilon_says_about_new_data() -> None:
     stated = generalization_certificate(BlackBox(0.01, 1e-10), 10_000)
     assert stated.route == "approximate max-information"
-    nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], TEN_THOUSAND, 0.05)
+    nats = approximate_nats([DistributionAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], TEN_THOUSAND, 0.05)
     assert stated.bound == pytest.approx(math.sqrt((math.log(40) + nats) / 20_000), rel=1e-6)
 
 
@@ -208,10 +208,10 @@ def test_rounding_is_upwards(epsilon: float, n: int, p: float, delta: float) -> 
                     drift = mp.sinh(a * (1 + rate)) / mp.sinh(a) * r
                     costs.append((growth + drift - mp.log(rest)) / rate - mp.log(1 - share))
         exact = min(costs)
-        look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
+        look = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
         assert exact <= approximate_nats([look], Independent(n).revealed_blocks(), p) <= exact * (1 + mp.mpf(1e-3))
 
 
 def test_a_release_that_is_private_at_epsilon_0() -> None:
-    look = OptimalAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
+    look = DistributionAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
     assert approximate_nats([look], TEN_THOUSAND, 0.05) < 0.1

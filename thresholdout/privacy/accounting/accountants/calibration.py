@@ -13,7 +13,6 @@ from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
-from thresholdout.privacy.accounting.accountants.optimal_accountant import OptimalAccountant
 from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
 from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
@@ -87,7 +86,7 @@ class BestEpsilon:
 
 def all_accountants() -> tuple[Make, ...]:
     """Return every kind of accountant."""
-    return (PureAccountant, OptimalAccountant, RenyiAccountant, DistributionAccountant)
+    return (PureAccountant, RenyiAccountant, DistributionAccountant)
 
 
 def composed_accountants(

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
+import numpy as np
+
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
-from thresholdout.privacy.accounting.bound_arguments import open_unit, positive, probability
+from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, probability
+from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.events.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
+from thresholdout.privacy.accounting.events.event_types import Adjacency, BlackBox, Event
+from thresholdout.privacy.accounting.events.stated_parameters import parameters_of
+from thresholdout.privacy.accounting.parameter_sums import any_of
 from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,
@@ -82,6 +87,10 @@ class DistributionAccountant(Accountant):
         found = probability(delta, "delta")
         if not self.counts:
             return super().epsilon(found)
+        equal = self._equal_responses()
+        if equal is not None and found > 0.0:
+            leak = any_of(equal)
+            return compose_optimal_epsilon(equal, None, found) if found >= leak else math.inf
         ways = self._ways(pairs_of)
         if self._silent(found) or not ways:
             return math.inf if self._silent(found) else 0.0
@@ -92,10 +101,23 @@ class DistributionAccountant(Accountant):
         found = positive(epsilon, "epsilon", zero=True)
         if not self.counts:
             return super().delta(found)
+        equal = self._equal_responses()
+        if equal is not None:
+            return compose_optimal_delta(equal, None, found)
         ways = self._ways(pairs_of)
         if self.total > _MOST or not ways:
             return 1.0 if self.total > _MOST else 0.0
         return guaranteed_delta(ways, found, max(self._accuracy, 1e-3))
+
+    def _equal_responses(self) -> Steps | None:
+        """Return the parameters of equal black boxes, whose loss is a scaled binomial and needs no lattice."""
+        if len(self.counts) != 1 or self.total > _MOST:
+            return None
+        ((event, times),) = self.counts.items()
+        pair = parameters_of(event, self.adjacency) if isinstance(event, BlackBox) else None
+        if pair is None:
+            return None
+        return Steps(np.array([pair[0]]), np.array([pair[1]]), np.array([times], dtype=np.int64))
 
     def _silent(self, delta: float) -> bool:
         return delta < _SMALLEST or self.total > _MOST

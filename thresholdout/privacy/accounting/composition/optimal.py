@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphs.numerics.rounding import down_relative, up_relative
+from graphs.numerics.rounding import ULP, down_relative, up_relative
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
 from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, steps
-from thresholdout.privacy.accounting.composition.equal_responses import EqualSteps
-from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
-from thresholdout.privacy.accounting.composition.response_sums import MOST_SUMS, EverySum
-from thresholdout.privacy.accounting.parameter_sums import any_of
+from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, sum_up, tail_slack
 
 __all__ = ["compose_optimal_delta", "compose_optimal_epsilon", "optimal_delta_bounds", "optimal_epsilon_bounds"]
 
-_MOST_GROUPS = 1000
-_FINE_GROUPS = 64  # more than that are computed on a coarser lattice
-_FINE, _MIDDLE, _COARSE = 2**20, 2**18, 2**16
+Floats = NDArray[np.float64]
+_MOST_SUMS = 2**20  # sums of losses that are listed: 16 MB
 
 
 class _Divergence(Protocol):
@@ -51,32 +50,118 @@ class _Nothing:
         return 0.0
 
 
-def _engine(found: Steps) -> Callable[[float | None, float], _Divergence]:
-    """Return what makes the divergence of the steps, near an epsilon or at a delta."""
+class EqualSteps:
+    """Hockey-stick divergence of T equal randomised responses.
+
+    Parameters
+    ----------
+    eps : float
+        Of each, above 0.
+    T : int
+        At least 1.
+
+    Notes
+    -----
+    The loss is ``(2 K - T) eps`` with K binomial of T trials and ``e^eps/(1+e^eps)``, so the divergence is the sum of
+    ``P(K = k) (1 - exp(e - loss))`` over positive gaps between loss and e. Gaps are taken exactly, by fractions, and
+    every term is positive: nothing cancels.
+    """
+
+    def __init__(self, eps: float, T: int) -> None:
+        self._eps = Fraction(eps)
+        self._T = T
+        success, failure = logistic(eps)
+        self._first, self._masses, complete = window(T, success, failure)
+        self._left_out = 0.0 if complete else TINY
+        self._relative = tail_slack(T)
+
+    @property
+    def largest(self) -> float:
+        """The largest loss, ``T eps``, rounded up."""
+        exact = self._eps * self._T
+        nearest = float(exact)
+        return math.nextafter(nearest, math.inf) if nearest < exact else nearest
+
+    def _divergence(self, e: float) -> float | None:
+        """Return the divergence at e, computed; None where no loss is above e."""
+        start = math.floor((Fraction(e) / self._eps + self._T) / 2) + 1  # the first with a positive gap
+        if start > self._T:
+            return None
+        start = max(start, self._first)
+        gap = float((2 * start - self._T) * self._eps - Fraction(e))
+        masses = self._masses[start - self._first :]
+        with np.errstate(under="ignore"):
+            terms = masses * -np.expm1(-(gap + 2.0 * float(self._eps) * np.arange(masses.size)))
+        return float(terms.sum())
+
+    def lower(self, e: float) -> float:
+        """Return a lower bound on the divergence at e."""
+        found = self._divergence(e)
+        return 0.0 if found is None else down_relative(found, self._relative)
+
+    def upper(self, e: float) -> float:
+        """Return an upper bound on the divergence at e."""
+        found = self._divergence(e)
+        return 0.0 if found is None else min(1.0, up_relative(found, self._relative) + self._left_out + TINY)
+
+
+class EverySum:
+    """Hockey-stick divergence of groups of equal randomised responses, by enumeration.
+
+    Parameters
+    ----------
+    eps : ndarray, shape (groups,)
+        Above 0, all different.
+    counts : ndarray of int, shape (groups,)
+        Responses in each group; the product of all ``count + 1`` must be at most `_MOST_SUMS`.
+    """
+
+    def __init__(self, eps: Floats, counts: NDArray[np.int64]) -> None:
+        losses, masses = np.zeros(1), np.ones(1)
+        relative = 0.0
+        for value, trials in zip(eps.tolist(), counts.tolist(), strict=True):
+            first, chances, _ = window(trials, *logistic(value))
+            each = (2.0 * (first + np.arange(chances.size)) - trials) * value
+            losses = np.add.outer(losses, each).ravel()
+            with np.errstate(under="ignore"):
+                masses = np.multiply.outer(masses, chances).ravel()
+            relative += tail_slack(trials)
+        order = np.argsort(-losses)
+        self._below, self._masses = -losses[order], masses[order]
+        self._relative = relative + 1e-14
+        self.largest = sum_up(eps.tolist(), counts.tolist())
+        self._shift = (eps.size + 4) * ULP * self.largest  # at least the rounding error of a sum of losses
+
+    def _divergence(self, e: float) -> float:
+        seen = int(np.searchsorted(self._below, -e))
+        with np.errstate(under="ignore"):
+            return float((self._masses[:seen] * -np.expm1(e + self._below[:seen])).sum())
+
+    def lower(self, e: float) -> float:
+        """Return a lower bound on the divergence at e."""
+        return down_relative(self._divergence(e + self._shift + abs(e) * ULP), self._relative)
+
+    def upper(self, e: float) -> float:
+        """Return an upper bound on the divergence at e."""
+        if e >= self.largest:
+            return 0.0
+        return min(1.0, up_relative(self._divergence(e - self._shift - abs(e) * ULP), self._relative) + TINY)
+
+
+def _divergence_of(found: Steps) -> _Divergence:
+    """Return the divergence of the steps that have an epsilon."""
     seen = found.eps > 0
     eps, place = np.unique(found.eps[seen], return_inverse=True)
     counts = np.bincount(place, found.counts[seen], eps.size).astype(np.int64)
     if not eps.size:
-        return lambda e, delta: _Nothing()
+        return _Nothing()
     if eps.size == 1:
-        equal = EqualSteps(float(eps[0]), int(counts[0]))
-        return lambda e, delta: equal
-    if math.fsum(np.log1p(counts).tolist()) <= math.log(MOST_SUMS) + 1e-9:
-        every = EverySum(eps, counts)
-        return lambda e, delta: every
-    if eps.size > _MOST_GROUPS:
-        expected = f"at most {_MOST_GROUPS}: round the epsilons up to fewer values"
-        raise InputError("eps", f"{eps.size} different values", expected)
-    cells = _FINE if eps.size <= _FINE_GROUPS else _MIDDLE
-
-    def near(e: float | None, delta: float) -> Lattice:
-        if e is None:
-            start = chernoff_epsilon(eps, counts, delta)
-            coarse = Lattice(eps, counts, start, _COARSE)
-            e = _above(coarse.upper, delta, coarse.largest)
-        return Lattice(eps, counts, e, cells)
-
-    return near
+        return EqualSteps(float(eps[0]), int(counts[0]))
+    if math.fsum(np.log1p(counts).tolist()) <= math.log(_MOST_SUMS) + 1e-9:
+        return EverySum(eps, counts)
+    seen_steps = f"{eps.size} different values in {int(counts.sum())} steps, with more than {_MOST_SUMS} sums of losses"
+    expected = "fewer values: round epsilons up, or compose BlackBox events in a DistributionAccountant"
+    raise InputError("eps", seen_steps, expected)
 
 
 def _crossing(value: Callable[[float], float], target: float, low: float, high: float) -> float:
@@ -101,10 +186,7 @@ def _above(value: Callable[[float], float], target: float, top: float) -> float:
 
 
 def _below(value: Callable[[float], float], target: float, high: float) -> float:
-    """Return a number below high, about the largest, at which a lower bound is above the target, or 0.
-
-    A lower bound from a lattice is good only near where the lattice was made for, so that the search starts at high.
-    """
+    """Return a number below high, about the largest, at which a lower bound is above the target, or 0."""
     upper, step = high, 1e-13 * high
     lower = max(0.0, high - step)
     while lower > 0 and value(lower) <= target:
@@ -141,13 +223,12 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
     Returns
     -------
     lower, upper : float
-        In [0, 1]. They differ by rounding only where the steps are equal, or few enough for all sums of losses to be
-        listed (a million); otherwise by what a lattice of a million cells costs, about 1e-5 of the value for 50 groups.
+        In [0, 1]. They differ by rounding only.
 
     Raises
     ------
     InputError
-        When there are more than a thousand different epsilons, too many to list all sums.
+        When unequal steps have more than a million sums of losses, too many to list.
 
     Examples
     --------
@@ -157,7 +238,7 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
     """
     found, eps_total = steps(eps, delta, T), positive(eps_total, "eps_total", zero=True)
     leak = any_of(found)
-    divergence = _engine(found)(eps_total, 1.0)
+    divergence = _divergence_of(found)
     low, high = divergence.lower(eps_total), divergence.upper(eps_total)
     return down_relative(_total(down_relative(leak, 4e-14), low)), _total_up(leak, high)
 
@@ -187,7 +268,7 @@ def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None 
     Notes
     -----
     ``1 - prod(1 - delta_i)(1 - E max(0, 1 - exp(eps_total - loss)))`` with the loss of independent randomised responses
-    [Kairouz, Oh, Viswanath, Theorem 3.3; Murtagh, Vadhan, Theorem 1.5; PROOFS.md, C1, C5, C6].
+    [Kairouz, Oh, Viswanath, Theorem 3.3; Murtagh, Vadhan, Theorem 1.5; PROOFS.md, C1, C5].
 
     Examples
     --------
@@ -238,8 +319,7 @@ def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Diverge
     leak = any_of(found)
     if delta_total < leak:
         raise InputError("delta_total", repr(delta_total), f"at least {leak}, with which some step fails outright")
-    wanted = (delta_total - leak) / (1.0 - leak)
-    divergence = _engine(found)(None, min(max(wanted, 1e-290), 0.999))
+    divergence = _divergence_of(found)
     high = _above(lambda e: _total_up(leak, divergence.upper(e)), delta_total, divergence.largest)
     return high, divergence
 

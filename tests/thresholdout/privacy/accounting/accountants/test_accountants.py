@@ -21,7 +21,6 @@ from thresholdout.privacy.accounting import (
     FederatedRound,
     GaussianAnswer,
     LaplaceAnswer,
-    OptimalAccountant,
     PoissonGaussianStep,
     PureAccountant,
     RenyiAccountant,
@@ -63,29 +62,6 @@ class TestPure(AccountantSuite):
         accountant = self.make(BlackBox(0.5))
         assert accountant.epsilon(0.01) < 0.5
         assert accountant.epsilon(0.01) == pytest.approx(math.log(math.exp(0.5) - 0.01 * (1 + math.exp(0.5))))
-
-
-class TestOptimal(AccountantSuite):
-    kind = OptimalAccountant
-    taken = [BlackBox(0.1, 1e-9), BlackBox(0.1), LaplaceAnswer(20.0), ThresholdoutInteraction(10_000, 0.01, 2)]  # noqa: RUF012
-    refused = [GaussianAnswer(2), WOR, PoissonGaussianStep(6, 0.01)]  # noqa: RUF012
-    schedule = [BlackBox(value) for value in noises(1e-4, 1e-3)]  # noqa: RUF012
-    delta = 1e-4
-
-    def test_a_billion_steps(self) -> None:
-        accountant = self.make(SelfComposed(BlackBox(1e-5), 10**9))
-        assert 0.5 < accountant.epsilon(1e-5) < 2.0
-
-    def test_certain_failures(self) -> None:
-        accountant = self.make(SelfComposed(BlackBox(0.1, 1e-3), 100))
-        assert accountant.epsilon(0.01) == math.inf
-        assert accountant.epsilon(0.0) == math.inf
-        assert math.isfinite(accountant.epsilon(0.1))
-
-    def test_exact_for_equal_steps(self) -> None:
-        found = self.make(SelfComposed(BlackBox(0.1), 100)).table(1e-6).set_index("bound")["epsilon"]
-        assert found["exact"] == pytest.approx(4.7745675881, abs=1e-9)
-        assert found["lower"] <= found["exact"] <= found["lower"] * (1 + 1e-9)
 
 
 class RenyiSuite(AccountantSuite):
@@ -287,15 +263,19 @@ class TestDistributionReplaceOne(DistributionSuite):
 
 
 def test_replaced_records_say_nothing_about_added_ones() -> None:
-    for accountant in (PureAccountant("add_remove"), OptimalAccountant("add_remove"), RenyiAccountant("add_remove")):
+    for accountant in (
+        PureAccountant("add_remove"),
+        DistributionAccountant("add_remove"),
+        RenyiAccountant("add_remove"),
+    ):
         with pytest.raises(UnsupportedEvent, match="replaced records"):
             accountant.compose(BlackBox(0.1))
 
 
 def test_group_privacy_of_black_boxes() -> None:
-    accountant = OptimalAccountant().compose(BlackBox(0.5, 1e-6, "add_remove"))
+    accountant = DistributionAccountant().compose(BlackBox(0.5, 1e-6, "add_remove"))
     assert accountant.epsilon(1e-6 * (1 + math.exp(0.5)) * (1 + 1e-9)) == pytest.approx(1.0, abs=1e-6)
-    assert not OptimalAccountant().supports(BlackBox(800.0, 1e-6, "add_remove"))
+    assert not DistributionAccountant().supports(BlackBox(800.0, 1e-6, "add_remove"))
 
 
 def test_refusals_can_be_sent() -> None:
@@ -322,12 +302,6 @@ def test_twin_of_pure_and_laplace_divergences(order: float, epsilon: float) -> N
 
 def test_lower_bounds_of_parameters_are_about_events_of_which_only_these_are_known() -> None:
     """Laplace noise leaks less than randomised responses with its epsilon: these are no lower bound for it."""
-    for event in (LaplaceAnswer(1.0), BlackBox(0.5, adjacency="add_remove"), ThresholdoutInteraction(1000, 0.1, 1)):
-        accountant = OptimalAccountant("replace_one").compose(event)
-        for found in (accountant.epsilon_statements(0.1), accountant.delta_statements(0.01)):
-            assert [each.bound for each in found] == ["upper"]
-    alone = OptimalAccountant("replace_one").compose(BlackBox(0.5))
-    assert [each.bound for each in alone.epsilon_statements(0.01)] == ["exact", "lower"]
     table = best_epsilon(LaplaceAnswer(1.0), 0.1).table
     exact = 1.0 + 2.0 * math.log1p(-0.1)  # delta is 1 - exp((epsilon - 1)/2)
     assert (table.loc[table["bound"] == "lower", "epsilon"] <= exact).all()

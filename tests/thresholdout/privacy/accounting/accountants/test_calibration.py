@@ -34,8 +34,8 @@ def test_best_is_the_smallest_guarantee() -> None:
     found = best_epsilon(events, 1e-6)
     sound = found.table[found.table["bound"].isin(["exact", "upper"])]
     assert found.epsilon == sound["epsilon"].min()
-    assert found.accountant == "optimal"
-    assert {"pure", "optimal", "renyi"} <= set(found.table["accountant"])
+    assert found.accountant == "distribution"
+    assert {"pure", "distribution", "renyi"} <= set(found.table["accountant"])
     assert float(found) == found.epsilon
     assert best_epsilon(events, 0.0).epsilon == pytest.approx(20.0)
 

@@ -18,8 +18,6 @@ from thresholdout.privacy.accounting.composition.optimal import (
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
-from thresholdout.privacy.accounting.composition.response_sums import EverySum
 from thresholdout.privacy.accounting.parameter_sums import sum_up, tail_slack
 
 QUICK = settings(max_examples=25, derandomize=True, deadline=None)
@@ -70,41 +68,15 @@ def test_equal_steps_in_many_digits(eps: float, T: int, place: float) -> None:
         assert high == pytest.approx(float(exact), rel=1e-10)
 
 
-@QUICK
-@given(st.integers(0, 2**32 - 1))
-def test_the_lattice_encloses_the_sums(seed: int) -> None:
-    """Upper bounds above, lower bounds below, where all sums of losses can be listed."""
-    rng = np.random.default_rng(seed)
-    eps = np.unique(10 ** rng.uniform(-2.5, 1.0, rng.integers(2, 6)))
-    counts = rng.integers(1, 8, eps.size)
-    every = EverySum(eps, counts)
-    e = float(rng.uniform(0, 1)) * every.largest
-    lattice = Lattice(eps, counts, e, 2**14)
-    for place in (e, 0.9 * e, 0.0):
-        assert lattice.lower(place) <= every.upper(place)
-        assert every.lower(place) <= lattice.upper(place)
-    assert lattice.upper(e) - lattice.lower(e) <= 2e-3 * lattice.upper(e)
-
-
-def test_the_lattice_on_one_group_in_many_digits() -> None:
-    eps, counts = np.array([0.05]), np.array([2000])
-    for place in (2.0, 9.0, 20.0):
-        lattice = Lattice(eps, counts, place, 2**16)
-        low, high = lattice.lower(place), lattice.upper(place)
-        exact = equal_delta(0.05, 0, place, 2000)
-        assert low <= exact <= high
-        assert high == pytest.approx(float(exact), rel=1e-4)
-
-
-def test_many_groups_of_unequal_steps() -> None:
-    eps = np.repeat(np.linspace(0.01, 0.1, 8), 20)
+def test_groups_of_unequal_steps() -> None:
+    eps = np.repeat(np.linspace(0.01, 0.1, 4), 20)
     low, high = optimal_epsilon_bounds(eps, 0, 1e-6)
-    assert low <= high <= low * (1 + 1e-4)
+    assert low <= high <= low * (1 + 1e-9)
     assert high < compose_kov(eps, 0, 1e-6).eps
     below, above = optimal_delta_bounds(eps, 0, high)
     assert below <= 1e-6
-    assert above <= 1e-6 * (1 + 1e-4)
-    # steps rounded up to one of two values cost more, and are computed in another way
+    assert above <= 1e-6 * (1 + 1e-9)
+    # steps rounded up to one of two values cost more
     rounded = np.where(eps <= 0.05, 0.05, 0.1)
     assert above < compose_optimal_delta(rounded, 0, high)
 
@@ -140,8 +112,8 @@ def test_steps_without_epsilon() -> None:
 
 
 def test_too_many_different_steps() -> None:
-    with pytest.raises(InputError, match="fewer values"):
-        compose_optimal_delta(np.linspace(0.01, 0.02, 1001), 0, 1.0)
+    with pytest.raises(InputError, match=r"21 different values in 21 steps.*fewer values"):
+        compose_optimal_delta(np.linspace(0.01, 0.02, 21), 0, 1.0)
 
 
 def test_a_large_epsilon_and_many_steps() -> None:
@@ -149,11 +121,6 @@ def test_a_large_epsilon_and_many_steps() -> None:
     assert compose_optimal_epsilon(1e-12, 0, 1e-9, 10**6) == 0
     small = compose_optimal_epsilon(0.001, 0, 1e-9, 10**6)
     assert small < compose_kov(0.001, 0, 1e-9, 10**6).eps
-
-
-def test_chernoff_epsilon_is_above_the_optimum() -> None:
-    eps, counts = np.array([0.05, 0.2]), np.array([100, 30])
-    assert EverySum(eps, counts).upper(chernoff_epsilon(eps, counts, 1e-5)) < 1e-5
 
 
 @QUICK
