@@ -14,6 +14,8 @@ from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout.mechanisms import (
     ClaimsParameters,
     Known,
+    Ladder,
+    LadderParameters,
     Mechanism,
     SparseVector,
     ThresholdoutParameters,
@@ -130,6 +132,20 @@ class TestEdgesOfClaims:
         else:  # its scale never changes
             assert len(set(noise.scales)) == 2
             assert state.edge == 1
+
+
+@pytest.mark.parametrize("mechanism", [_claims(), _claims(private=2.0), Ladder(LadderParameters(), N)], ids=repr)
+@pytest.mark.parametrize("failures", [1, 2, 5])
+def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechanism[Any, Any], failures: int) -> None:
+    """B1: *raised* leaves r R, and nothing comes back."""
+    noise = Counted()
+    state = mechanism.start(noise)
+    before = state.log_risk
+    for _ in range(failures):
+        state, outcome = mechanism.fail(state, 0.5, noise)
+        assert outcome.risk == state.log_risk
+    left = before + failures * math.log(RAISED)
+    assert left - 1e-9 < state.log_risk <= left
 
 
 @pytest.mark.parametrize(("questions", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
