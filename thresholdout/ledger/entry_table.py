@@ -14,18 +14,19 @@ if TYPE_CHECKING:
 __all__ = ["history_frame"]
 
 _COLUMNS: Final = (
-    "query", "name", "candidate", "value", "low", "high", "half_width", "key", "lower", "upper", "risk", "list",
-    "client", "time", "train", "source", "remaining",
+    "name", "value", "candidate", "low", "high", "key", "lower", "upper", "risk", "list", "client", "time", "train",
+    "remaining", "query", "half_width", "source",
 )  # fmt: skip
+"""Where a screen has no room for all of them, pandas leaves out those in the middle, and shows four at least."""
 
 
 def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
 
-    Columns: ``query``, ``name``, ``candidate``, ``value``, ``low``, ``high``, ``half_width``, ``key``, ``lower``,
-    ``upper``, ``risk`` and ``list`` (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing
-    where none was kept), ``train``, ``source`` and ``remaining`` (missing where no budget was declared); see
-    `thresholdout.ledger.Entry`. Where a screen has no room for all of them, pandas leaves out those in the middle.
+    Columns: ``name``, ``value``, ``candidate``, ``low``, ``high``, ``key``, ``lower``, ``upper``, ``risk`` and ``list``
+    (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing where none was kept), ``train``,
+    ``remaining`` (missing where no budget was declared), ``query``, ``half_width`` and ``source``; see
+    `thresholdout.ledger.Entry`.
 
     Examples
     --------

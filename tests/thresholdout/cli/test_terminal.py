@@ -61,7 +61,7 @@ def test_a_name_in_a_csv_is_no_formula(folder: Path, name: str) -> None:
     for separator in ("\0", ";", ",", "|", "\t"):
         for part in cell.split(separator):
             assert not part.strip().startswith(("=", "+", "-", "@", "\uff1d"))
-    assert text.splitlines()[1].split(",")[1].startswith('"')
+    assert text.splitlines()[1].split(",")[0].startswith('"')
 
 
 def test_text_that_is_neither_stays_as_it_is() -> None:

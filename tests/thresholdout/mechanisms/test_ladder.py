@@ -358,3 +358,10 @@ def test_what_to_expect_is_what_a_session_states() -> None:
     side = max(outcome.value - outcome.interval[0], outcome.interval[1] - outcome.value)
     assert certificate.expected_half_width(0.9) == pytest.approx(side, abs=1e-9)
     assert certificate.expected_half_width(0.9) < 0.5 * certificate.tolerance
+
+
+def test_the_tolerance_counts_what_each_round_sets_aside_for_failures() -> None:
+    """L6: a round leaves 1 - 2r of the risk, so that a million of them cost about two nats."""
+    ladder = Ladder(LadderParameters(), 10_000)
+    (one,), (many,) = (ladder._paid(rounds)[1] for rounds in (1, 1_000_001))
+    assert many - one == pytest.approx(10**6 * 2.0**-19, rel=1e-5)
