@@ -85,6 +85,8 @@ def test_a_guard_is_imported_without_what_few_guards_need() -> None:
 def test_only_packages_import_by_string_and_only_what_is_in_them() -> None:
     for module in MODULES.values():
         for name in imports_by_string(module, MODULES, ROOT):
+            if (module.name, name) == ("thresholdout", "graphs"):
+                continue  # looked for before it is imported, so that another distribution's is not run
             assert module.is_package, f"{module.name} imports {name} by a string"
             assert name.startswith(module.name + "."), f"{module.name} imports {name} by a string"
 

@@ -5,6 +5,7 @@ is one; the package `graphs`, beside this one, has the models of how records dep
 """
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import lazy_loader
@@ -13,24 +14,24 @@ __version__ = "0.1.0"
 
 
 def _check_graphs() -> None:
-    """Refuse another distribution's package `graphs`, or what its installation or removal has left of ours."""
-    try:
-        import graphs
-    except Exception as error:  # another distribution's, and whatever it lacks
-        why = f"cannot be imported ({type(error).__name__}: {error})"
+    """Refuse another distribution's package `graphs`, or what its installation or removal has left of ours.
+
+    It is read and not imported: the one on the package index compiles itself, and prints hundreds of lines.
+    """
+    spec = find_spec("graphs")
+    first = None if spec is None or spec.origin is None else Path(spec.origin)
+    stub = None if first is None else first.with_suffix(".pyi")
+    if spec is None:
+        why = "is missing"
+    elif first is None or stub is None or not stub.is_file() or "attach_stub" not in first.read_text(encoding="utf-8"):
+        why = f"is another distribution's (found in {first or list(spec.submodule_search_locations or [])})"
     else:
-        where = Path(graphs.__file__).parent if getattr(graphs, "__file__", None) else None
-        stub = None if where is None else where / "__init__.pyi"
-        if stub is None or "DependenceModel" not in getattr(graphs, "__all__", ()) or not stub.is_file():
-            why = f"is another distribution's (found in {where or list(graphs.__path__)})"
-        else:
-            assert where is not None
-            modules = set(re.findall(r"^from \.(\S+) import", stub.read_text(encoding="utf-8"), re.MULTILINE))
-            files = [where.joinpath(*name.split(".")) for name in sorted(modules)]
-            lost = [path for path in files if not path.with_suffix(".py").is_file() and not path.is_dir()]
-            if not lost:
-                return
-            why = f"lacks {lost[0].with_suffix('.py')}"
+        modules = set(re.findall(r"^from \.(\S+) import", stub.read_text(encoding="utf-8"), re.MULTILINE))
+        files = [first.parent.joinpath(*name.split(".")) for name in sorted(modules)]
+        lost = [path for path in files if not path.with_suffix(".py").is_file() and not path.is_dir()]
+        if not lost:
+            return
+        why = f"lacks {lost[0].with_suffix('.py')}"
     raise ImportError(
         f"the package `graphs` that thresholdout brings along {why}; uninstall the distribution `graphs`, then run "
         "`python -m pip install --force-reinstall --no-deps thresholdout`"

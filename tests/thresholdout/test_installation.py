@@ -54,8 +54,19 @@ def test_a_package_that_lacks_files_is_refused(copy: Path) -> None:
     assert f"lacks {lost}" in imported(copy)
     shutil.copy(ROOT / "graphs" / "models" / "panel.py", lost)
     assert imported(copy) == ""
-    (copy / "graphs" / "__init__.py").write_text("raise RuntimeError('needs Python 2')\n")
-    assert "cannot be imported (RuntimeError: needs Python 2)" in imported(copy)
+
+
+def test_no_package_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholdout, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="`graphs` that thresholdout brings along is missing; uninstall"):
+        thresholdout._check_graphs()
+
+
+def test_another_package_is_not_run(copy: Path) -> None:
+    """The one on the package index compiles itself when it is imported, and prints 200 lines of errors."""
+    (copy / "graphs" / "__init__.py").write_text("import pathlib\npathlib.Path('ran').touch()\nraise RuntimeError\n")
+    assert "is another distribution's" in imported(copy)
+    assert not (copy / "ran").exists()
 
 
 @pytest.mark.slow
