@@ -115,7 +115,7 @@ class Behind:
         n = records.labels.size
         train = pd.DataFrame({"id": np.arange(n), "y": np.arange(n) % 2})
         holdout = pd.DataFrame({"id": self._ids, "y": np.where(flip, 1 - records.labels, records.labels)})
-        return PredictionGuard.create(MemoryLedger(), train, holdout, label="y", allow_equal_rows=True)
+        return PredictionGuard.create(MemoryLedger(), train, holdout, label="y", allow_duplicates=True)
 
     def ask(self, team: int, predictions: Predictions, expected: float) -> Told | None:
         """Submit predictions; nothing where the client is refused."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout import BudgetExhausted, InputError, PlanError, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, InputError, PlanError, Thresholdout
 
 RECORDS, ATTRIBUTES, FORCED, GROUP, STAY = 2000, 200, 9, 20, 0.75
 CONFIDENCE = 0.9
-MECHANISMS = ("thresholdout", "gaussian", "splitting", "ladder")
+MECHANISMS = ("claims", "gaussian", "splitting", "ladder")
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def runs(
             queries=queries,
             confidence=CONFIDENCE,
             mechanism=mechanism,
-            identically_distributed=True,
-            noise=SeededNoise(seed),
+            sampling="iid",
+            random_state=seed,
         )
         mechanism = guard.parameters  # planned once
         found.append(attack(guard, signs(kind, rng), rng))

@@ -20,7 +20,7 @@ from scipy.stats import beta
 
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Outcome, Part
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Reading
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
 from thresholdout.mechanisms.claims.paired_models import Duel
 
 BETA = 0.05
@@ -42,7 +42,7 @@ class Pair:
         return 0.5 * (1.0 + self.gain / self.differ)
 
 
-Read = Callable[[Claims, Pair], tuple[float, Reading, float, float]]
+Read = Callable[[ClaimsMechanism, Pair], tuple[float, Reading, float, float]]
 """Training value, reading, and truth and length of the range in the units of the baseline."""
 
 
@@ -57,21 +57,21 @@ def pairs(n: int, differ: float, number: int, seed: int) -> list[Pair]:
     return found
 
 
-def difference(claims: Claims, pair: Pair) -> tuple[float, Reading, float, float]:
+def difference(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, float]:
     values = 0.5 * (pair.train + 1.0)
     known = Known(float(values.var()), difference=True)
     reading = claims.read(pair.holdout, len(pair.holdout), (-1, 1), "values", known)
     return float(values.mean()), reading, 0.5 * (pair.gain + 1.0), 2.0
 
 
-def wins(claims: Claims, pair: Pair) -> tuple[float, Reading, float, float]:
+def wins(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, float]:
     train, holdout = (
         Duel(int((part > 0).sum()), int((part < 0).sum()), part.size) for part in (pair.train, pair.holdout)
     )
     return train.share, claims.duel(holdout, Known(difference=True, duel=train)), pair.theta, 1.0
 
 
-def given(claims: Claims, pair: Pair) -> tuple[float, Reading, float, float]:
+def given(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, float]:
     """Compare on the records that differ, whose number is public; who is right on each has one law here."""
     inside = pair.holdout[pair.holdout != 0.0] > 0.0
     share = inside.size / pair.holdout.size
@@ -88,7 +88,7 @@ def baseline(pair: Pair, number: int, share: float) -> float:
 
 
 def price(read: Read, n: int, differ: float, number: int, seed: int, together: bool = False) -> tuple[float, int]:
-    claims, noise = Claims(ClaimsParameters(train_records=RATIO * n), n), SeededNoise(seed)
+    claims, noise = ClaimsMechanism(ClaimsParameters(train_records=RATIO * n), n), SeededNoise(seed)
     state = claims.start(noise)
     asked = [(pair, *read(claims, pair)) for pair in pairs(n, differ, number, seed)]
     outcomes: list[Outcome] = []

@@ -21,7 +21,7 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import refuse_if
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Competition
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Competition
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["Session", "main", "session"]
@@ -61,7 +61,7 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
     rng, noise, found = np.random.default_rng(seed), SeededNoise(seed), Session()
     plain = ClaimsParameters(train_records=float(n))
     mechanism = (
-        Claims(plain, n)
+        ClaimsMechanism(plain, n)
         if claims
         else Competition(ClaimsParameters(noise=0.0, allowance=24.0, train_records=float(n)), n)
     )

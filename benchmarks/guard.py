@@ -21,7 +21,7 @@ import pandas as pd
 
 from benchmarks.ledger import bare_commit, bare_connection, microseconds
 from graphs import Groups
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.ledger import open_ledger
 
 Asked: TypeAlias = tuple[Thresholdout, np.ndarray, np.ndarray]
@@ -31,7 +31,7 @@ Asked: TypeAlias = tuple[Thresholdout, np.ndarray, np.ndarray]
 def algorithm_1(n: int) -> Asked:
     """Return a guard by Algorithm 1, and values between 0 and 1."""
     rng = np.random.default_rng(0)
-    guard = Thresholdout(rng.random(n), queries=10**6, budget=1, threshold=0.5, noise_scale=0.001, grid=1 / 1024)
+    guard = Thresholdout(rng.random(n), queries=10**6, mechanism=SparseVector(0.5, 0.001, budget=1, grid=1 / 1024))
     return guard, rng.random(n), rng.random(n)
 
 
@@ -86,7 +86,7 @@ def ask_in_file(repeats: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder, open_ledger(Path(folder) / "guard.db") as ledger:
         commit = bare_commit(bare_connection(Path(folder) / "bare.db"))
         guard = Thresholdout(
-            rng.random(1000), queries=10**6, budget=1, threshold=0.5, noise_scale=0.001, grid=1 / 1024, ledger=ledger
+            rng.random(1000), queries=10**6, mechanism=SparseVector(0.5, 0.001, budget=1, grid=1 / 1024), ledger=ledger
         )
         times = microseconds({"bare": commit, "guard": lambda: guard.ask(values, values)}, repeats)
     return float(np.median(times["bare"])) / 1e6, float(np.median(times["guard"])) / 1e6

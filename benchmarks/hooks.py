@@ -92,7 +92,7 @@ def main() -> None:
     for run in range(RUNS):
         with tempfile.TemporaryDirectory() as folder:
             for where, ledger in (("memory", None), ("SQLite", Path(folder, "guard.db"))):
-                guard = guard_of_examples(*examples, ledger=ledger, identically_distributed=True)
+                guard = guard_of_examples(*examples, ledger=ledger, sampling="iid")
                 candidates = GuardedCandidates(guard, evaluate)
                 for what in ("texts", "the same again"):
                     measured.setdefault(f"{what}, {where}", []).append(taken(partial(texts, candidates)))

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.entry_checks import fresh_key
@@ -120,7 +120,7 @@ def questions(folder: Path) -> None:
         values = np.arange(1000) % 5 > 0
         guards = [
             Thresholdout(
-                np.arange(1000.0), queries=2 * QUESTIONS, budget=QUESTIONS, ledger=place, mechanism="thresholdout"
+                np.arange(1000.0), queries=2 * QUESTIONS, mechanism=Claims(holdout_answers=QUESTIONS), ledger=place
             )
             for place in (folder / "thresholdout.db", None)
         ]

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 
 CANDIDATES: Final = 100
 SECONDS: Final = 0.05
@@ -78,7 +78,9 @@ def guarded(n_jobs: int, kind: str) -> float:
     """Search with a guard, and return the seconds without making and closing it."""
     train, holdout = parts()
     with store(kind) as ledger:
-        guard = Thresholdout(holdout, train=train, queries=CANDIDATES, budget=5, ledger=ledger)
+        guard = Thresholdout(
+            holdout, train=train, queries=CANDIDATES, mechanism=Claims(holdout_answers=5), ledger=ledger
+        )
         search = GridSearchCV(
             Working(),
             {"seed": range(CANDIDATES)},
@@ -129,7 +131,7 @@ def questions(kind: str) -> tuple[float, float]:
     """Return the median milliseconds of a question in the guard's process, and from a worker."""
     train, holdout = parts()
     with store(kind) as ledger:
-        guard = Thresholdout(holdout, train=train, queries=10_000, budget=5, ledger=ledger)
+        guard = Thresholdout(holdout, train=train, queries=10_000, mechanism=Claims(holdout_answers=5), ledger=ledger)
         scorer = guard.scorer("accuracy", cv="training")
         here = question_milliseconds(scorer, train)
         (there,) = Parallel(n_jobs=2)([delayed(question_milliseconds)(scorer, train)])

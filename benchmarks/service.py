@@ -45,7 +45,7 @@ LIMITS = Limits()
 
 def in_process(database: str, parts: tuple[pd.DataFrame, pd.DataFrame], format: Format, seed: int) -> float:
     """Return submissions a second of threads that do the work themselves."""
-    guard = PredictionGuard.create(database, *parts, label="y", allow_equal_rows=True)
+    guard = PredictionGuard.create(database, *parts, label="y", allow_duplicates=True)
     sent = [files(parts[1], format, EACH, 100 * seed + team) for team in range(CLIENTS)]
 
     def work(team: int) -> None:

@@ -72,7 +72,7 @@ def _of_rows(folder: Path, rows: int, count: int) -> tuple[float, float]:
     """Return processor seconds to read and score a table, and to open its holdout."""
     path, limits = folder / f"{rows}.db", Limits(most_rows=2 * rows)
     train, holdout = labelled(rows)
-    PredictionGuard.create(path, train, holdout, label="y", allow_equal_rows=True)
+    PredictionGuard.create(path, train, holdout, label="y", allow_duplicates=True)
     sent = files(holdout, "parquet", 1 + min(count, 8))
     opened = _seconds(lambda: PredictionGuard.open(path).certificate, 3)
     guard = PredictionGuard.open(path)

@@ -112,7 +112,7 @@ def area_lengths(model: Model, y: NDArray[np.int64], level: float) -> tuple[floa
 def asked(metric: str, n: int, n_train: int, positive: float, questions: int, one_law: bool, seed: int) -> list[float]:
     """Ask a guard about all models; return its price over the first baseline, over the second, and missed truths."""
     search = Search(n, n_train, positive, seed)
-    guard: Any = Thresholdout(search.holdout, train=search.train, identically_distributed=one_law)
+    guard: Any = Thresholdout(search.holdout, train=search.train, sampling="iid" if one_law else "independent")
     ratios, others, missed = [], [], 0
     level = (1 - CONFIDENCE) / questions
     for _ in range(questions):

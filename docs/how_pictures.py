@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from graphs import Groups
-from thresholdout import SeededNoise, Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.errors import WideAnswersWarning
 from thresholdout.plotting import BLUE, GREY, ORANGE
 
@@ -42,7 +42,7 @@ def models(n: int, questions: int, seed: int) -> tuple[Floats, NDArray[np.bool_]
 def opened(n: int, **settings: Any) -> Thresholdout:
     """Open a guard over records that are their numbers, with repeatable noise."""
     records = np.arange(float(2 * n))
-    return Thresholdout(records[:n], train=records[n:], noise=SeededNoise(3), **settings)
+    return Thresholdout(records[:n], train=records[n:], random_state=3, **settings)
 
 
 def panels(*shape: int, height: float = 3.2, **settings: Any) -> Any:
@@ -92,7 +92,7 @@ def algorithm_1() -> Any:
     n, questions = 10_000, 12
     _, right, train = models(n, questions, 5)
     train[[3, 8]] += [0.12, -0.1]
-    guard = opened(n, threshold=0.05, noise_scale=0.002, budget=3, queries=questions)
+    guard = opened(n, mechanism=SparseVector(0.05, 0.002, budget=3), queries=questions)
     sources = [guard.ask(float(t), values, binary=True).source for t, values in zip(train, right, strict=True)]
     gaps = np.abs(train - right.mean(axis=1))
     ax = panels()
@@ -163,9 +163,7 @@ def splitting() -> Any:
     for records, colour in ((1000, BLUE), (10_000, ORANGE)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WideAnswersWarning)  # which is what is shown
-            guards = [
-                opened(records, mechanism="splitting", queries=int(k), identically_distributed=True) for k in counts
-            ]
+            guards = [opened(records, mechanism="splitting", queries=int(k), sampling="iid") for k in counts]
         widths = [guard.certificate.tolerance for guard in guards]
         other.semilogx(counts, widths, "o-", color=colour, label=f"{records:,} records")
     other.set(xlabel="questions", ylabel="half-width, at most", ylim=(0, 1))
@@ -179,7 +177,7 @@ def final_check() -> Any:
     truths, right, train = models(n, questions, 9)
     y = np.random.default_rng(0).integers(0, 2, 2 * n)
     X = np.arange(float(2 * n))[:, None]
-    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), final_check=True, noise=SeededNoise(3))
+    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), final_check=True, random_state=3)
     answers = [guard.ask(float(t), values, binary=True) for t, values in zip(train, right, strict=True)]
     best = int(np.argmax([answer.value for answer in answers]))
 
@@ -225,7 +223,7 @@ def gates() -> Any:
             which = rows[:, 0].astype(int)
             return np.where(self.right[which], y[which], 1 - y[which])
 
-    settings: dict[str, Any] = {"identically_distributed": True, "noise": SeededNoise(3)}
+    settings: dict[str, Any] = {"sampling": "iid", "random_state": 3}
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings)
     incumbent = 0.7
     gate = guard.gate(Model(incumbent))

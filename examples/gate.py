@@ -33,7 +33,7 @@ def main(steps: int = 25) -> None:
     X_train, X_holdout, y_train, y_holdout = train_test_split(
         *load_digits(return_X_y=True), test_size=0.5, random_state=4
     )
-    guard = Thresholdout((X_holdout, y_holdout), train=(X_train, y_train), identically_distributed=True)
+    guard = Thresholdout((X_holdout, y_holdout), train=(X_train, y_train), sampling="iid")
     gate = guard.gate(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X_train, y_train))
 
     rng = np.random.default_rng(0)

@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 GRID = {"max_depth": [2, 3, 12, None]}
@@ -66,7 +66,7 @@ def main() -> None:
 
 def new_guard(holdout: tuple[object, object], train: tuple[object, object]) -> Thresholdout:
     """Return a guard that answers 10 questions, at most one of them from the holdout."""
-    return Thresholdout(holdout, train=train, queries=10, budget=1, mechanism="guess-and-check")
+    return Thresholdout(holdout, train=train, queries=10, mechanism=Claims(holdout_answers=1, noise=0.0))
 
 
 def report(guard: Thresholdout, best: dict[str, object]) -> None:

@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 
 SETTINGS: dict[str, list[float]] = {
     "max_depth": [3, 5, 8, 12],
@@ -33,7 +33,7 @@ def main(steps: int = 40) -> None:
     X, y = load_digits(return_X_y=True)
     X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.7, random_state=4)
     guard = Thresholdout(
-        (X_holdout, y_holdout), train=(X_train, y_train), queries=steps + 1, budget=2, mechanism="thresholdout"
+        (X_holdout, y_holdout), train=(X_train, y_train), queries=steps + 1, mechanism=Claims(holdout_answers=2)
     )
 
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 
 PEOPLE, EACH = 80_000, 5
 
@@ -36,11 +36,10 @@ def main() -> None:
         write(folder)
         print("1. Files, of which Polars counts")
         guard = Thresholdout(
-            pl.scan_parquet(folder / "holdout.parquet"),
-            train=pl.scan_parquet(folder / "train.parquet"),
+            (pl.scan_parquet(folder / "holdout.parquet"), "clicked"),
+            train=(pl.scan_parquet(folder / "train.parquet"), "clicked"),
             groups="person",
-            label="clicked",
-            mechanism="guess-and-check",
+            mechanism=Claims(noise=0.0),
             ledger=folder / "guard.db",
         )
         print(f"   {guard.dependence.describe()}")
@@ -57,11 +56,10 @@ def main() -> None:
         print("3. The same files in DuckDB, with the same ledger")
         engine = duckdb.connect()
         again = Thresholdout(
-            engine.read_parquet(str(folder / "holdout.parquet")),
-            train=engine.read_parquet(str(folder / "train.parquet")),
+            (engine.read_parquet(str(folder / "holdout.parquet")), "clicked"),
+            train=(engine.read_parquet(str(folder / "train.parquet")), "clicked"),
             groups="person",
-            label="clicked",
-            mechanism="guess-and-check",
+            mechanism=Claims(noise=0.0),
             ledger=folder / "guard.db",
         )
         answer = again.score("wide")

@@ -47,7 +47,7 @@ def main() -> None:
     print(f"nearest neighbour, patients torn apart: accuracy {careless:.3f}")
     print(f"nearest neighbour, fresh patients: {nearest.fit(X, y).score(X_fresh, y_fresh):.3f}\n")
 
-    guard = KFoldGuard(X, y, cv=2, groups=patients, queries=12)
+    guard = KFoldGuard((X, y, patients), cv=2, queries=12)
     print(textwrap.fill(repr(guard), 100))
     print(guard.folds.to_string())
     print(f"route: {guard.certificate.route}\n")

@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback
 from thresholdout.scoring.metrics import Metric, log_loss, squared_error
 
@@ -42,7 +42,7 @@ def main() -> None:
         fit, valid = train_test_split(np.arange(len(y_train)), test_size=1 / 3, random_state=0)
         for way, ask in WAYS.items():
             guard = Thresholdout(
-                (X_holdout, y_holdout), train=(X_train, y_train), queries=200, mechanism="guess-and-check"
+                (X_holdout, y_holdout), train=(X_train, y_train), queries=200, mechanism=Claims(noise=0.0)
             )
             stopping = GuardedStopping(guard, metric, validation=valid, patience=10, ask=ask)
             lightgbm.train(

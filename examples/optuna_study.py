@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import train_test_split
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.model_selection import GuardedObjective
 
@@ -47,8 +47,7 @@ def session(folder: Path, trials: int) -> optuna.Study:
         (X_holdout, y_holdout),
         train=(X_train, y_train),
         queries=30,
-        budget=2,
-        mechanism="guess-and-check",
+        mechanism=Claims(holdout_answers=2, noise=0.0),
         ledger=folder / "guard.db",
     )
     objective = GuardedObjective(guard, build, "accuracy")

@@ -37,10 +37,10 @@ import thresholdout
 from tests.documents import PAGES, ROOT, documents
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
-from thresholdout import SystemNoise, Thresholdout
-from thresholdout.mechanisms import Claims, GaussianGuard
+from thresholdout import SparseVector, SystemNoise, Thresholdout
+from thresholdout.mechanisms import ClaimsMechanism, GaussianGuard
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, MeanTest, ones
-from thresholdout.mechanisms.thresholdout import SparseVector
+from thresholdout.mechanisms.thresholdout import SparseVectorMechanism
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -160,14 +160,14 @@ def recorded(
     Answers with noise take the given places in turn; of claims whose letter is not certain, the first take the given
     letters, and the others what they have without noise.
     """
-    run, step, start, blur = Run(), SparseVector.step, SparseVector.start, GaussianGuard.step
-    begin, claim, fail = Claims.start, Claims.step, Claims.fail
+    run, step, start, blur = Run(), SparseVectorMechanism.step, SparseVectorMechanism.start, GaussianGuard.step
+    begin, claim, fail = ClaimsMechanism.start, ClaimsMechanism.step, ClaimsMechanism.fail
     counted: ContextVar[bool] = ContextVar("counted", default=False)
 
-    def began(self: SparseVector, noise: Any) -> Any:
+    def began(self: SparseVectorMechanism, noise: Any) -> Any:
         return start(self, Fixed(0.0) if noise.for_release else noise)
 
-    def stepped(self: SparseVector, state: Any, train: float, holdout: float, noise: Any) -> Any:
+    def stepped(self: SparseVectorMechanism, state: Any, train: float, holdout: float, noise: Any) -> Any:
         if not noise.for_release:
             return step(self, state, train, holdout, noise)
         place = places[run.noisy % len(places)]
@@ -189,17 +189,17 @@ def recorded(
         run.gaussian.append((self.parameters.schedule.scale(state.asked + 1), 1.0 / self.parameters.intervals))
         return blur(self, state, train, holdout, Fixed(place))
 
-    def begun(self: Claims, noise: Any) -> Any:
+    def begun(self: ClaimsMechanism, noise: Any) -> Any:
         return begin(self, Fixed(0.0) if noise.for_release else noise)
 
-    def claimed(self: Claims, state: Any, train: Any, holdout: Any, noise: Any) -> Any:
+    def claimed(self: ClaimsMechanism, state: Any, train: Any, holdout: Any, noise: Any) -> Any:
         token = counted.set(noise.for_release)
         try:
             return claim(self, state, train, holdout, Fixed(0.0) if noise.for_release else noise)
         finally:
             counted.reset(token)
 
-    def failed(self: Claims, state: Any, train: Any, noise: Any) -> Any:
+    def failed(self: ClaimsMechanism, state: Any, train: Any, noise: Any) -> Any:
         return fail(self, state, train, Fixed(0.0) if noise.for_release else noise)
 
     def lettered(test: type[MeanTest | BetTest]) -> Callable[..., Any]:
@@ -221,13 +221,13 @@ def recorded(
         return told
 
     with monkeypatch.context() as patch:
-        patch.setattr(Claims, "start", begun)
-        patch.setattr(Claims, "step", claimed)
-        patch.setattr(Claims, "fail", failed)
+        patch.setattr(ClaimsMechanism, "start", begun)
+        patch.setattr(ClaimsMechanism, "step", claimed)
+        patch.setattr(ClaimsMechanism, "fail", failed)
         patch.setattr(MeanTest, "letter", lettered(MeanTest))
         patch.setattr(BetTest, "letter", lettered(BetTest))
-        patch.setattr(SparseVector, "start", began)
-        patch.setattr(SparseVector, "step", stepped)
+        patch.setattr(SparseVectorMechanism, "start", began)
+        patch.setattr(SparseVectorMechanism, "step", stepped)
         patch.setattr(GaussianGuard, "step", blurred)
         for name in ("laplace", "rounded_gaussian", "uniform"):
             patch.setattr(SystemNoise, name, uncounted)
@@ -336,9 +336,7 @@ def test_a_lucky_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def asked(train: float, shown: bool = False) -> Callable[[], object]:
         def work() -> object:
-            guard = Thresholdout(
-                np.arange(1000.0), threshold=0.1, noise_scale=0.001, queries=5, budget=2, mechanism="thresholdout"
-            )
+            guard = Thresholdout(np.arange(1000.0), mechanism=SparseVector(0.1, 0.001, budget=2), queries=5)
             answer = guard.ask(train, np.arange(1000) < 500)
             return (answer.source, answer.value) if shown else answer.source
 

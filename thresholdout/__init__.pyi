@@ -2,7 +2,8 @@ from .certificates import (
     Certificate as Certificate,
     certify as certify,
 )
-from .certificates.prior_looks import PriorLooks as PriorLooks
+from .certificates.prior_queries import PriorQueries as PriorQueries
+from .data.record_structure import TimeOrder as TimeOrder
 from .errors import (
     BudgetExhausted as BudgetExhausted,
     GuardExhaustedWarning as GuardExhaustedWarning,
@@ -33,6 +34,10 @@ from .noise.sources import (
     SeededNoise as SeededNoise,
     SystemNoise as SystemNoise,
 )
+from .planning.declaration import (
+    Claims as Claims,
+    SparseVector as SparseVector,
+)
 from .planning.plan import Plan as Plan
 from .planning.planner import plan as plan
 
@@ -40,6 +45,7 @@ __all__ = [
     "Answer",
     "BudgetExhausted",
     "Certificate",
+    "Claims",
     "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",
@@ -56,14 +62,16 @@ __all__ = [
     "OverlapError",
     "Plan",
     "PlanError",
-    "PriorLooks",
+    "PriorQueries",
     "SearchExhausted",
     "SearchFailed",
     "SeededNoise",
     "SharingError",
+    "SparseVector",
     "SystemNoise",
     "Thresholdout",
     "ThresholdoutError",
+    "TimeOrder",
     "UnencryptedLedgerWarning",
     "WideAnswersWarning",
     "certify",

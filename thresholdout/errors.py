@@ -126,7 +126,7 @@ class BudgetExhausted(ThresholdoutError):
     ----------
     what : {"budget", "queries", "risk", "private", "width", "allowance", "quota"}
         Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
-        epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered; or what
+        epsilon, or the declared `max_half_width` by this question, while others may still be answered; or what
         one client may be told (`allowance`) or ask (`quota`), while others may still ask.
     spent, limit : int
         How many were used, and how many there were; questions so far, twice, where risk, half-width or an
@@ -152,8 +152,8 @@ class BudgetExhausted(ThresholdoutError):
             used = f"after {spent} questions nothing is left of the epsilon of this guard's answers"
         then = "; earlier answers stay valid, new questions need a new holdout"
         if what == "width":
-            used = f"after {spent} questions this one would have a half-width above at_most"
-            then = "; it was refused free of charge, and a guard without at_most answers it"
+            used = f"after {spent} questions this one would have a half-width above max_half_width"
+            then = "; it was refused free of charge, and a guard without max_half_width answers it"
         if what in ("allowance", "quota"):
             used = f"all {limit} questions of this client are used"
             if what == "allowance":

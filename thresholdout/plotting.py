@@ -138,8 +138,8 @@ def plot_history(
     Examples
     --------
     >>> import numpy as np
-    >>> from thresholdout import Thresholdout
-    >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2)
+    >>> from thresholdout import Claims, Thresholdout
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> answer = guard.ask(0.25, np.arange(1000) < 250)
     >>> plot_history(guard.history).get_xlabel()
     'question'

@@ -32,12 +32,12 @@ from thresholdout import plan
 from thresholdout.mechanisms import (
     DWORK_RATIOS,
     ZHAO_RATIOS,
-    Claims,
+    ClaimsMechanism,
     ClaimsParameters,
     ClaimsState,
     Known,
     NoiseRatios,
-    SparseVector,
+    SparseVectorMechanism,
     ThresholdoutParameters,
     ThresholdoutState,
 )
@@ -110,7 +110,7 @@ class Guard:
     """One guard for all questions, whose values are in [0, 1] already."""
 
     def __init__(self, parameters: ThresholdoutParameters, seed: int) -> None:
-        self.mechanism = SparseVector(parameters)
+        self.mechanism = SparseVectorMechanism(parameters)
         self.noise = SeededNoise(seed)
         self.state: ThresholdoutState | ClaimsState = self.mechanism.start(self.noise)
         self.widths: list[float] = []
@@ -140,7 +140,9 @@ class ClaimingGuard(Guard):
     def __init__(self, n: int, d: int, seed: int) -> None:
         planned = plan(n, queries=d + len(SIZES), expected=0.5, confidence=CONFIDENCE).parameters
         assert isinstance(planned, ClaimsParameters)
-        self.claims = Claims(dataclasses.replace(planned, effective=float(n)), n)  # limits that need means only
+        self.claims = ClaimsMechanism(
+            dataclasses.replace(planned, effective=float(n)), n
+        )  # limits that need means only
         self.noise = SeededNoise(seed)
         self.state = self.claims.start(self.noise)
         self.widths = []

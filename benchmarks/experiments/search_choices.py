@@ -61,7 +61,7 @@ def cell(rng: np.random.Generator, task: str, kind: str, few: bool) -> list[dict
     def guard() -> Thresholdout:
         queries, noise = len(ParameterGrid(grid)), SeededNoise(int(rng.integers(2**31)))
         return Thresholdout(
-            (holdout, labels), train=(X, y), queries=queries, noise=noise, allow_equal_rows=task == "affairs"
+            (holdout, labels), train=(X, y), queries=queries, random_state=noise, allow_duplicates=task == "affairs"
         )
 
     def true(search: Any) -> float:

@@ -59,7 +59,7 @@ MECHANISMS = (
     "splitting",
     "Ladder",
     "Rogers et al.",
-    "thresholdout",
+    "claims",
     "gaussian",
 )
 
@@ -118,7 +118,7 @@ def made(name: str, rng: np.random.Generator) -> Any:
 def guard(name: str) -> SimulatedGuard:
     """Return a guard with the plan's parameters, or with those that a mechanism needs."""
     parameters: Any
-    if name == "thresholdout":
+    if name == "claims":
         parameters = plan(RECORDS, queries=QUESTIONS, confidence=CONFIDENCE).parameters
     elif name == "gaussian":
         parameters = gaussian_parameters(Independent(RECORDS), QUESTIONS, CONFIDENCE)

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from benchmarks.statistics_price import Search
 from thresholdout import Thresholdout
-from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVectorMechanism, ThresholdoutParameters
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring.statistics import roc_auc
 
@@ -167,7 +167,7 @@ class Study:
 
     def reported(self, parameters: ThresholdoutParameters | None) -> tuple[Floats, Floats, int]:
         """Run all rounds; return reported and fresh areas, shape (ROUNDS,), and the answers from the holdout."""
-        mechanism = None if parameters is None else SparseVector(parameters)
+        mechanism = None if parameters is None else SparseVectorMechanism(parameters)
         noise = SeededNoise(self.seed)
         state = None if mechanism is None else mechanism.start(noise)
         rng = np.random.default_rng([self.seed, 1])

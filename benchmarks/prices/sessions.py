@@ -97,7 +97,7 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
     size = n + n_train
     X, likely = np.arange(float(size))[:, None], rng.integers(0, 2, size)
     y = np.where(rng.random(size) < _LIKELY, likely, 1 - likely)
-    settings: dict[str, Any] = {"wins": {"identically_distributed": True}, "given features": {"given": "features"}}
+    settings: dict[str, Any] = {"wins": {"sampling": "iid"}, "given features": {"sampling": "fixed_features"}}
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings.get(kind, {}))
     intervals, asked = [], []
     for _ in range(questions):

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.ledger import bare_commit, bare_connection, microseconds
 from graphs import Groups
-from thresholdout import Thresholdout, plan
+from thresholdout import SparseVector, Thresholdout, plan
 
 __all__ = ["asking", "planning"]
 
@@ -26,7 +26,7 @@ def asking(n: int, repeats: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     holdout, train = np.arange(float(n)), np.arange(float(n), 3.0 * n)
     values = [(rng.random(2 * n) < 0.9, rng.random(n) < 0.9) for _ in range(50)]
-    by_hand = {"queries": 10**6, "budget": 10**5, "threshold": 0.05, "noise_scale": 0.0005}
+    by_hand = {"queries": 10**6, "mechanism": SparseVector(0.05, 0.0005, budget=10**5)}
     with tempfile.TemporaryDirectory() as folder, closing(bare_connection(Path(folder) / "bare.db")) as bare:
 
         def guard(name: str, **settings: Any) -> Callable[[], object]:

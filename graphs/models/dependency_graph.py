@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.law_free import Groups
-from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence
 from graphs.structure.known_paths import joined_edges
@@ -36,13 +36,16 @@ class DependencyGraph(DependenceModel):
     graph : networkx.Graph, or pair (edges, n)
         Which records may depend on each other directly. Labels of any hashable type; with arrays, integer edges of
         shape (E, 2) between records 0 to n - 1. Parallel edges count once.
+    distance : int, default=1
+        How many edges apart records have to be to be independent: with 2, also neighbours of neighbours may depend on
+        each other.
     records : iterable of labels, optional
         The order of the records, all nodes; the order of the graph when left out.
 
     Raises
     ------
     ArgumentError
-        For an empty or directed graph, self-loops, or records that are not the nodes of the graph.
+        For an empty or directed graph, self-loops, records that are not the nodes of the graph, or a distance below 1.
 
     Notes
     -----
@@ -68,7 +71,8 @@ class DependencyGraph(DependenceModel):
     methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring")
 
-    def __init__(self, graph: GraphLike, *, records: Iterable[Hashable] | None = None) -> None:
+    def __init__(self, graph: GraphLike, *, distance: int = 1, records: Iterable[Hashable] | None = None) -> None:
+        steps = check_count("distance", distance)
         layout = read_graph(graph, (), records, "multiply")
         if len(layout.records) < layout.size:
             missing = next(iter(set(range(layout.size)).difference(layout.records.tolist())))
@@ -78,7 +82,8 @@ class DependencyGraph(DependenceModel):
         place[layout.records] = np.arange(layout.size)
         ends = np.sort(place[layout.edges], axis=1)
         keys = np.unique(ends[:, 0] * layout.size + ends[:, 1])
-        self._join(np.stack([keys // layout.size, keys % layout.size], axis=1), labels)
+        edges = np.stack([keys // layout.size, keys % layout.size], axis=1)
+        self._join(edges if steps == 1 else _within(edges, len(labels), steps), labels)
 
     def _join(self, edges: IntArray, labels: tuple[Hashable, ...]) -> None:
         super().__init__(len(labels))
@@ -88,6 +93,27 @@ class DependencyGraph(DependenceModel):
     def records(self) -> tuple[Hashable, ...]:
         """Labels of the records, in the order of every array about them."""
         return self._labels
+
+    def subset(self, records: Sequence[Hashable]) -> DependencyGraph:
+        """Return the model of some of the records, in this order, by their labels.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> DependencyGraph(nx.path_graph(4), distance=2).subset([3, 1]).independent_groups() is None
+        True
+        """
+        place = {label: k for k, label in enumerate(records)}
+        known = set(self._labels)
+        missing = [label for label in records if label not in known]
+        if missing or len(place) < len(records) or not records:
+            seen = f"no record {missing[0]!r}" if missing else "a record twice, or none"
+            raise ArgumentError("records", seen, "some labels of the records, each once")
+        new = np.array([place.get(label, -1) for label in self._labels], dtype=np.int64)[self._edges].reshape(-1, 2)
+        kept = np.sort(new[(new >= 0).all(axis=1)], axis=1)
+        found = object.__new__(DependencyGraph)
+        found._join(kept[np.lexsort((kept[:, 1], kept[:, 0]))], tuple(records))
+        return found
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         budgets = np.broadcast_to(np.asarray(epsilon), (self.n,)).astype(np.float64)
@@ -179,3 +205,21 @@ class DependencyGraph(DependenceModel):
         """Return one line of words about the model."""
         edges = f"{len(self._edges)} edge{'s' if len(self._edges) != 1 else ''}"
         return f"{self.n} records, independent where none of {edges} of a graph joins them"
+
+
+def _within(edges: IntArray, n: int, distance: int) -> IntArray:
+    """Return the pairs of records that are at most so many edges apart, in order."""
+    from scipy.sparse import coo_array, csr_array, triu
+
+    ones = np.ones(2 * len(edges), dtype=bool)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    step = csr_array(coo_array((ones, (both[:, 0], both[:, 1])), shape=(n, n)))
+    reached = step
+    for _ in range(distance - 1):
+        more = (reached + reached @ step).astype(bool)
+        if more.nnz == reached.nnz and (more != reached).nnz == 0:
+            break
+        reached = more
+    found = coo_array(triu(reached, k=1))
+    pairs = np.stack([found.row, found.col], axis=1).astype(np.int64)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

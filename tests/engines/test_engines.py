@@ -20,7 +20,6 @@ from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.data.parts.part_identity import part_identity
 from thresholdout.data.values import record_bits
 from thresholdout.errors import EngineFailed, InputError
-from thresholdout.noise.sources import SeededNoise
 
 pytestmark = [
     pytest.mark.slow,
@@ -169,7 +168,7 @@ def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame
         )
     for read in (scan, lambda where: pl.scan_parquet(where / "*.parquet")):
         parts = [read(tmp_path / name) for name in ("holdout", "train")]
-        guards.append(Thresholdout(parts[0], train=parts[1], label="y", noise=SeededNoise(3)))
+        guards.append(Thresholdout((parts[0], "y"), train=(parts[1], "y"), random_state=3))
     found, wanted = guards
     assert repr(found.certificate) == repr(wanted.certificate)
     for question in (c("good") == c("y"), c("x"), c("x") > 0.5):

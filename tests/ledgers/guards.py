@@ -30,8 +30,8 @@ N: Final = 20_000
 ALGORITHM_1: Final = ThresholdoutParameters(threshold=0.1, noise_scale=0.003, budget=4, queries=50)
 GAUSSIAN: Final = GaussianParameters(0.01, queries=50)
 LADDER: Final = LadderParameters(queries=50)
-DECLARED: Final[dict[str, Any]] = {"queries": 1000, "budget": 10}
-"""Beside parameters, which have limits of their own."""
+DECLARED: Final[dict[str, Any]] = {"queries": 1000}
+"""Beside parameters, which have a limit of their own."""
 
 
 def part(share: float) -> Any:
@@ -57,13 +57,13 @@ def ladder(ledger: Ledger | Path | str) -> Thresholdout:
 
 def kfold(ledger: Ledger | Path | str) -> KFoldGuard:
     X = np.arange(2000.0).reshape(-1, 1)
-    return KFoldGuard(X, (X[:, 0] % 4 < 3).astype(int), cv=2, mechanism="ladder", queries=50, ledger=ledger)
+    return KFoldGuard((X, (X[:, 0] % 4 < 3).astype(int)), cv=2, mechanism="ladder", queries=50, ledger=ledger)
 
 
 def labelled(ledger: Ledger | Path | str) -> PredictionGuard:
     rows = pd.DataFrame({"id": range(4000), "label": [0, 1] * 2000})
     return PredictionGuard.create(
-        ledger, rows[:2000], rows[2000:], label="label", queries=50, budget=10, mechanism=GAUSSIAN, given="nothing"
+        ledger, rows[:2000], rows[2000:], label="label", queries=50, mechanism=GAUSSIAN, sampling="independent"
     )
 
 

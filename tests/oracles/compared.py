@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from thresholdout.mechanisms import Known, Outcome, Part
-from thresholdout.mechanisms.claims import Claims, ClaimsState, Reading
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState, Reading
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
@@ -47,7 +47,7 @@ def drawn(shares: Sequence[float], n: int) -> tuple[list[Counts], list[float]]:
 
 
 def wins(
-    claims: Claims, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: Duel
+    claims: ClaimsMechanism, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: Duel
 ) -> Posed | None:
     """Return a question about the share of wins, each value being a loss (-1), a tie or a win (1)."""
     won, lost = (sum(p for p, kind in zip(shares, kinds, strict=True) if kind == side) for side in (1, -1))
@@ -64,7 +64,7 @@ def wins(
 
 
 def scored(
-    claims: Claims, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: float
+    claims: ClaimsMechanism, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: float
 ) -> Posed:
     """Return a question about a mean, each value being 0 or 1."""
     truth = sum(p for p, kind in zip(shares, kinds, strict=True) if kind == 1)
@@ -74,7 +74,7 @@ def scored(
 
 
 def given_features(
-    claims: Claims, expectations: Sequence[float], differ: Sequence[int], binary: bool, train: float
+    claims: ClaimsMechanism, expectations: Sequence[float], differ: Sequence[int], binary: bool, train: float
 ) -> Posed:
     """Return a question about two models on the records where they differ; 1 and -1 say who is right if the label is 1.
 
@@ -112,7 +112,7 @@ class Compared:
         What is shown of a reading besides the answer: nothing, but for broken twins.
     """
 
-    claims: Claims
+    claims: ClaimsMechanism
     chances: Sequence[float]
     questions: Sequence[Posed]
     shows: Callable[[Hashable], Hashable] = lambda reading: None

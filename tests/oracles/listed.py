@@ -1,4 +1,4 @@
-"""The best analyst against `Claims` itself who also asks lists of two questions, the best of two, or the last one."""
+"""The best analyst against `ClaimsMechanism` itself who also asks lists of two, the best of two, or the last query."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsState
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["SOUND", "Letters", "Model", "Program", "Rule", "coins"]
@@ -167,10 +167,10 @@ def _mass(mask: int, law: tuple[float, ...]) -> float:
 
 @dataclass
 class Program:
-    """The best analyst against `Claims` itself, without noise: any question, training value and failure."""
+    """The best analyst against `ClaimsMechanism` itself, without noise: any question, training value and failure."""
 
     model: Model
-    mechanism: Claims
+    mechanism: ClaimsMechanism
     trains: tuple[float, ...] = (0.0, 0.5, 1.0)
     _memo: dict[tuple[int, ClaimsState, int], float] = field(default_factory=dict)
     _steps: dict[tuple[ClaimsState, float, int], tuple[ClaimsState, tuple[float, float]]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.oracles.noise_doubles import LaplaceOnly
-from thresholdout import Answer, BudgetExhausted, Thresholdout
+from thresholdout import Answer, BudgetExhausted, SparseVector, Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 
 N, BUDGET, QUERIES = 200, 3, 12
@@ -69,11 +69,9 @@ class GuardMachine(RuleBasedStateMachine):
         self.guard = Thresholdout(
             HOLDOUT,
             queries=QUERIES,
-            budget=BUDGET,
-            threshold=0.1,
-            noise_scale=0.02,
+            mechanism=SparseVector(0.1, 0.02, budget=BUDGET),
             ledger=self.ledger,
-            noise=self.noise,
+            random_state=self.noise,
         )
 
     @rule(key=st.sampled_from("abcdefghijklmnopqrstuvw"), train=st.sampled_from([0.0, 0.2, 0.5, 1.0]))

@@ -1,4 +1,4 @@
-"""Attackers of `Claims` that know the truths: how many sessions have an interval that misses its truth.
+"""Attackers of `ClaimsMechanism` that know the truths: how many sessions have an interval that misses its truth.
 
 A session is broken where any of its intervals misses its truth, which a valid mechanism allows with probability at
 most `BETA`; more broken sessions than a binomial law allows at the rate `RATE` are no accident.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.noise.sources import SeededNoise
 
 BETA = 0.1
@@ -25,7 +25,7 @@ RATE = 1e-9
 class Session:
     """One holdout of independent uniform numbers, from which questions with any truth are made, and the mechanism."""
 
-    mechanism: Claims
+    mechanism: ClaimsMechanism
     n: int
     rng: np.random.Generator
 
@@ -152,11 +152,11 @@ class Shape:
     def known(self, train: float) -> Known:
         return Known(variance=self.variance(train), binary=self.binary)
 
-    def mechanism(self, n: int, noise: float) -> Claims:
+    def mechanism(self, n: int, noise: float) -> ClaimsMechanism:
         effective = n / self.groups if self.groups > 1 else None
         inflation = float(self.groups) if self.inflation is None else self.inflation
         parameters = ClaimsParameters(confidence=1 - BETA, noise=noise, effective=effective, inflation=inflation)
-        return Claims(parameters, n)
+        return ClaimsMechanism(parameters, n)
 
 
 def _coins(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float64]:

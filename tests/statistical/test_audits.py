@@ -22,9 +22,9 @@ from scipy.stats import binom
 
 from tests.oracles.noise_doubles import LaplaceOnly
 from tests.sizes import corners
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 from thresholdout.privacy.accounting import (
     GaussianAnswer,
@@ -171,7 +171,7 @@ class TestGuard:
 
         def start(noise: NoiseSource) -> Ask:
             guard = Thresholdout(
-                np.zeros(1), threshold=self.threshold, noise_scale=1.0, queries=6, budget=1, noise=make(noise)
+                np.zeros(1), mechanism=SparseVector(self.threshold, 1.0, budget=1), queries=6, random_state=make(noise)
             )
             return lambda value: guard.ask(0.0, np.array([value]))
 
@@ -183,7 +183,7 @@ class TestGuard:
         ("make", "runs", "caught"), corners([(lambda noise: noise, 10_000, False), (Half, 20_000, True)], 0)
     )
     def test_its_mechanism(self, make: Any, runs: int, caught: bool) -> None:
-        mechanism = SparseVector(ThresholdoutParameters(self.threshold, 1.0, budget=1, queries=None))
+        mechanism = SparseVectorMechanism(ThresholdoutParameters(self.threshold, 1.0, budget=1, queries=None))
 
         def start(noise: NoiseSource) -> Ask:
             noise = make(noise)

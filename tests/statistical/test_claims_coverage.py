@@ -1,4 +1,4 @@
-"""Attackers with known truth against single questions to `Claims`: how many sessions have a false interval.
+"""Attackers with known truth against single questions to `ClaimsMechanism`: how many sessions have a false interval.
 
 More than ``binom.isf(1e-9, sessions, beta)`` broken sessions are rejected: a valid mechanism is rejected with
 probability at most 1e-9. The attack that places truths just outside of claims has to come near beta, so that a
@@ -20,7 +20,7 @@ from tests.sizes import corners
 from tests.statistical.claims_attackers import BETA, RATE, broken_sessions, most_broken
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory
 from thresholdout.noise.sources import SeededNoise
 
@@ -71,13 +71,13 @@ def test_without_noise_truths_just_outside_of_claims_reach_most_of_beta() -> Non
 
 def test_a_mechanism_with_three_times_the_risk_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The side that must fail."""
-    start = Claims.start
+    start = ClaimsMechanism.start
 
-    def generous(self: Claims, noise: SeededNoise) -> ClaimsState:
+    def generous(self: ClaimsMechanism, noise: SeededNoise) -> ClaimsState:
         state = start(self, noise)
         return ClaimsState.from_text(state.to_text().replace(state.log_risk.hex(), math.log(3 * BETA).hex()))
 
-    monkeypatch.setattr(mechanism_module.Claims, "start", generous)
+    monkeypatch.setattr(mechanism_module.ClaimsMechanism, "start", generous)
     sessions = 1000
     assert broken_sessions("just outside", "binary", 0.0, sessions, n=400) > most_broken(sessions)
 
@@ -90,7 +90,7 @@ class TestWhatIsShown:
     def test_a_refused_width_does_not_depend_on_the_holdout(self, noise: float, binary: bool) -> None:
         n = 50
         for most in (0.01, 0.1, 0.2, 0.3):
-            mechanism = Claims(ClaimsParameters(at_most=most, noise=noise), n)
+            mechanism = ClaimsMechanism(ClaimsParameters(at_most=most, noise=noise), n)
             seen = set()
             for count in (0, 10, 25, 49, 50):
                 source = SeededNoise(1)
@@ -107,7 +107,7 @@ class TestWhatIsShown:
     def test_what_is_answered_is_a_function_of_the_letters(self) -> None:
         """Without noise: all counts with the same letters get the same answer, and the same risk is left."""
         n = 40
-        mechanism, source = Claims(ClaimsParameters(noise=0.0), n), SeededNoise(0)
+        mechanism, source = ClaimsMechanism(ClaimsParameters(noise=0.0), n), SeededNoise(0)
         answers: dict[tuple[float, ...], list[int]] = {}
         for count in range(n + 1):
             reading = mechanism.read(np.arange(n) < count, n, (0, 1), "values", Known(binary=True))
@@ -120,7 +120,7 @@ class TestWhatIsShown:
 
     def test_representations_show_nothing_secret(self) -> None:
         source = SeededNoise(5)
-        mechanism = Claims(ClaimsParameters(noise=0.1), 1000)
+        mechanism = ClaimsMechanism(ClaimsParameters(noise=0.1), 1000)
         state = mechanism.start(source)
         values = np.arange(1000) < 731
         reading = mechanism.read(values, 1000, (0, 1), "values", Known(binary=True))

@@ -1,4 +1,4 @@
-"""Attackers with known truth against lists of questions to `Claims`, and against the best of a list.
+"""Attackers with known truth against lists of questions to `ClaimsMechanism`, and against the best of a list.
 
 See `claims_attackers` for what a broken session is; a valid mechanism is rejected with probability at most 1e-9.
 """

@@ -19,7 +19,7 @@ from scipy.stats import binom
 from tests.sizes import sizes
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Reading
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
 from thresholdout.mechanisms.claims.paired_models import Duel
 
 pytestmark = pytest.mark.statistical
@@ -36,7 +36,7 @@ class Kind:
     """What is compared: what is known for a training value, and a reading of records whose truth is u in [0, 1]."""
 
     known: Callable[[float], Known]
-    read: Callable[[Claims, np.random.Generator, float, Known], Reading]
+    read: Callable[[ClaimsMechanism, np.random.Generator, float, Known], Reading]
 
 
 def _duel(train: float) -> Known:
@@ -44,20 +44,20 @@ def _duel(train: float) -> Known:
     return Known(difference=True, duel=Duel(wins, 2 * DIFFER - wins, 2 * N))
 
 
-def _wins(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _wins(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     number = int(rng.binomial(N, DIFFER / N))
     wins = int(rng.binomial(number, truth))
     return claims.duel(Duel(wins, number - wins, N), known)
 
 
-def _fewer(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _fewer(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     """A third of the records that the training part foretells differ."""
     number = int(rng.binomial(N, DIFFER / N / 3))
     wins = int(rng.binomial(number, truth))
     return claims.duel(Duel(wins, number - wins, N), known)
 
 
-def _difference(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _difference(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     gain = 2 * truth - 1
     differ = max(DIFFER / N, abs(gain))
     z = rng.choice([1.0, -1.0, 0.0], size=N, p=[(differ + gain) / 2, (differ - gain) / 2, 1 - differ])
@@ -70,18 +70,18 @@ def _laws(count: int, truth: float) -> NDArray[np.float64]:
     return np.where(np.arange(count) % 2 == 0, truth + spread, truth - spread)
 
 
-def _given(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _given(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     """Two classes: one of both models is right on each record that differs, each with a law of its own."""
     right = rng.random(DIFFER) < _laws(DIFFER, truth)
     return claims.read(right.astype(float), DIFFER, (0, 1), "values", known)
 
 
-def _equal(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _equal(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     """The same with one law."""
     return claims.read((rng.random(DIFFER) < truth).astype(float), DIFFER, (0, 1), "values", known)
 
 
-def _given_ties(claims: Claims, rng: np.random.Generator, truth: float, known: Known) -> Reading:
+def _given_ties(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     """More classes: on half of the records that differ, both models are wrong."""
     half = DIFFER // 2
     values = np.full(DIFFER, 0.5)
@@ -101,7 +101,9 @@ KINDS = {
 }
 
 
-def _outside(session: np.random.Generator, claims: Claims, kind: Kind, noise: SeededNoise, times: float) -> bool:
+def _outside(
+    session: np.random.Generator, claims: ClaimsMechanism, kind: Kind, noise: SeededNoise, times: float
+) -> bool:
     """Whether a session is broken in which each truth is a hair outside of what would be claimed."""
     state = claims.start(noise)
     state = replace(state, log_risk=state.log_risk + math.log(times))
@@ -119,7 +121,9 @@ def _outside(session: np.random.Generator, claims: Claims, kind: Kind, noise: Se
     return False
 
 
-def _misled(session: np.random.Generator, claims: Claims, kind: Kind, noise: SeededNoise, times: float) -> bool:
+def _misled(
+    session: np.random.Generator, claims: ClaimsMechanism, kind: Kind, noise: SeededNoise, times: float
+) -> bool:
     """Whether a session is broken in which training values have nothing to do with the holdout; the last is a list."""
     state = claims.start(noise)
     state = replace(state, log_risk=state.log_risk + math.log(times))
@@ -145,7 +149,7 @@ ATTACKS = {"outside": _outside, "misled": _misled}
 
 
 def _broken(attack: str, name: str, sessions: int, noise: float = 0.05, times: float = 1.0) -> int:
-    claims = Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, train_records=2.0 * N), N)
+    claims = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, noise=noise, train_records=2.0 * N), N)
     return sum(
         ATTACKS[attack](np.random.default_rng([seed, len(name)]), claims, KINDS[name], SeededNoise(seed), times)
         for seed in range(sessions)

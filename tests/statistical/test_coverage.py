@@ -21,7 +21,7 @@ from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
 
 pytestmark = pytest.mark.statistical
@@ -72,7 +72,9 @@ class Analyst:
         self.rng = rng
         self.forced = forced
 
-    def broken(self, mechanism: SparseVector, widths: HalfWidths, records: Signs, seed: int, limit: int) -> bool:
+    def broken(
+        self, mechanism: SparseVectorMechanism, widths: HalfWidths, records: Signs, seed: int, limit: int
+    ) -> bool:
         """Run one interaction; whether any answer was off by more than its half-width."""
         noise = SeededNoise(seed)
         state = mechanism.start(noise)
@@ -102,7 +104,7 @@ class Analyst:
 
 def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, limit: int, runs: int = RUNS) -> int:
     """Count broken runs."""
-    mechanism = SparseVector(parameters)
+    mechanism = SparseVectorMechanism(parameters)
     analyst = Analyst(np.random.default_rng(1), forced=BUDGET - 1)
     rng = np.random.default_rng(2)
     return sum(analyst.broken(mechanism, widths, draw(rng), seed, limit) for seed in range(runs))
@@ -155,7 +157,7 @@ def test_the_law_of_the_largest_error(probes: int) -> None:
     the bound for half of the noise.
     """
     budget, beta, runs = 4, 0.2, 4000
-    mechanism = SparseVector(ThresholdoutParameters(0.1, 0.01, budget=budget, queries=None))
+    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.1, 0.01, budget=budget, queries=None))
     quantile = 0.01 * LargestError(budget).surprise_quantile(beta)
     rejected = binom.isf(RATE, runs, beta)
     attempts = passes(mechanism, 0.1 + quantile, probes, runs)
@@ -165,7 +167,7 @@ def test_the_law_of_the_largest_error(probes: int) -> None:
         assert attempts >= binom.isf(1 - RATE, runs, beta)  # the bound is attained
 
 
-def passes(mechanism: SparseVector, distance: float, probes: int, runs: int) -> int:
+def passes(mechanism: SparseVectorMechanism, distance: float, probes: int, runs: int) -> int:
     """Count interactions in which a train value at this distance from the holdout mean passes."""
     count = 0
     for seed in range(runs):

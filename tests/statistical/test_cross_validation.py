@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tests.sizes import corners
-from thresholdout import SeededNoise, Thresholdout
+from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
 
 pytestmark = pytest.mark.statistical
@@ -73,19 +73,12 @@ def climb(guard: KFoldGuard, folds: int, seed: int, questions: int) -> bool:
     return all(answer.interval[0] <= 0.5 <= answer.interval[1] for answer in guard.answers)
 
 
-@pytest.mark.parametrize("mechanism", corners(["thresholdout", "ladder"], 1))
+@pytest.mark.parametrize("mechanism", corners(["claims", "ladder"], 1))
 def test_the_promise_is_kept_against_conspiring_folds_and_an_adaptive_analyst(mechanism: str) -> None:
     runs, broken = 30, 0
     for run in range(runs):
         X, y = coins(run, 600)
-        guard = KFoldGuard(
-            X,
-            y,
-            cv=stripes(600, 4),
-            queries=12,
-            mechanism=mechanism,  # type: ignore[arg-type]
-            noise=SeededNoise(run),
-        )
+        guard = KFoldGuard((X, y), cv=stripes(600, 4), queries=12, mechanism=mechanism, random_state=run)  # type: ignore[arg-type]
         broken += not climb(guard, 4, run, 12)
     assert broken <= binom.isf(1e-9, runs, 0.05)
 
@@ -122,11 +115,11 @@ class Parity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def test_leaving_one_out_says_next_to_nothing_and_taken_for_independent_it_fails_always() -> None:
     for run in range(3):
         X, y = coins(run, 300)
-        low, high = KFoldGuard(X, y, cv=300, queries=1).score(Parity()).interval
+        low, high = KFoldGuard((X, y), cv=300, queries=1).score(Parity()).interval
         assert low < 0.05
         assert high > 0.95
         right = [y[i] == (y.sum() - y[i]) % 2 for i in range(300)]
-        wrong_model = Thresholdout((X, y), queries=1, budget=1, mechanism="thresholdout", noise=SeededNoise(run))
+        wrong_model = Thresholdout((X, y), queries=1, mechanism=Claims(holdout_answers=1), random_state=run)
         answer = wrong_model.ask(0.5, right)
         assert abs(answer.value - 0.5) > answer.half_width
 
@@ -141,12 +134,10 @@ def test_a_guard_for_each_fold_breaks_its_promise_with_certainty() -> None:
             folds[0],
             train=folds[1],
             queries=n // digits + 1,
-            budget=1,
-            threshold=0.1,
-            noise_scale=0.001,
-            noise=SeededNoise(run),
+            mechanism=SparseVector(0.1, 0.001, budget=1),
+            random_state=run,
         )
-        second = Thresholdout(folds[1], train=folds[0], noise=SeededNoise(run))
+        second = Thresholdout(folds[1], train=folds[0], random_state=run)
         table = np.zeros(2 * n, dtype=np.int64)
         for start in range(n, 2 * n, digits):
 

@@ -26,10 +26,7 @@ def broken(rng: np.random.Generator, draws: int) -> bool:
     records = np.arange(2.0 * N)
     labels = np.zeros(N)
     guard = Thresholdout(
-        (records[:N, None], labels),
-        train=(records[N:, None], labels),
-        confidence=1.0 - BETA,
-        identically_distributed=True,
+        (records[:N, None], labels), train=(records[N:, None], labels), confidence=1.0 - BETA, sampling="iid"
     )
 
     def evaluate(candidate: str, part: Part) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.sizes import corners
-from thresholdout import SeededNoise, Thresholdout
+from thresholdout import Thresholdout
 from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
 from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, propose, share_of_risk
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
@@ -134,9 +134,9 @@ def broken_guard(rng: np.random.Generator, certify: Literal["each", "milestones"
         (X[:N], y[:N]),
         train=(X[N:], y[N:]),
         confidence=1.0 - BETA,
-        identically_distributed=one_law,
-        noise=SeededNoise(int(rng.integers(2**31))),
-        allow_equal_rows=True,
+        sampling="iid" if one_law else "independent",
+        random_state=int(rng.integers(2**31)),
+        allow_duplicates=True,
     )
     gate = guard.gate(Told(0), certify=certify)
     if any(gate.propose(Told(k), cv="training").certified for k in range(1, 13)):

@@ -24,7 +24,7 @@ from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.sparse_vector import SmallSparseVector, log_at_least, log_probability
 from thresholdout.mechanisms import (
     NoiseRatios,
-    SparseVector,
+    SparseVectorMechanism,
     ThresholdoutParameters,
     ThresholdoutState,
     interaction_epsilon,
@@ -96,7 +96,7 @@ class TestExact:
         Six rounds of which two may hit; the probabilities of all 22 patterns of sources, and of what the hits release.
         """
         sigma, coarse = 2.0**-3, 2**39
-        mechanism = SparseVector(ThresholdoutParameters(sigma, sigma, budget=2, queries=None))
+        mechanism = SparseVectorMechanism(ThresholdoutParameters(sigma, sigma, budget=2, queries=None))
         queries = [(0.0, 0.125), (0.5, 0.375), (0.25, 0.75), (1.0, 1.0), (0.0, 0.25), (0.5, 0.0)]
         scales = (2.0, 4.0, 8.0)  # in coarse steps
         law = [_truncated(scale, 40) for scale in scales]
@@ -171,7 +171,7 @@ class TestSimulated:
     ratio of this event is 2.03 of the 2.25 that are claimed, and 4.02 with half the noise.
     """
 
-    mechanism = SparseVector(ThresholdoutParameters(0.25, SIGMA, budget=1, queries=None))
+    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.25, SIGMA, budget=1, queries=None))
     one: tuple[Query, ...] = ((0.0, 0.0),) * 5 + ((0.0, 1.0),)
     other: tuple[Query, ...] = ((0.0, 1.0),) * 5 + ((0.0, 0.0),)
 

@@ -17,10 +17,9 @@ from scipy.stats import binom
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.noise.sources import SeededNoise
 
 CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
@@ -75,9 +74,9 @@ def broken(seed: int, probing: Callable[[Thresholdout], Probe]) -> bool:
         (holdout, labels[0]),
         train=(train, labels[1]),
         queries=20_000,
-        budget=1,
-        noise=SeededNoise(seed),
-        allow_equal_rows=True,
+        mechanism=Claims(holdout_answers=1),
+        random_state=seed,
+        allow_duplicates=True,
     )
     probe = probing(guard)
     nobody = probe(np.array([[-1.0]]))
@@ -103,8 +102,8 @@ def looks(probing: Callable[[Thresholdout], Probe], codes: int = 25) -> tuple[se
         (holdout[:, None], rng.integers(0, 2, 40)),
         train=(train[:, None], rng.integers(0, 2, 40)),
         queries=100,
-        budget=1,
-        noise=SeededNoise(0),
+        mechanism=Claims(holdout_answers=1),
+        random_state=0,
     )
     probe = probing(guard)
     nobody = [code + 1 / 3 for code in range(100) if code + 1 / 3 not in set(holdout.tolist())]

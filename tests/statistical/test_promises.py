@@ -16,7 +16,7 @@ from scipy.stats import binom
 from graphs import DependenceModel, Independent
 from tests.sizes import corners
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
-from thresholdout import InputError, PlanError, SeededNoise, Thresholdout
+from thresholdout import Claims, InputError, PlanError, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
 from thresholdout.planning import algorithm_1
@@ -39,7 +39,7 @@ def private(model: DependenceModel, queries: int) -> Any:
 WHOLE: dict[str, Any] = {
     "default": None,
     "claims, any number of questions": ClaimsParameters(),
-    "claims without noise": "guess-and-check",
+    "claims without noise": Claims(noise=0.0),
     "algorithm 1": private,
     "gaussian": "gaussian",
     "ladder": "ladder",
@@ -80,11 +80,10 @@ class Opened:
             train=train,
             dependence=dependence,
             queries=queries,
-            budget=min(queries, 8),
-            confidence=CONFIDENCE,
             mechanism=self._planned.get(use, self._mechanism),
-            identically_distributed=self._declared,
-            noise=SeededNoise(seed),
+            confidence=CONFIDENCE,
+            sampling="iid" if self._declared else "independent",
+            random_state=seed,
         )
         self._planned[use] = guard.parameters
         return guard
@@ -100,9 +99,8 @@ class Opened:
             holdout,
             label="y",
             queries=queries,
-            budget=min(queries, 8),
-            confidence=CONFIDENCE,
             mechanism=self._planned.get(use, self._mechanism),
+            confidence=CONFIDENCE,
         )
         self._planned[use] = service.guard.parameters
         return service
@@ -158,7 +156,7 @@ def test_answers_from_a_part_hold_where_the_declaration_is_true(attacker: str, m
 @pytest.mark.parametrize("mechanism", PARTS)
 @pytest.mark.parametrize("attacker", ATTACKERS)
 def test_answers_from_a_part_are_refused_without_the_declaration(attacker: str, mechanism: str) -> None:
-    with pytest.raises(InputError, match="mechanism='thresholdout', which answers from all records"):
+    with pytest.raises(InputError, match="mechanism='claims', which answers from all records"):
         ATTACKERS[attacker](Opened(PARTS[mechanism]), 0)
 
 
@@ -171,7 +169,7 @@ def test_they_are_refused_by_id_and_for_unequal_groups_whatever_is_declared(mech
 
 def test_a_ladder_is_refused_by_searches() -> None:
     for attacker, mechanism in REFUSED:
-        with pytest.raises(InputError, match=r"guard: a ladder.*mechanism='thresholdout'"):
+        with pytest.raises(InputError, match=r"guard: a ladder.*mechanism='claims'"):
             ATTACKERS[attacker](Opened(WHOLE[mechanism]), 0)
 
 

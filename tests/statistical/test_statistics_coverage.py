@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from tests.sizes import corners, sizes
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
@@ -95,7 +95,7 @@ def layout(kind: Kind, train: float) -> Layout:
 
 def broken(kind: Kind, seed: int) -> bool:
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
-    mechanism = Claims(ClaimsParameters(confidence=1 - BETA, train_records=N), N)
+    mechanism = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, train_records=N), N)
     state = mechanism.start(noise)
     for turn in range(12):
         train = 0.8 if turn % 2 else 0.6

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 
 N = 2000
 
@@ -13,5 +13,5 @@ def data(seed: int = 0, n: int = N) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(**changes: object) -> Thresholdout:
-    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
+    settings: dict[str, object] = {"train": data(1), "queries": 50, "mechanism": Claims(holdout_answers=3), **changes}
     return Thresholdout(data(0), **settings)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.notebook.shown import HARM, shown
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.plotting import plot_history
 
 
@@ -43,7 +43,7 @@ def test_the_best_is_at_the_top_and_its_ties_are_marked() -> None:
 
 def test_the_best_of_losses_is_the_lowest() -> None:
     assert labels(plot_history(history(8), lowest_is_best=True))[0] == "model 0"
-    guard = Thresholdout(range(500), mechanism="guess-and-check")
+    guard = Thresholdout(range(500), mechanism=Claims(noise=0.0))
     for name in ("brier_score", "zero_one_loss"):
         guard.ask(0.1 if name == "brier_score" else 0.3, [0.1 if name == "brier_score" else 0.3] * 500, name=name)
     assert labels(guard.plot()) == ["brier_score", "zero_one_loss"]

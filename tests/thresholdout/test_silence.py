@@ -16,7 +16,7 @@ import pytest
 from sklearn.utils.parallel import Parallel, delayed
 
 from tests.patience import PATIENCE
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.silence import silence
 
 
@@ -27,7 +27,7 @@ def state() -> tuple[object, ...]:
 def test_questions_in_many_threads_leave_warnings_as_they_were() -> None:
     """Two questions that overlap, the second ending last: with `catch_warnings` the process stays silent."""
     holdout = np.arange(400.0)
-    guard = Thresholdout(holdout, train=holdout + 0.5, queries=100, budget=50, mechanism="thresholdout")
+    guard = Thresholdout(holdout, train=holdout + 0.5, queries=100, mechanism=Claims(holdout_answers=50))
     before = state()
     first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
 

@@ -20,10 +20,9 @@ from sklearn.naive_bayes import GaussianNB
 
 import thresholdout
 from graphs import DependenceModel, Groups, Independent, MovingWindow
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding, WinBets
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics, statistics
 from thresholdout.scoring.out_of_fold import out_of_fold
 from thresholdout.scoring.statistics.statistic_parts import matching_constant
@@ -385,10 +384,10 @@ PAIRS = Groups(np.arange(N) // 2)
 
 
 def guarded(y: NDArray[np.int64], model: DependenceModel | None = None, **options: Any) -> Any:
-    return Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), dependence=model, noise=SeededNoise(0), **options)
+    return Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), dependence=model, random_state=0, **options)
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "guess-and-check"])
+@pytest.mark.parametrize("mechanism", ["claims", Claims(noise=0.0)])
 def test_answers_of_a_guard_contain_what_is_so(mechanism: Any) -> None:
     """Every statistic, one law or not, records or groups; half of the positives are found, by coins."""
     rng = np.random.default_rng(3)
@@ -406,7 +405,7 @@ def test_answers_of_a_guard_contain_what_is_so(mechanism: Any) -> None:
         "precision_macro": (tp / (tp + fp) + tn / (tn + fn)) / 2,
         "matthews_corrcoef": (tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)),
     }
-    for options in ({}, {"identically_distributed": True}, {"model": Groups(np.arange(N) // 2)}):
+    for options in ({}, {"sampling": "iid"}, {"model": Groups(np.arange(N) // 2)}):
         guard = guarded(y, mechanism=mechanism, **options)
         for name, truth in expected.items():
             answer = guard.score(model, name, cv="training")
@@ -448,7 +447,7 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
     model = Given(np.where(np.arange(2 * N) % 7 == 0, 1 - y, y))
     costs = {}
     for case, one_law, groups in (("one law", True, None), ("laws", False, None), ("groups", True, PAIRS)):
-        guard = guarded(y, groups, identically_distributed=one_law, mechanism="guess-and-check")
+        guard = guarded(y, groups, sampling="iid" if one_law else "independent", mechanism=Claims(noise=0.0))
         for name in ("f1", "balanced_accuracy", "roc_auc", statistics.r2(4.0)):
             before = guard.told
             guard.score(model, name, cv="training")
@@ -465,7 +464,7 @@ def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
         for shift in (0, 9):
             positive = np.concatenate([np.arange(N) < 200 + shift, train]).astype(np.int64)
             model = Given(np.where(np.arange(2 * N) % 10 == 3, 1 - positive, positive))
-            guard = guarded(positive, mechanism="guess-and-check", identically_distributed=True)
+            guard = guarded(positive, mechanism=Claims(noise=0.0), sampling="iid")
             answer = guard.score(model, name, cv="training")
             assert answer.source == "train"
             shown.add((answer.value, answer.interval, guard.told))
@@ -489,7 +488,7 @@ def test_statistics_in_lists() -> None:
     y = (rng.random(2 * N) < 0.4).astype(np.int64)
     models = [Given(np.where(rng.random(2 * N) < 0.8, y, 1 - y)) for _ in range(3)]
     for name, truth, width in (("recall", 0.8, 0.2), ("roc_auc", 0.8, 0.25), ("f1_macro", 0.7916, 0.3)):
-        for answer in guarded(y, identically_distributed=True).score_all(models, name, keep=0, cv="training"):
+        for answer in guarded(y, sampling="iid").score_all(models, name, keep=0, cv="training"):
             low, high = answer.interval
             assert low <= truth <= high
             assert high - low < width
@@ -567,7 +566,7 @@ def test_a_final_check_by_a_statistic_tells_the_value_of_the_holdout(name: str) 
     rng = np.random.default_rng(7)
     y = (rng.random(2 * N) < 0.5).astype(np.int64)
     model = Given(np.where(rng.random(2 * N) < 0.85, y, 1 - y))
-    guard = guarded(y, identically_distributed=True)
+    guard = guarded(y, sampling="iid")
     answer = guard.final_check(model, name, cv="training")
     low, high = answer.interval
     assert answer.value == pytest.approx(statistics.get_statistic(name).value(y[:N], model.said[:N]), abs=1e-12)

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from thresholdout import InputError, KFoldGuard, PriorLooks, Thresholdout, plan
+from thresholdout import Claims, InputError, KFoldGuard, PriorQueries, Thresholdout, plan
 
 N = 200
 X, Y = make_classification(2 * N, 5, flip_y=0.2, random_state=0)
@@ -105,9 +105,13 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a number of questions as text": (made(queries="10"), "queries", "an integer of at least 1"),
     "a misprinted mechanism": (made(mechanism="gausian"), "mechanism", "'gaussian'"),
     "groups for a dependence model": (made(dependence=[0, 1] * (N // 2)), "dependence", "Groups(labels)"),
-    "looks as a list of scores": (made(looks=[0.8, 0.9]), "looks", "how many scores of this holdout were seen"),
-    "looks with no values": (lambda _: PriorLooks(3, values=0), "values", "an integer of at least 1"),
-    "stratified folds": (lambda _: KFoldGuard(X, Y, cv=StratifiedKFold(5)), "cv", "KFold(shuffle=True), or GroupKFold"),
+    "looks as a list of scores": (made(prior_queries=[0.8, 0.9]), "looks", "how many scores of this holdout were seen"),
+    "looks with no values": (lambda _: PriorQueries(3, values=0), "values", "an integer of at least 1"),
+    "stratified folds": (
+        lambda _: KFoldGuard((X, Y), cv=StratifiedKFold(5)),
+        "cv",
+        "KFold(shuffle=True), or GroupKFold",
+    ),
     "a plan for a score in per cent": (lambda _: plan(1000, expected=90), "expected", "a score in (0, 1)"),
 }
 
@@ -311,7 +315,7 @@ def test_a_mistake_in_making_a_guard_says_what_to_do(mistake: str, tmp_path: Pat
 @pytest.mark.parametrize("mistake", ASKING)
 def test_a_mistake_in_asking_says_what_to_do_and_costs_nothing(mistake: str) -> None:
     ask, argument, expected = ASKING[mistake]
-    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, budget=5)
+    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, mechanism=Claims(holdout_answers=5))
     before = guard._ledger.state(guard._id)
     with pytest.raises(InputError) as caught:
         ask(guard)
@@ -350,7 +354,7 @@ OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
 @pytest.mark.parametrize("mistake", OTHERS)
 def test_records_that_do_not_suit_a_model_say_what_to_do(mistake: str, cv: Any) -> None:
     holdout, train, model, expected = OTHERS[mistake]
-    guard = Thresholdout(holdout, train=train, queries=50, budget=5)
+    guard = Thresholdout(holdout, train=train, queries=50, mechanism=Claims(holdout_answers=5))
     before = guard._ledger.state(guard._id)
     with pytest.raises(InputError) as caught:
         guard.score(model, cv=cv)
@@ -374,7 +378,7 @@ def test_what_is_no_mistake_is_answered(kind: str) -> None:
 
 
 def test_a_scorer_without_the_folds_of_its_guard_says_so() -> None:
-    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, budget=5)
+    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, mechanism=Claims(holdout_answers=5))
     with pytest.warns(UserWarning, match=r"asks the guard nothing .*pass cv=guard\.split\(\) to the search"):
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring=guard.scorer()).fit(*TRAIN)
     assert len(guard.history) == 0

@@ -26,7 +26,7 @@ __all__ = ["pure_looks", "uncovered_look", "with_looks"]
 
 SOURCE = "accounting/LOOKS.md"
 ALSO = "; other looks are as private as recorded"
-_CLAIMS = "guards that make claims (mechanism='thresholdout') and ladders pay for any look from the risk that is left"
+_CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any look from the risk that is left"
 
 
 def uncovered_look(event: Event) -> str:
@@ -148,7 +148,7 @@ def _lost(route: Route, why: str) -> Route:
 
 
 def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
-    """Keep the route: looks are paid from the risk that is left, whenever they happen; see `Claims.look`.
+    """Keep the route: looks are paid from the risk that is left, whenever they happen; see `ClaimsMechanism.look`.
 
     A bound on all half-widths was about the whole risk: intervals say what they are now.
     """

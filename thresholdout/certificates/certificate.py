@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from graphs.fitted_limits import FittedLimits
-    from thresholdout.certificates.prior_looks import PriorLooks
+    from thresholdout.certificates.prior_queries import PriorQueries
 
 __all__ = ["Certificate", "certify"]
 
 _INSTEAD: Final = (
-    "Without threshold= and noise_scale=, mechanism='thresholdout' makes claims, which state intervals of their own "
+    "Without SparseVector, mechanism='claims' makes claims, which state intervals of their own "
     "wherever the dependence bounds how far a mean deviates"
 )
 
@@ -60,7 +60,7 @@ class Certificate:
         ``certificate.final.half_width(expected)``.
     limits : FittedLimits or None
         Those of a model that was fitted, whose failure is part of the probability of error.
-    looks : PriorLooks or None
+    prior_queries : PriorQueries or None
         Scores of these records that were seen before the guard was made, for which the answers are wider.
     epsilon : float or None
         Privacy loss of all answers together under replacing one record, where it was declared (``private=``); infinite
@@ -86,7 +86,7 @@ class Certificate:
     final: FinalCheck | None = None
     epsilon: float | None = None
     limits: FittedLimits | None = None
-    looks: PriorLooks | None = None
+    prior_queries: PriorQueries | None = None
 
     @property
     def about(self) -> str:
@@ -163,8 +163,8 @@ class Certificate:
             )
         if self.limits is not None:
             promise += f", {self.limits.words}"
-        if self.looks is not None:
-            promise += f". Before the guard was made, {self.looks.words}, which is paid for"
+        if self.prior_queries is not None:
+            promise += f". Before the guard was made, {self.prior_queries.words}, which is paid for"
             promise += " (PROOFS.md, 'Looks before the guard')"
         return self._privacy + (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.data.arguments import as_float
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, interaction_epsilon, noise_slack
+from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters, interaction_epsilon, noise_slack
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -66,7 +66,7 @@ class Setting:
         self.beta = 1.0 - self.confidence
         self.slack = noise_slack(self.n, parameters.noise_scale)
         grid = parameters.levels
-        self.levels = round(1.0 / SparseVector(parameters).resolution) + 1 if grid is None else grid
+        self.levels = round(1.0 / SparseVectorMechanism(parameters).resolution) + 1 if grid is None else grid
 
     @cached_property
     def inflation(self) -> float:

@@ -7,20 +7,22 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
 from graphs.numerics.rounding import shown_above, shown_around, shown_below
 from thresholdout.cli.options import CLIENT, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
+from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.planning.declaration import Given, MechanismName
+from thresholdout.planning.declaration import Claims, MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Ledger
     from thresholdout.ledger.entry import Entry
+    from thresholdout.planning.declaration import Sampling
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
@@ -46,22 +48,21 @@ __all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
 @click.option(
     "--mechanism",
     type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
-    help="How questions are answered; left out, as in a competition, where what is expected of a submission is a "
-    "guess, or with --budget by claims near training values. None of them answers from a part of the records, since "
-    "predictions come in by id.",
+    help="How queries are answered: as on a leaderboard, where the score that is expected of a submission is a guess "
+    "(the default), or with --holdout-answers by claims near training values.",
 )
-@click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
-@click.option("--queries", type=int, help="Questions in all; left out, any number.")
-@click.option("--budget", type=int, help="Answers from the holdout; left out, any number.")
+@click.option("--allow-duplicates", is_flag=True, help="Equal rows in both parts are different records.")
+@click.option("--queries", type=int, help="Queries in all; left out, any number.")
+@click.option("--holdout-answers", type=int, help="Answers of claims from the holdout; left out, any number.")
 @click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
 @click.option(
-    "--given",
-    type=click.Choice(["features", "nothing"]),
-    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper. For "
-    "independent records or groups this is so without being told, unless this says nothing.",
+    "--sampling",
+    type=click.Choice(["fixed_features", "independent"]),
+    help="With fixed features everybody knows the features of the holdout, and comparisons are sharper: the default "
+    "for independent records or groups.",
 )
 @click.option(
-    "--looks",
+    "--prior-queries",
     type=click.IntRange(min=1),
     help="Scores of this holdout that were seen before, each a share of the records or read to four decimals.",
 )
@@ -77,12 +78,12 @@ def create(
     transition_path: Path | None,
     graph_path: Path | None,
     mechanism: str | None,
-    allow_equal_rows: bool,
+    allow_duplicates: bool,
     queries: int | None,
-    budget: int | None,
+    holdout_answers: int | None,
     confidence: float,
-    given: str | None,
-    looks: int | None,
+    sampling: str | None,
+    prior_queries: int | None,
 ) -> None:
     """Make a guard in LEDGER, and put the labels there.
 
@@ -105,12 +106,11 @@ def create(
         transition=None if transition_path is None else read_table(transition_path),
         graph=None if graph_path is None else read_table(graph_path),
         queries=queries,
-        budget=budget,
         confidence=confidence,
-        mechanism=cast(MechanismName | None, mechanism),
-        given=cast(Given | Literal["nothing"], given),
-        looks=looks,
-        allow_equal_rows=allow_equal_rows,
+        mechanism=_mechanism(mechanism, holdout_answers),
+        sampling=cast("Sampling | None", sampling),
+        prior_queries=prior_queries or 0,
+        allow_duplicates=allow_duplicates,
     )
     with open_ledger(ledger, must_exist=True) as opened:
         say(f"{opened.location}: {service.guard!r}")
@@ -120,6 +120,15 @@ def create(
     say(service.certificate.statement)
     if service.note:
         say(f"note: {service.note}")
+
+
+def _mechanism(name: str | None, holdout_answers: int | None) -> MechanismName | Claims:
+    """Return the mechanism of both options."""
+    if holdout_answers is None:
+        return cast(MechanismName, name or "leaderboard")
+    if name not in (None, "claims"):
+        raise InputError("mechanism", f"{name!r} beside --holdout-answers", "--mechanism claims, or one of both")
+    return Claims(holdout_answers=holdout_answers)
 
 
 @click.command()

@@ -50,7 +50,7 @@ __all__ = ["demo", "plan"]
     help="All records have one law, and each question is the same function of every record, whatever its number or id; "
     "then parts of the records may answer. Not so for predictions that are submitted by id.",
 )
-@click.option("--looks", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
+@click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def plan(
     records: int | None,
@@ -65,7 +65,7 @@ def plan(
     confidence: float,
     mechanism: PlannedName | None,
     identically_distributed: bool,
-    looks: int | None,
+    prior_queries: int | None,
     as_json: bool,
 ) -> None:
     """Say which way to ask, how wide answers will be, and how many records or questions a width takes."""
@@ -89,7 +89,7 @@ def plan(
         confidence=confidence,
         mechanism=mechanism,
         identically_distributed=identically_distributed,
-        looks=looks,
+        prior_queries=prior_queries,
     )
     say(json.dumps(chosen.to_json(), indent=2) if as_json else _in_words(chosen))
 

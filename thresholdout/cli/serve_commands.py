@@ -61,8 +61,10 @@ def _tables(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--quota", type=click.IntRange(min=1), help="Submissions of each team."),
         click.option("--quota-days", type=float, help="In so many days; left out, in all."),
         click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold."),
-        click.option("--looks", type=click.IntRange(min=1), help="Scores of this holdout that were seen before."),
-        click.option("--allow-equal-rows", is_flag=True, help="Equal rows of both parts are different records."),
+        click.option(
+            "--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before."
+        ),
+        click.option("--allow-duplicates", is_flag=True, help="Equal rows of both parts are different records."),
     )
     for option in reversed(options):
         command = option(command)

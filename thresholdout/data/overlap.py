@@ -115,31 +115,31 @@ def check_groups(
 
     expected = "one group for each training record, written like the groups of the holdout"
     if train_size is None:
-        raise InputError("train_groups", "groups without a training part", "train=(X_train, y_train) beside them")
+        raise InputError("groups", "groups without a training part", "train=(X_train, y_train, groups)")
     if not isinstance(dependence, Groups | Communities):
         seen = f"groups beside {dependence.describe()}, which have no names of groups"
-        raise InputError("train_groups", seen, "groups=holdout_groups beside them, in place of another model")
+        raise InputError("groups", seen, "(X, y, groups) in both parts, in place of another model")
     try:
-        own = Groups(aligned(train_groups, labels, "train_groups"))
+        own = Groups(aligned(train_groups, labels, "groups"))
     except ArgumentError as error:
-        raise InputError("train_groups", error.seen, expected) from None
+        raise InputError("groups", error.seen, expected) from None
     if own.n != train_size:
-        raise InputError("train_groups", f"{own.n} groups for {train_size} training records", expected)
+        raise InputError("groups", f"{own.n} groups for {train_size} training records", expected)
     protected = set(dependence.names if isinstance(dependence, Groups) else dependence.communities)
     shared = [k for k, name in enumerate(own.names) if name in protected]
     if shared:
         records = int(np.isin(own.groups, shared).sum())
         raise OverlapError(
-            "train_groups",
+            "groups",
             f"{len(shared)} of {len(protected)} groups of the holdout occur in the training part too, where they have "
             f"{records} of {own.n} records",
             "parts without common groups: with keep = ~np.isin(train_groups, holdout_groups) take "
-            "train=(X_train[keep], y_train[keep]) and train_groups=train_groups[keep]",
+            "train=(X_train[keep], y_train[keep], train_groups[keep])",
         )
     kinds = _kinds(own.names), _kinds(tuple(protected))
     if not kinds[0] <= kinds[1]:
         seen = f"{' and '.join(sorted(kinds[0]))} beside {' and '.join(sorted(kinds[1]))} for the holdout's groups"
-        raise InputError("train_groups", seen, expected)
+        raise InputError("groups", seen, expected)
     return own.groups
 
 
@@ -148,7 +148,7 @@ def _refuse(shared: int, size: int, how: str) -> None:
         "train",
         f"{shared} of {size} holdout records occur in the training part too{how}",
         "parts without common records; drop them from one part, or, if equal rows are different records here, say "
-        "allow_equal_rows=True (--allow-equal-rows on the command line)",
+        "allow_duplicates=True (--allow-duplicates on the command line)",
     )
 
 

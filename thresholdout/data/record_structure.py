@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from graphs.errors import ArgumentError
 from thresholdout.data.arguments import check_count
 from thresholdout.data.record_columns import is_name
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphs import DependencyGraph, Groups, MovingWindow
+    from graphs import DependenceModel, DependencyGraph, Groups, MovingWindow
 
 __all__ = [
+    "TimeOrder",
     "check_window",
     "graph_model",
     "group_model",
@@ -29,6 +31,44 @@ __all__ = [
     "series_model",
     "window_model",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOrder:
+    """Records in order of time, for ``Thresholdout(..., dependence=TimeOrder("day", window=7))``.
+
+    Records more than ``window`` apart are independent. The training part is in the same order and comes before the
+    holdout, so a cross-validation fits to earlier records than it tests.
+
+    Parameters
+    ----------
+    by : str or array-like, optional
+        The name of the column or index level that both parts are sorted by, or a number or time for each holdout
+        record. Left out, the records stand in order of time.
+    window : int, float or time difference, optional
+        How far apart records have to be to be independent: in records without ``by``, else as a difference of two
+        times.
+    model : graphs.DependenceModel, optional
+        In place of a window: how the records depend on each other, such as
+        ``graphs.estimation.fit_autoregression(values of other series, n=n)``.
+
+    Examples
+    --------
+    >>> TimeOrder("day", window=7)
+    TimeOrder(by='day', window=7, model=None)
+    """
+
+    by: Any = None
+    window: Any = None
+    model: DependenceModel | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, bool):
+            expected = "the name of a column, times, or nothing for records that stand in order"
+            raise InputTypeError("by", repr(self.by), expected)
+        if self.window is not None and self.model is not None:
+            raise InputError("model", "given beside window", "one of them: both say how far dependence reaches")
+
 
 _WINDOW: Final = "how far apart records have to be to be independent"
 

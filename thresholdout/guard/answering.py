@@ -329,7 +329,7 @@ class Answering:
             refuse_if(self._mechanism.refuses(state, question.train, question.known))
 
     def final_half_width(self, expected: float) -> float:
-        """Return the half-width of a final check now; see `Claims.final_half_width`."""
+        """Return the half-width of a final check now; see `ClaimsMechanism.final_half_width`."""
         mechanism = self._sharing("a final check")
         return mechanism.final_half_width(mechanism.log_risk(self.state()), expected)
 
@@ -344,7 +344,8 @@ class Answering:
         name : str
             What is looked at.
         nats : callable
-            Its price for a risk, see `Claims.look`, and whether truths are given the labels by now (PROOFS.md, B9).
+            Its price for a risk, see `ClaimsMechanism.look`, and whether truths are given the labels by now (PROOFS.md,
+            B9).
         least : float
             Logarithm of the smallest risk that may be left.
 

@@ -28,7 +28,7 @@ from thresholdout.guard.training_folds import TrainingFolds, checked_cv
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.ledger.entry_checks import ContentKey, check_short_texts
 from thresholdout.mechanisms import Known
-from thresholdout.planning.declaration import Given
+from thresholdout.planning.declaration import Sampling
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
@@ -51,12 +51,11 @@ class AsksAboutEstimators(AsksAboutColumns):
 
     n: int
     dependence: DependenceModel
-    given: Given
+    sampling: Sampling
     _records: Records
     _parameters: Parameters
     _mechanism: Any
     _interaction: Interaction
-    _one_law: bool
 
     _worth: Callable[[], Worth]
 
@@ -249,8 +248,7 @@ class AsksAboutEstimators(AsksAboutColumns):
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from thresholdout import Thresholdout
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True,
-        ...                      mechanism="guess-and-check")
+        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True)
         >>> models = [DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[300:], y[300:]) for d in (1, 2, 3)]
         >>> best = max(models, key=lambda model: guard.score(model).value)
         >>> guard.final_check(best).half_width < 0.1
@@ -329,7 +327,7 @@ class AsksAboutEstimators(AsksAboutColumns):
             chosen = self._column_score(metric, sample_weight)
             self._parameters.check_direction(chosen.name, chosen.greater_is_better)
             return chosen, None
-        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.given)
+        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.sampling)
 
     def _scoring(
         self,
@@ -351,7 +349,7 @@ class AsksAboutEstimators(AsksAboutColumns):
             if not isinstance(values, Estimate):  # a search's own cross-validated score
                 values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
             question, evidence = statistic_question(
-                chosen, self._records, self.dependence, estimator, values, key, self._one_law
+                chosen, self._records, self.dependence, estimator, values, key, self.sampling == "iid"
             )
             return question, lambda: self._interaction.statistic(evidence(), question.known)
         limits = chosen.bounds

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.comparison import About
     from thresholdout.guard.holdout import Records
     from thresholdout.guard.interaction import Interaction
+    from thresholdout.planning.declaration import Sampling
     from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 __all__ = ["AsksAboutColumns"]
@@ -45,7 +46,7 @@ class AsksAboutColumns(RecognisesQuestions):
 
     n: int
     dependence: DependenceModel
-    _one_law: bool
+    sampling: Sampling
     _records: Records
     _mechanism: Any
     _interaction: Interaction
@@ -83,7 +84,7 @@ class AsksAboutColumns(RecognisesQuestions):
         >>> import polars as pl
         >>> from thresholdout import Thresholdout
         >>> data = pl.DataFrame({"id": range(4000), "y": [k % 2 for k in range(4000)]})
-        >>> guard = Thresholdout(data[:2000].lazy(), train=data[2000:].lazy(), label="y")
+        >>> guard = Thresholdout((data[:2000].lazy(), "y"), train=(data[2000:].lazy(), "y"))
         >>> guard.join(pl.LazyFrame({"id": range(4000), "zeros": [0] * 4000}), on="id")
         >>> guard.score("zeros").value
         0.5
@@ -187,7 +188,9 @@ class AsksAboutColumns(RecognisesQuestions):
         if not isinstance(model, str):
             raise InputTypeError(argument, f"a {type(model).__name__}, beside lazy frames", _COLUMN)
         if self._frames.label is None:
-            raise InputError("label", "nothing", "Thresholdout(holdout, train=train, label='y'), the column of labels")
+            raise InputError(
+                "label", "nothing", "Thresholdout((holdout, 'y'), train=(train, 'y')), the column of labels"
+            )
         self._frames.part.compiled(model, argument)
         return model
 
@@ -233,13 +236,13 @@ class AsksAboutColumns(RecognisesQuestions):
         found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
         if given is not None:
             found = statistic.moved(found, given, known)
-        layout = statistic.layout(found, known, None, self.dependence, self._one_law)
+        layout = statistic.layout(found, known, None, self.dependence, self.sampling == "iid")
         question = Question(
             statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
         )
 
         def read(counts: dict[Any, ClassCounts]) -> Any:
-            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self._one_law)
+            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self.sampling == "iid")
             return self._interaction.statistic(evidence, question.known)
 
         return question, Scan(lambda: class_counts(frames.part, column, label, classes), read)

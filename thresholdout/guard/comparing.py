@@ -108,7 +108,7 @@ class ComparesModels(AsksAboutEstimators):
         about : {"difference", "wins"}, default="difference"
             The difference of both scores, in the metric's units; or the share of wins of `b` among the records on which
             exactly one of both is right. A share of wins settles more with as many records. It needs a metric that is
-            right or wrong on a record, independent records, and ``identically_distributed=True``.
+            right or wrong on a record, independent records, and ``sampling="iid"``.
         cv : int, splitter, iterable of (fit, test) or "training", optional
             As in `score`, for the training values of both, by the same folds. How often models differ is taken from
             them; on the records that they were fitted to they do so too seldom.
@@ -123,7 +123,7 @@ class ComparesModels(AsksAboutEstimators):
         -------
         Comparison
             A difference is the population's (or the average of the records' own); in a session with
-            ``given="features"`` it is the one that is expected given the features. A share of wins is the
+            ``sampling="fixed_features"`` it is the one that is expected given the features. A share of wins is the
             population's.
 
         Examples
@@ -133,8 +133,7 @@ class ComparesModels(AsksAboutEstimators):
         >>> from sklearn.naive_bayes import GaussianNB
         >>> from thresholdout import Thresholdout
         >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), mechanism="guess-and-check",
-        ...                      identically_distributed=True)
+        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), sampling="iid")
         >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
         >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="wins").verdict
         ('better', 'better')
@@ -245,9 +244,9 @@ class ComparesModels(AsksAboutEstimators):
         check_word("about", about, ("difference", "wins"))
         chosen = check_mean(self._checked_score(metric, None)[0])
         self._mechanism.shares_risk("a comparison", private="a comparison of models")
-        if about == "wins" and not self._one_law:
+        if about == "wins" and self.sampling != "iid":
             seen = "'wins' of records that are not declared to have one law"
-            raise InputError("about", seen, f"{_INSTEAD}; or a guard with identically_distributed=True, if they have")
+            raise InputError("about", seen, f"{_INSTEAD}; or a guard with sampling='iid', if they have")
         if about == "wins" and not self._mechanism.parameters.independent:
             raise InputError("about", f"'wins' for {self.dependence.describe()}", f"independent records; or {_INSTEAD}")
         return chosen
@@ -257,7 +256,11 @@ class ComparesModels(AsksAboutEstimators):
         holdout = self._records.labelled()[1]
         found = self._trained(metric, model, cv, given)
         classes = getattr(model, "classes_", None)
-        output = None if self.given is None else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
+        output = (
+            None
+            if self.sampling != "fixed_features"
+            else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
+        )
 
         @cache
         def on_holdout() -> NDArray[np.float64]:

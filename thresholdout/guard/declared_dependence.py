@@ -1,4 +1,4 @@
-"""The dependence of a guard's records: the model that is given, or that follows from groups, an order or a graph.
+"""The dependence of a guard's records: the model that is given, or that follows from groups, a time order or a graph.
 
 What follows depends on the training part too: its records are known to everybody, and known records may join those of
 the holdout between which they stand. PROOFS.md, "Groups, orders and graphs".
@@ -16,24 +16,18 @@ from graphs.numerics.rounding import shown_above
 from graphs.structure.sort_keys import sort_ranks
 from thresholdout.data.overlap import check_groups
 from thresholdout.data.record_columns import is_name, record_column
-from thresholdout.data.record_structure import (
-    check_window,
-    graph_model,
-    group_model,
-    one_structure,
-    series_model,
-    window_model,
-)
+from thresholdout.data.record_labels import aligned
+from thresholdout.data.record_structure import TimeOrder, group_model, series_model, window_model
 from thresholdout.data.series_reach import seen_reach
-from thresholdout.errors import InputError, OverlapError
+from thresholdout.errors import InputError, InputTypeError, OverlapError
 from thresholdout.guard.registration import check_dependence
 
 if TYPE_CHECKING:
-    from graphs import DependenceModel
+    from graphs import DependenceModel, DependencyGraph
     from graphs.numerics.arguments import IntArray
     from thresholdout.guard.holdout import Records
 
-__all__ = ["Declared", "declared_dependence"]
+__all__ = ["Declared", "check_meaning", "checked_names", "declared_dependence"]
 
 _MOST_FACTORS: Final = 8
 """Most names of columns that are groups at once."""
@@ -66,13 +60,11 @@ class Declared:
 
 def declared_dependence(
     records: Records,
-    dependence: DependenceModel | None,
+    dependence: object = None,
     *,
-    groups: Any = None,
+    groups: object = None,
+    holdout_groups: Any = None,
     train_groups: Any = None,
-    order: Any = None,
-    window: object = None,
-    graph: Any = None,
 ) -> Declared:
     """Return the dependence of a guard's records; see `thresholdout.Thresholdout` for the arguments.
 
@@ -86,62 +78,75 @@ def declared_dependence(
     >>> import pandas as pd
     >>> from thresholdout.guard.holdout import Records
     >>> scans = pd.DataFrame({"patient": ["a", "a", "b", "c"], "age": [30.0, 31.0, 40.0, 50.0]})
-    >>> records = Records(scans[:2], scans[2:], allow_equal_rows=False)
-    >>> found = declared_dependence(records, None, groups="patient")
+    >>> records = Records(scans[:2], scans[2:], allow_duplicates=False)
+    >>> found = declared_dependence(records, groups="patient")
     >>> found.model, found.train_groups.tolist()
     (<Groups: 2 records in 1 independent group of 2>, ['b', 'c'])
     """
-    structure = one_structure(groups=groups, order=order, graph=graph)
-    check_window(window, structure)
-    if dependence is not None and (structure in ("groups", "graph") or window is not None):
-        seen = f"a model beside {'window' if window is not None else structure}"
-        raise InputError("dependence", seen, "one of them: it says how all records depend on each other")
-    if structure == "groups" and _are_names(groups, records.n):
-        return _crossed(records, tuple(groups), train_groups)
-    if structure == "groups":
-        named = record_column(groups, records.holdout, records.labels, "groups", "holdout")
-        model = group_model(named, records.n)
-        return Declared(model, _train_groups(records, groups, train_groups))
-    own = _train_groups(records, None, train_groups)
-    if structure == "graph":
-        return Declared(_on_graph(records, graph, window), own)
-    if structure == "order":
-        return Declared(_in_order(records, dependence, order, window), own, ordered=True)
+    from graphs import DependencyGraph
+
+    check_meaning(dependence)
+    if dependence is not None and (groups is not None or holdout_groups is not None):
+        raise InputError("dependence", "given beside groups", "one of them: it says how all records depend")
+    if groups is not None:
+        if holdout_groups is not None or train_groups is not None:
+            raise InputError("groups", "a name beside groups in (X, y, groups)", "one of them")
+        names = checked_names(groups)
+        if len(names) > 1:
+            return _crossed(records, names)
+        named = record_column(names[0], records.holdout, records.labels, "groups", "holdout")
+        own = None
+        if records.train_size is not None:
+            own = record_column(names[0], records.train, records.train_labels, "groups", "training part")
+        return Declared(group_model(named, records.n), own)
+    if holdout_groups is not None:
+        if train_groups is None and records.train_size is not None:
+            expected = "(X_train, y_train, groups), since no group may be in both parts"
+            raise InputError("train", "no groups beside those of the holdout", expected)
+        model = group_model(aligned(holdout_groups, records.labels, "groups"), records.n)
+        return Declared(model, _aligned_groups(records, train_groups))
+    own = _aligned_groups(records, train_groups)
+    if isinstance(dependence, TimeOrder):
+        return Declared(_in_order(records, dependence), own, ordered=True)
+    if isinstance(dependence, DependencyGraph):
+        return Declared(_on_graph(records, dependence), own)
     return Declared(check_dependence(dependence, records.n), own)
 
 
-def _train_groups(records: Records, groups: Any, train_groups: Any) -> Any:
-    """Return the groups of the training records: as given, or the column of the same name."""
-    if train_groups is None and groups is not None and records.train_size is not None:
-        if not is_name(groups):
-            expected = (
-                "the group of each training record, train_groups=, since no group may be in both parts; or "
-                "groups= the name of a column that both parts have"
-            )
-            raise InputError("train_groups", "nothing beside groups and a training part", expected)
-        train_groups = groups
-    if train_groups is None or records.train_size is None:
-        return train_groups
-    data = records.train if is_name(train_groups) else ()
-    return record_column(train_groups, data, records.train_labels, "train_groups", "training part")
+def check_meaning(dependence: object) -> None:
+    """Refuse a bare networkx graph, which can mean two things."""
+    if hasattr(dependence, "adj") and hasattr(dependence, "is_directed"):
+        raise InputTypeError(
+            "dependence",
+            f"a networkx {type(dependence).__name__}, which can mean two things",
+            "graphs.DependencyGraph(graph) if records without an edge between them are independent, or "
+            "graphs.MarkovField.ising(graph, coupling) if dependence passes along the edges",
+        )
 
 
-def _are_names(groups: Any, n: int) -> bool:
-    """Return whether groups are several names of columns, and not one value for each of n records."""
-    return (
-        isinstance(groups, (list, tuple))
-        and 2 <= len(groups) <= _MOST_FACTORS
-        and len(groups) != n
-        and all(map(is_name, groups))
-    )
+def checked_names(groups: object) -> tuple[Any, ...]:
+    """Return the names of columns that are groups."""
+    names = tuple(groups) if isinstance(groups, (list, tuple)) else (groups,)
+    if not names or len(names) > _MOST_FACTORS or not all(map(is_name, names)):
+        seen = (
+            f"a {type(groups).__name__} of {len(names)}" if isinstance(groups, (list, tuple)) else type(groups).__name__
+        )
+        expected = "the name of a column or index level, or a list of names; groups of single records stand beside "
+        raise InputTypeError("groups", seen, f"{expected}them: (X, y, groups) in both parts")
+    return names
 
 
-def _crossed(records: Records, names: tuple[Any, ...], train_groups: Any) -> Declared:
+def _aligned_groups(records: Records, train_groups: Any) -> Any:
+    """Return the groups of the training records in their order."""
+    if train_groups is None:
+        return None
+    return aligned(train_groups, records.train_labels, "groups")
+
+
+def _crossed(records: Records, names: tuple[Any, ...]) -> Declared:
     """Return the model of records that belong to a group of each of several kinds, such as users and items."""
     from graphs import Crossed
 
-    if train_groups is not None:
-        raise InputError("train_groups", "given beside several groups", "nothing; they are read from the training part")
     columns = [record_column(name, records.holdout, records.labels, "groups", "holdout") for name in names]
     models = [group_model(column, records.n) for column in columns]
     together = None
@@ -163,40 +168,43 @@ def _crossed(records: Records, names: tuple[Any, ...], train_groups: Any) -> Dec
     return Declared(Crossed.of_factors(factors), together=together)
 
 
-def _in_order(records: Records, dependence: DependenceModel | None, order: Any, window: object) -> DependenceModel:
+def _in_order(records: Records, order: TimeOrder) -> DependenceModel:
     """Return the model of records in an order of time."""
-    if order is False:
-        raise InputError("order", "False", "True for records in order of time, or a column of times; or nothing")
-    keys = None if order is True else record_column(order, records.holdout, records.labels, "order", "holdout")
+    by = order.by
+    keys = None if by is None else record_column(by, records.holdout, records.labels, "by", "holdout")
     train_keys = None
-    if keys is not None and is_name(order) and records.train_size is not None:
-        train_keys = record_column(order, records.train, records.train_labels, "order", "training part")
+    if keys is not None and is_name(by) and records.train_size is not None:
+        train_keys = record_column(by, records.train, records.train_labels, "by", "training part")
         _check_sorted(train_keys, "train")
-    if dependence is not None:
+    if order.model is not None:
         if keys is not None:
             _check_sorted(keys, "holdout")
-        return check_dependence(dependence, records.n)
-    if window is None:
-        raise InputError("order", "an order without how far the dependence reaches", _ways(records, train_keys))
+        return check_dependence(order.model, records.n)
+    if order.window is None:
+        seen = "a TimeOrder without how far the dependence reaches"
+        raise InputError("dependence", seen, _ways(records, train_keys))
     if keys is None:
-        return window_model(records.n, window)
-    model = series_model(keys, window, records.n)
-    return model if train_keys is None else _among_known(model, train_keys, keys, window)
+        return window_model(records.n, order.window)
+    try:
+        model = series_model(keys, order.window, records.n)
+    except InputError as error:
+        raise InputError("by" if error.argument == "order" else error.argument, error.seen, error.expected) from None
+    return model if train_keys is None else _among_known(model, train_keys, keys, order.window)
 
 
 def _check_sorted(keys: Any, part: str) -> None:
     """Refuse a part that is not in order."""
     if (np.diff(_ranks(keys)) < 0).any():
         expected = "both parts sorted by it: take rows by np.argsort(column, kind='stable'), or data.sort_values"
-        raise InputError("order", f"records of the part {part} in another order", expected)
+        raise InputError("dependence", f"records of the part {part} in another order", expected)
 
 
 def _ranks(*keys: Any) -> IntArray:
     """Return the rank of each key among all of them."""
     try:
-        return sort_ranks("order", _joined(*keys))
+        return sort_ranks("by", _joined(*keys))
     except ArgumentError as error:
-        raise InputError("order", error.seen, error.expected) from None
+        raise InputError("dependence", error.seen, error.expected) from None
 
 
 def _joined(*keys: Any) -> Any:
@@ -221,7 +229,7 @@ def _among_known(model: DependenceModel, train_keys: Any, keys: Any, window: obj
             "a training part that comes before the holdout (or after it), or training records that are more than the "
             "window away from the holdout's"
         )
-        raise InputError("order", seen, expected)
+        raise InputError("dependence", seen, expected)
     return model
 
 
@@ -244,8 +252,8 @@ def _ways(records: Records, train_keys: Any) -> str:
             f"; labels of the training part are seen to be correlated {shown}, which proves nothing about longer ones"
         )
     return (
-        f"window= beside it, the distance beyond which records are independent ({unit}{seen}); or dependence= beside "
-        f"it, such as graphs.estimation.fit_autoregression(values of other series, n={records.n})"
+        f"window= in it, the distance beyond which records are independent ({unit}{seen}); or model=, "
+        f"such as graphs.estimation.fit_autoregression(values of other series, n={records.n})"
     )
 
 
@@ -263,36 +271,42 @@ def _as_time(keys: Any, lag: int) -> str:
     return f" records, about {typical:g}" if isinstance(typical, (int, float)) else f" records, about {typical}"
 
 
-def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
+def _on_graph(records: Records, graph: DependencyGraph) -> DependenceModel:
     """Return the model of records that are nodes, given the training records that are nodes too."""
     own = list(range(records.n)) if records.labels is None else records.labels.tolist()
+    if len(set(own)) < len(own):
+        seen = f"records of which {len(own) - len(set(own))} have a label of others"
+        raise InputError("dependence", seen, "an index that names every record once, since it tells which node it is")
     known = [] if records.train_labels is None or records.labels is None else records.train_labels.tolist()
     both = set(known) & set(own)
     if both:
         seen = f"{len(both)} labels that records of both parts have, such as {next(iter(both))!r}"
-        raise InputError("graph", seen, "an index that names every record once, since it tells which node it is")
-    joined = [label for label in known if label in graph] if hasattr(graph, "nodes") else []
+        raise InputError("dependence", seen, "an index that names every record once, since it tells which node it is")
+    nodes = set(graph.records)
+    absent = [label for label in own if label not in nodes]
+    if absent:
+        seen = f"no node for {len(absent)} of {len(own)} records, such as {absent[0]!r}"
+        called = "called as in the index of the data frame (or 0, 1, 2, ... in their order, for arrays)"
+        raise InputError("dependence", seen, f"a graph with a node for each record, {called}")
+    alone = graph if own == list(graph.records) else graph.subset(own)
+    joined = [label for label in known if label in nodes]
     if not joined:
-        return graph_model(graph, window, own)
+        return alone
     if len(joined) < len(known):
         seen = f"nodes for {len(joined)} of {len(known)} training records"
-        raise InputError(
-            "graph", seen, "a node for each of them, or for none where they are independent of the holdout"
-        )
-    model = graph_model(graph, window, [*known, *own]).given(known)
-    alone = graph_model(graph.subgraph(own), window, own)
+        expected = "a node for each of them, or for none where they are independent of the holdout"
+        raise InputError("dependence", seen, expected)
+    model = graph.subset([*known, *own]).given(known)
     if not _joined_records(model, alone):
         return alone
     if model.half_width() >= _NOTHING_LEFT > alone.half_width():
         seen = (
-            f"training records that join the holdout's: one question is answered to ± "
+            f"training records that join the holdout's: one query is answered to ± "
             f"{shown_above(model.half_width(), 2)}, and to ± {shown_above(alone.half_width(), 2)} without these"
         )
         expected = (
             "whole parts of the network in the holdout (communities, components), or train and graph without the "
             "training records that are neighbours of the holdout's"
         )
-        if window is not None and window != 1:
-            expected += f", and networkx.power(graph, {window}) of the whole graph in place of window="
-        raise InputError("graph", seen, expected)
+        raise InputError("dependence", seen, expected)
     return model

@@ -105,10 +105,9 @@ class LooksRecorded:
         Examples
         --------
         >>> import numpy as np
-        >>> from thresholdout import Thresholdout
+        >>> from thresholdout import SparseVector, Thresholdout
         >>> from thresholdout.privacy.accounting import BlackBox
-        >>> guard = Thresholdout(
-        ...     np.arange(10_000.0), queries=100, budget=1, threshold=0.04, noise_scale=0.0025)
+        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, mechanism=SparseVector(0.04, 0.0025, budget=1))
         >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.11
         True
         """
@@ -154,9 +153,9 @@ class LooksRecorded:
         Examples
         --------
         >>> import numpy as np
-        >>> from thresholdout import Thresholdout
+        >>> from thresholdout import Claims, Thresholdout
         >>> from thresholdout.privacy.accounting import BlackBox
-        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
+        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, mechanism=Claims(holdout_answers=1))
         >>> certificate = guard.record_look(BlackBox(0.01))
         >>> guard.recorded_looks, guard.certificate == certificate
         (Composed([BlackBox(epsilon=0.01)]), True)
@@ -205,7 +204,7 @@ class LooksRecorded:
         return f"the route {name!r}: {why}"
 
     def _instead(self) -> str:
-        claims = "" if self._parameters.prices_looks else "for such looks a guard with mechanism='thresholdout'; here "
+        claims = "" if self._parameters.prices_looks else "for such looks a guard with mechanism='claims'; here "
         return f"{claims}another look, or void=True to do without half-widths"
 
     def _least(self) -> float:

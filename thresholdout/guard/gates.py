@@ -116,7 +116,7 @@ class Gate(Shared):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(3000, 3))
     >>> y = (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
-    >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), identically_distributed=True)
+    >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), sampling="iid")
     >>> gate = guard.gate(DummyClassifier().fit(X[1000:], y[1000:]))
     >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]))
     <Decision 1: keep, certified by sign test; cost ... nats, 0.04... of the risk left>
@@ -459,7 +459,7 @@ class Gate(Shared):
     def _rules(self, *models: _Model) -> Rules:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
         ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
-        parameters, one_law = self.guard._mechanism.parameters, self.guard._one_law
+        parameters, one_law = self.guard._mechanism.parameters, self.guard.sampling == "iid"
         return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
 
     @classmethod

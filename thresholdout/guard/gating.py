@@ -13,6 +13,7 @@ from thresholdout.guard.scores import check_mean
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.holdout import Records
+    from thresholdout.planning.declaration import Sampling
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["MakesGates"]
@@ -24,7 +25,7 @@ class MakesGates:
     n: int
     _records: Records
     _mechanism: Any
-    _one_law: bool
+    sampling: Sampling
 
     def gate(
         self,
@@ -72,7 +73,7 @@ class MakesGates:
         Notes
         -----
         Which test: values that are 0 or 1 are put to the sign test where the guard was made with
-        ``identically_distributed=True``, its records are independent and delta is 0; other values, and records that may
+        ``sampling="iid"``, its records are independent and delta is 0; other values, and records that may
         have different laws, to bets, which need a somewhat larger gain. Records that depend on each other have tests
         by relative entropy, or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and gates".
 
@@ -86,7 +87,7 @@ class MakesGates:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from thresholdout import Thresholdout
         >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), identically_distributed=True)
+        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), sampling="iid")
         >>> gate = guard.gate(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[900:], y[900:]))
         >>> for depth in (3, 4, 8, 1):
         ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])

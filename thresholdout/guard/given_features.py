@@ -1,47 +1,45 @@
 """What a guard's truths are given, where that is declared: the features of the holdout's records.
 
 By default the features of the holdout are as random as its labels, and truths are about both. A session that is
-declared with ``given="features"`` takes them as known to everybody: every truth is what is expected of the labels,
-given the features of all records. Each record then has a law of its own, so what needs one law is refused, and so are
-statistics whose truths are given the labels: given both, nothing would be left to be expected. PROOFS.md, "Comparisons
-and gates" (G7), has the rest.
+declared with ``sampling="fixed_features"`` takes them as known to everybody: every truth is what is expected of the
+labels, given the features of all records. Each record then has a law of its own, so queries that need one law
+are refused, and so are statistics whose truths are given the labels: given both, nothing would be left to be expected.
+PROOFS.md, "Comparisons and gates" (G7), has the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import Part
-from thresholdout.planning.declaration import Given
+from thresholdout.planning.declaration import Sampling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.certificates.truth import Truth
     from thresholdout.mechanisms.kind import Parameters
+    from thresholdout.planning.declaration import Declaration
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Said", "check_given", "check_served", "described", "said_by", "truth_given"]
+__all__ = ["Said", "check_sampling", "check_served", "described", "said_by"]
 
-_LEFT_OUT = "or given left out"
+_OTHERWISE: Final = "sampling='independent'"
 
 
-def check_given(given: object, model: DependenceModel, identically_distributed: bool, pieces: int) -> Given:
-    """Return what a guard's truths are declared to be given; see `thresholdout.Thresholdout`.
+def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sampling:
+    """Return how a guard's records were drawn, as declared; see `thresholdout.Thresholdout`.
 
     Parameters
     ----------
-    given : object
+    sampling : object
         As declared.
     model : graphs.DependenceModel
         How the records depend on each other.
-    identically_distributed : bool
-        As declared.
     pieces : int
         Arrays in the holdout; features are the first of two.
 
@@ -53,48 +51,31 @@ def check_given(given: object, model: DependenceModel, identically_distributed: 
     Examples
     --------
     >>> from graphs import Independent
-    >>> check_given("features", Independent(10), False, 2)
-    'features'
+    >>> check_sampling("fixed_features", Independent(10), 2)
+    'fixed_features'
     """
     from graphs import Groups, Independent
 
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        raise InputTypeError("given", f"a {type(given).__name__}", "'features', or nothing")
-    if given != "features":
-        raise InputError("given", repr(given), "'features', or nothing")
-    if identically_distributed:
-        seen = "'features' beside identically_distributed=True; given its features each record has a law of its own"
-        raise InputError("given", seen, f"identically_distributed=False, {_LEFT_OUT}")
-    if not isinstance(model, (Independent, Groups)):
-        seen = f"'features' for {model.describe()}, whose labels can depend on each other in other ways given features"
-        raise InputError("given", seen, f"dependence=Groups(labels) or independent records, {_LEFT_OUT}")
-    if pieces != 2:
-        raise InputError("given", "'features' for a holdout that is no pair (X, y)", "Thresholdout((X, y), ...)")
-    return "features"
+    known = get_args(Sampling)
+    if not isinstance(sampling, str):
+        raise InputTypeError("sampling", f"a {type(sampling).__name__}", f"one of {', '.join(map(repr, known))}")
+    if sampling not in known:
+        raise InputError("sampling", repr(sampling), f"one of {', '.join(map(repr, known))}")
+    if sampling == "fixed_features":
+        if not isinstance(model, (Independent, Groups)):
+            seen = f"{sampling!r} for {model.describe()}, whose labels can depend on each other in other ways"
+            raise InputError("sampling", seen, f"independent records or groups, or {_OTHERWISE}")
+        if pieces != 2:
+            seen = f"{sampling!r} for a holdout that is no pair (X, y)"
+            raise InputError("sampling", seen, "Thresholdout((X, y), ...)")
+    return cast(Sampling, sampling)
 
 
-def check_served(given: Given, parameters: Parameters) -> None:
+def check_served(declared: Declaration, parameters: Parameters) -> None:
     """Refuse mechanisms of which nothing is proved for records that have laws of their own."""
-    if given is not None and not parameters.given_features:
-        seen = f"'features' for {type(parameters).__name__}"
-        served = "mechanism='thresholdout', 'guess-and-check', 'gaussian' or 'ladder'"
-        raise InputError("given", seen, f"{served} beside it, {_LEFT_OUT}")
-
-
-def truth_given(given: Given, truth: Truth) -> Truth:
-    """Say which truth answers are about in a guard of this declaration.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.certificates.truth import truth_of
-    >>> from thresholdout.mechanisms import ClaimsParameters
-    >>> truth_given("features", truth_of(Independent(9), ClaimsParameters())).short
-    'the average over all records, given their features'
-    """
-    return truth if given is None else truth.given_features()
+    if declared.fixed_features and not parameters.given_features:
+        seen = f"'fixed_features' for {type(parameters).__name__}"
+        raise InputError("sampling", seen, f"mechanism='claims' or 'ladder' beside it, or {_OTHERWISE}")
 
 
 @dataclass(frozen=True, slots=True)

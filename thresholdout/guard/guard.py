@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
+from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries, confidence_after
 from thresholdout.certificates.problem import declared_confidence, within_limits
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
+from thresholdout.data.record_structure import TimeOrder
 from thresholdout.data.values import check_bounds, is_boolean
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
@@ -25,22 +25,21 @@ from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.declared_dependence import declared_dependence
 from thresholdout.guard.gating import MakesGates
-from thresholdout.guard.given_features import check_given, check_served, truth_given
+from thresholdout.guard.given_features import check_sampling, check_served
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
-from thresholdout.guard.lazy_records import check_mechanism, records_of
+from thresholdout.guard.lazy_records import LazyRecords, check_mechanism, read_parts
 from thresholdout.guard.likely_mistakes import data_in_pairs, named_as_one, warn_of_width
 from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
-    check_documents,
-    check_noise,
+    check_dependence,
     check_order,
     enter,
     is_file,
     is_there,
     known_as,
-    optional_number,
+    noise_of,
     stored_parameters,
 )
 from thresholdout.guard.searching import ServesSearches
@@ -52,25 +51,13 @@ from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import Mechanism
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.declaration import Declaration, Given, MechanismName, check_budget
-from thresholdout.planning.declared_parameters import (
-    check_choice,
-    check_final,
-    choose_parameters,
-    record_groups,
-)
-from thresholdout.planning.request import check_declaration
+from thresholdout.noise.sources import NoiseSource, SystemNoise
+from thresholdout.planning.declaration import Claims, Declaration, MechanismName, Sampling, SparseVector
+from thresholdout.planning.declared_parameters import check_choice, check_final, choose_parameters, record_groups
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
-    import networkx as nx
-    import numpy as np
-    from numpy.typing import ArrayLike
-
     from graphs import DependenceModel
 
 __all__ = ["Thresholdout"]
@@ -78,118 +65,75 @@ __all__ = ["Thresholdout"]
 
 @named_as_one
 class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsProgress):
-    """A holdout that can be asked many adaptive questions.
+    """A holdout that answers many adaptive queries.
 
-    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims
-    that its value on the holdout is near what the training part and earlier answers say, and tests the claim. A claim
-    that is confirmed is the answer and costs next to nothing; one that is not is made again, further out, and leaves
-    less of the probability of error that all answers share. With probability ``confidence`` the truth is in the
-    ``interval`` of every answer, for all questions at once and however each was chosen from earlier answers.
+    A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
+    with the training value, the guard returns that value at almost no cost. If it does not, the guard retries with a
+    wider interval and spends part of the error budget that all answers share. With probability ``confidence`` the
+    estimand is in the ``interval`` of every answer, for all queries at once and however each was chosen from earlier
+    answers.
 
     Parameters
     ----------
-    holdout : tuple (X, y), array, data frame or lazy frame
-        The records to protect, one row per record. Of a lazy frame (Polars, DuckDB, Dask, Spark) the engine counts what
-        a question needs, and nothing else is ever in memory; questions are expressions of narwhals then.
-    train : tuple (X, y), array, data frame or lazy frame, optional
-        The training part, needed by `score` and by questions given as functions. It must share no record with the
-        holdout.
-    dependence : graphs.DependenceModel, optional
-        How the holdout's records depend on each other; independent records by default, where neither ``groups``,
-        ``order`` nor ``graph`` says it. The certificate holds under this model, so it is the one assumption to think
-        about.
-    groups : str, list of str, or array-like of hashable, optional
-        Group of each holdout record, such as the patient: records of one group may depend on each other in any way, and
-        groups are independent. The name of a column of the data frame or of an index level, which both parts have, or
-        one value for each record. A column is only read, and stays among the features: an identifier is none, so keep
-        it in the index (``X.set_index("patient")``), or drop it in a pipeline. Several names, ``["user", "item"]``,
-        are effects of each kind on their records (`graphs.Crossed`).
-    train_groups : str or array-like of hashable, optional
-        Group of each training record, beside ``groups`` as an array or ``dependence=Groups(patients)``; where
-        ``groups`` is a name, it is read from the training part. Groups in both parts are refused.
-    order : True, str or array-like, optional
-        Declares that the records of both parts stand in order of time (True), or what they are sorted by: the name of a
-        column or index level, or a number or time for each holdout record. The training part is in this order, too, and
-        comes before the holdout. Beside it stands ``window``, or a model as ``dependence``.
-    window : int, float or time difference, optional
-        Beside ``order``: how far apart records have to be to be independent of each other, in records for
-        ``order=True``, else as a difference of two times. Beside ``graph``: how many edges apart, 1 by default;
-        where paths lead through nodes that are no records, ``graph=networkx.power(network, window).subgraph(index)``
-        stands for both, since a subgraph has lost these paths.
-    graph : networkx.Graph, optional
-        Which records may depend on each other: records without an edge between them are independent. Its nodes are the
-        index of the holdout (0, 1, 2, ... for arrays), and that of the training part where its records have neighbours
-        in the holdout. For dependence that passes on from node to node take a model, such as
-        ``dependence=graphs.MarkovField.ising(graph, coupling)``.
-    queries : int, optional
-        How many questions may be asked. Any number by default; declaring it makes answers a little narrower.
-    budget : int, optional
-        How many questions may be answered from the holdout, because their first claim was not confirmed. Any number by
-        default.
-    at_most : float, optional
-        Largest half-width of an answer whose first claim is confirmed, in units of the range. A question that could
-        only be answered with a larger one is refused, free of charge (but for the first statistic that is no mean).
+    holdout : tuple (X, y) or (X, y, groups), array, data frame or lazy frame
+        The records to protect, one row per record. Records of one group, such as a patient, may depend on each other in
+        any way; ``(X, None, groups)`` has no labels. A lazy frame (Polars, DuckDB, Dask, Spark) stands alone or as
+        ``(frame, "label")`` with the name of its column of labels. Its engine counts what a query needs, so the records
+        are never in memory, and queries are expressions of narwhals.
+    train : optional
+        The training part, in the same form, needed by `score` and by queries given as functions. It must share no
+        record and no group with the holdout.
+    groups : str or list of str, optional
+        The name of a column or index level of both parts with the group of each record. A column stays among the
+        features: an identifier is none, so keep it in the index (``X.set_index("patient")``), or drop it in a pipeline.
+        Several names, ``["user", "item"]``, are effects of each kind on their records (`graphs.Crossed`).
+    dependence : graphs.DependenceModel or TimeOrder, optional
+        How the holdout's records depend on each other; independent by default, apart from groups. The certificate holds
+        under this model. ``TimeOrder("day", window=7)`` is for records in order of time. A `graphs.DependencyGraph` is
+        matched by name: its nodes are the index of the holdout (0, 1, 2, ... for arrays), and that of the training part
+        where its records have neighbours in the holdout.
+    sampling : {"independent", "iid", "fixed_features"}, default="independent"
+        "iid" declares that all records (or groups, of one size) have one law, and that every query is the same function
+        of each record, whatever its number, id or place. Models can then be compared by their win rate.
+        "fixed_features" declares that everybody knows the features of the holdout: all estimands are expectations over
+        labels, given the features of these records. Comparisons then use only the records on which models disagree. It
+        needs pairs (X, y) of independent records or groups, and metrics that are means.
     confidence : float, default=0.95
-        Probability with which all half-widths hold at once, in (0, 1).
+        Probability with which all intervals hold at once, in (0, 1).
+    queries : int, optional
+        How many queries may be asked. Any number by default; declaring it makes intervals a little narrower.
     final_check : bool, default=False
-        Keep most of the risk for a last question about the model that is chosen, see `final_check`: at least 0.7 of it
-        while every claim is confirmed. Other answers are 9 to 29 % wider, since claims reach so far out that few fail.
-    private : float, optional
-        Epsilon: noise in all claims, such that all answers of the guard together are differentially private under
-        replacing one record. It is shared among twice `budget` claims that fail, or 10 of them, and the guard answers
-        no more after these. Only means over records are answered, one question after another. Intervals are much wider:
-        the noise moves the edges by tens of records.
-    mechanism : {"thresholdout", "guess-and-check", "competition", "gaussian", "ladder", "splitting"} or parameters
-        How questions are answered. "thresholdout", the default, makes claims, with a little Laplace noise in their
-        edges; "guess-and-check" is the same without noise. "competition" is for many clients, whose training values are
-        guesses: a wrong one costs one letter. "gaussian" answers everything from the holdout, with noise; "ladder"
-        tells only the best score so far; "splitting" takes a fresh part for each question (see
-        `identically_distributed`). Parameters of `thresholdout.mechanisms` serve as they are, with their own limits.
-    threshold, noise_scale, grid : float, optional
-        Parameters of Algorithm 1 by hand, in units of a query's range: the sparse vector with a threshold, noise and
-        a budget of answers from the holdout, which are private. It is what answers where a dependence model bounds no
-        deviation of a mean.
-    identically_distributed : bool, default=False
-        Declares that all records (or groups, of one size) have one law, and that every question will be the same
-        function of each record, whatever its number, id or place. Only then may a part of them answer for all, and
-        models be compared by their share of wins.
-    given : {"features"}, optional
-        Declares that the features of the holdout's records are known to everybody, so that all truths of this guard
-        are what is expected of their labels, given the features: about these records, not about a population. Models
-        are then compared on the records where they say something else, which are fewer and no secret. For pairs
-        (X, y) of independent records or groups; answers from a part of the records, Algorithm 1 by hand, and statistics
-        that are no means are refused.
+        Reserve most of the error budget for a last query about the chosen model, see `final_check`. Other intervals are
+        9 to 29 % wider.
+    mechanism : str or object, optional
+        How queries are answered. "claims", the default, or `Claims` with its rarer parameters: the largest half-width,
+        epsilon, the number of answers from the holdout. "leaderboard" is for many clients, whose training values are
+        guesses. "ladder" tells only the best score so far. `SparseVector` is Algorithm 1 by hand. ``plan(...)``
+        suggests parameters, which serve as they are.
+    prior_queries : int or PriorQueries, default=0
+        How many scores of this holdout were seen before the guard was made. Intervals are wider by the information that
+        these released. A number stands for scores in [0, 1] that are shares of the records or were read to at most four
+        decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives. A file name makes a SQLite file (or continues it: answers that are left, noisy
-        threshold and history go on exactly where they were). In memory by default, gone with the process. A holdout has
-        one guard, and one error budget, in a ledger: whoever opens it finds that guard by its records.
-    noise : NoiseSource, optional
-        Exact noise from the operating system's entropy by default. `SeededNoise` is for simulations only.
-    allow_equal_rows : bool, default=False
+        Where the guard's state lives. A file name makes a SQLite file, or continues it exactly where it was. In memory
+        by default, gone with the process. A holdout has one guard, and one error budget, in a ledger: whoever opens it
+        finds that guard by its records.
+    random_state : int, optional
+        Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
+    allow_duplicates : bool, default=False
         Accept rows that occur in both parts because they are different records here (few distinct values, say).
-    looks : int or PriorLooks, optional
-        How many scores of this holdout were seen before the guard was made. Intervals are wider by what these can have
-        told, however each look was chosen from the ones before. A number stands for scores in [0, 1] that are shares
-        of the records or were read to at most four decimals; ``PriorLooks(10, values=301)`` says how many values each
-        could have had, which makes answers narrower: 301 for an accuracy on 300 records.
-    documents : mapping of str to str, optional
-        Secret texts to keep in the ledger with a new guard, such as the labels of a service.
-    label : str, optional
-        For lazy frames: name of the column of labels, by which columns of predictions are scored and compared.
 
     Attributes
     ----------
     certificate : Certificate
         What the answers are worth from now on, and by which route.
-    looks : PriorLooks or None
-        As declared.
     recorded_looks : Composed
         Other private looks at the holdout, see `record_look`.
     n : int
         Number of records in the holdout.
     dependence : DependenceModel
         As declared, or `graphs.Independent`.
-    given : {"features"} or None
+    sampling : str
         As declared.
 
     Raises
@@ -209,10 +153,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         When the answers of a new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300
         records.
     LikelyMistakeWarning
-        When a column of the training part names what records belong to, or dates, and nothing of the kind is declared;
-        or when the labels' type declares a class that no training record has.
+        When a column of the training part names owners of records, or dates, and nothing of the kind is declared; or
+        when the labels' type declares a class that no training record has.
     MechanismWarning
-        When the dependence between the records leaves no claims, and Algorithm 1 answers.
+        When the dependence between the records allows no claims, and Algorithm 1 answers.
 
     Notes
     -----
@@ -235,8 +179,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         {
             "__repr__", "_answered", "_asked", "_id", "_made", "_origin", "_recalled", "_repr_html_",
             "_training_folds", "ask", "ask_all", "certificate", "certificate_with", "compare", "compare_all",
-            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "given", "history", "join",
-            "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report", "risk_left",
+            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "history", "join",
+            "n", "parameters", "record_look", "recorded_looks", "remaining", "report", "risk_left", "sampling",
             "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
@@ -252,86 +196,79 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         holdout: object,
         *,
         train: object | None = None,
-        dependence: DependenceModel | None = None,
-        groups: ArrayLike | None = None,
-        train_groups: ArrayLike | None = None,
-        order: ArrayLike | None = None,
-        window: float | timedelta | np.timedelta64 | None = None,
-        graph: nx.Graph[Any] | None = None,
-        queries: int | None = None,
-        budget: int | None = None,
-        at_most: float | None = None,
+        groups: object = None,
+        dependence: DependenceModel | TimeOrder | None = None,
+        sampling: Sampling = "independent",
         confidence: float = 0.95,
+        queries: int | None = None,
         final_check: bool = False,
-        private: float | None = None,
-        mechanism: MechanismName | Parameters | None = None,
-        threshold: float | None = None,
-        noise_scale: float | None = None,
-        grid: float | None = None,
-        identically_distributed: bool = False,
-        given: Given = None,
+        mechanism: MechanismName | Claims | SparseVector | Parameters | None = None,
+        prior_queries: int | PriorQueries = 0,
         ledger: str | Path | Ledger | None = None,
-        noise: NoiseSource | None = None,
-        allow_equal_rows: bool = False,
-        looks: int | PriorLooks | None = None,
-        documents: Mapping[str, str] | None = None,
-        label: str | None = None,
+        random_state: int | NoiseSource | None = None,
+        allow_duplicates: bool = False,
     ) -> None:
-        own = isinstance(holdout, Records)  # by a guard that keeps labels
-        self._records: Records = cast(Records, holdout) if own else records_of(holdout, train, allow_equal_rows, label)
-        self.n = self._records.n
-        of_records = self._frames.declared if self._lazy else partial(declared_dependence, self._records)
-        structure = of_records(
-            dependence, groups=groups, train_groups=train_groups, order=order, window=window, graph=graph
+        records, holdout_groups, train_groups = read_parts(holdout, train, allow_duplicates)
+        if isinstance(records, LazyRecords):
+            structure = records.declared(dependence, groups=groups)
+        else:
+            structure = declared_dependence(
+                records, dependence, groups=groups, holdout_groups=holdout_groups, train_groups=train_groups
+            )
+        records.check_groups(
+            structure.train_groups, structure.model, together=structure.together, ordered=structure.ordered
         )
-        self.dependence = structure.model
-        self._records.check_groups(
-            structure.train_groups, self.dependence, together=structure.together, ordered=structure.ordered
-        )
-        self._noise: NoiseSource = check_noise(noise)
-        kept = check_documents(documents)
+        noise = noise_of(random_state)
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
-            budget=check_budget(budget),
             confidence=declared_confidence(confidence),
-            at_most=optional_number("at_most", at_most),
-            private=optional_number("private", private),
-            threshold=optional_number("threshold", threshold),
-            noise_scale=optional_number("noise_scale", noise_scale),
-            grid=optional_number("grid", grid),
             mechanism=check_choice(mechanism),
-            identically_distributed=check_declaration(identically_distributed),
-            given=check_given(given, self.dependence, identically_distributed, len(self._records.holdout)),
+            sampling=check_sampling(sampling, structure.model, len(records.holdout)),
             final_check=check_final(final_check),
-            dependence=self.dependence.fingerprint(),
-            for_release=self._noise.for_release,
-            looks=check_looks(looks),
+            dependence=structure.model.fingerprint(),
+            for_release=noise.for_release,
+            prior_queries=check_prior_queries(prior_queries),
         )
+        self._begin(records, structure.model, declared, noise, ledger, {})
+        if not self._lazy:
+            nothing = dependence is None and groups is None and holdout_groups is None
+            records.warn_of_mistakes(columns=nothing)
+
+    @classmethod
+    def of_records(
+        cls,
+        records: Records,
+        model: DependenceModel,
+        declared: Declaration,
+        ledger: str | Path | Ledger | None,
+        documents: Mapping[str, str],
+    ) -> Self:
+        """Return the guard of records that somebody else keeps, with secret texts for its ledger, such as labels."""
+        declared = dataclasses.replace(
+            declared,
+            confidence=declared_confidence(declared.confidence),
+            mechanism=check_choice(declared.mechanism),
+            sampling=check_sampling(declared.sampling, model, len(records.holdout)),
+            dependence=model.fingerprint(),
+        )
+        guard = cls.__new__(cls)
+        guard._begin(records, check_dependence(model, records.n), declared, SystemNoise(), ledger, documents)
+        return guard
+
+    def _begin(
+        self,
+        records: Records,
+        model: DependenceModel,
+        declared: Declaration,
+        noise: NoiseSource,
+        ledger: str | Path | Ledger | None,
+        documents: Mapping[str, str],
+    ) -> None:
+        """Find the holdout in the ledger and continue, or enter it."""
+        self._records, self.n, self.dependence, self._noise = records, records.n, model, noise
         parameters = None if is_there(ledger) else self._choose(declared)  # a known guard has its own
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
-        self._open(declared, parameters, is_file(ledger), kept)
-        nothing = dependence is None and groups is None and order is None and graph is None
-        if not self._lazy and not own:
-            self._records.warn_of_mistakes(columns=nothing)
-
-    def _choose(self, declared: Declaration) -> Parameters:
-        parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
-        check_served(declared.given, parameters)
-        self._built(parameters)
-        return parameters
-
-    def _built(self, parameters: Parameters) -> Mechanism[Any, Any]:
-        """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
-        mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
-        if self._lazy:
-            check_mechanism(mechanism)
-        return mechanism
-
-    def _open(
-        self, declared: Declaration, parameters: Parameters | None, sole: bool, documents: dict[str, str]
-    ) -> None:
-        """Find this holdout in the ledger and continue, or enter it."""
-        known = known_as(self._ledger, self._records, sole)
+        known = known_as(self._ledger, self._records, is_file(ledger))
         if known is not None:
             parameters = stored_parameters(self._ledger, known, declared)
             check_order(self._ledger, known, self._records, parameters, self.dependence)
@@ -340,18 +277,17 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         self._parameters = parameters
         self._mechanism = self._built(parameters)
         self._assumed, needed = within_limits(self.dependence, declared.confidence)
-        self.looks = declared.looks
-        self._confidence = needed if parameters.pays_looks else confidence_after(self.looks, self.n, needed)
-        self._one_law = declared.identically_distributed
-        self.given = declared.given
+        prior = declared.prior_queries
+        self._confidence = needed if parameters.pays_looks else confidence_after(prior, self.n, needed)
+        self.sampling = declared.sampling
         certificate = certify_parameters(self._assumed, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
-        truth = truth_given(self.given, certificate.truth)
+        truth = certificate.truth
         self._alone = dataclasses.replace(
             certificate,
             confidence=declared.confidence,
-            truth=truth,
+            truth=truth.given_features() if declared.fixed_features else truth,
             limits=self.dependence.fitted_limits,
-            looks=None if self.looks is None else self.looks.counted(self.n),
+            prior_queries=None if prior is None else prior.counted(self.n),
         )
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
@@ -366,6 +302,19 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence
         )
 
+    def _choose(self, declared: Declaration) -> Parameters:
+        parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
+        check_served(declared, parameters)
+        self._built(parameters)
+        return parameters
+
+    def _built(self, parameters: Parameters) -> Mechanism[Any, Any]:
+        """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
+        mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
+        if self._lazy:
+            check_mechanism(mechanism)
+        return mechanism
+
     def ask(
         self,
         train_values: object,
@@ -375,9 +324,6 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         name: str = "",
         key: str | None = None,
         binary: bool | None = None,
-        client: str = "",
-        quota: int | None = None,
-        since: float | None = None,
     ) -> Answer:
         """Ask one question.
 
@@ -403,12 +349,6 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
             limits are exact binomial ones then. By default it is when all training values are, and beside a number when
             the holdout's values are booleans. A holdout value in between becomes a coin with that mean.
-        client : str, optional
-            Who asks, where several do: the history says so, and keys are each client's own.
-        quota : int, optional
-            How many questions this client may have asked, with this one; checked in the transaction that answers it.
-        since : float, optional
-            From which time on these count, in POSIX seconds; all of them by default.
 
         Returns
         -------
@@ -419,40 +359,54 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         InputError
             When a value is missing or out of range, or the lengths are wrong; nothing is spent.
         BudgetExhausted
-            When the answers from the holdout, the declared number of questions, or what this client may ask, are used
-            up.
+            When the answers from the holdout, or the declared number of queries, are used up.
 
         Examples
         --------
         >>> import numpy as np
         >>> holdout = np.arange(1000.0)
-        >>> guard = Thresholdout(holdout, queries=10, budget=2, mechanism="thresholdout")
+        >>> guard = Thresholdout(holdout, queries=10, mechanism="claims")
         >>> guard.ask(0.25, holdout < 250, name="small").source
         'train'
         >>> guard.ask([0, 0, 1], holdout > 200, name="large").source
         'holdout'
         """
+        return self._evaluate(*self._query(train_values, holdout_values, bounds, name, key, binary))
+
+    def _query(
+        self,
+        train_values: object,
+        holdout_values: object | None,
+        bounds: tuple[float, float],
+        name: str,
+        key: str | None,
+        binary: bool | None,
+    ) -> tuple[Question, Callable[[], Any], bool]:
+        """Return a query, what reads the holdout for it, and whether that can fail on the holdout."""
         limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
         if self._lazy:
-            question, count = self._ask_columns(train_values, holdout_values, limits, name, key, binary)
-            return self._interaction.look("train_values", question.asked_by(client, quota, since), count, self._worth)
+            return *self._ask_columns(train_values, holdout_values, limits, name, key, binary), True
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             if binary is None and as_real(train_values) is not None:
                 binary = is_boolean(holdout_values)
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
-            question = Question(mean, limits, name, key, known).asked_by(client, quota, since)
+            question = Question(mean, limits, name, key, known)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
-            return self._interaction.answer(question, read, self._worth())
+            return question, lambda: read, False
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
         key = self._known_by(key, "ask", train_values, limits, binary, rounded(values))
-        question = Question(mean, limits, name, key, known).asked_by(client, quota, since)
-        read = self._reading("train_values", question, on_holdout)
+        question = Question(mean, limits, name, key, known)
+        return question, self._reading("train_values", question, on_holdout), True
+
+    def _evaluate(self, question: Question, read: Callable[[], Any], fails: bool) -> Answer:
+        if not fails:
+            return self._interaction.answer(question, read(), self._worth())
         return self._interaction.look("train_values", question, read, self._worth)
 
     def _worth(self) -> Worth:
@@ -490,11 +444,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             One of `thresholdout.scoring.metrics`, which every mechanism answers, or of
             `thresholdout.scoring.statistics` (precision, recall, F1, areas under the curve, R2, a metric on a slice),
             for Thresholdout and guess and check; their names, or scorer objects of scikit-learn. Shares of a random
-            number of records (precision, F1) are a little narrower with ``identically_distributed=True``.
+            number of records (precision, F1) are a little narrower with ``sampling="iid"``.
         cv : int, splitter, iterable of (fit, test) or "training", optional
             How the training value is cross-validated: by clones of the estimator, fitted to parts of the training part
             and tested on the rest. By default in 5 folds as scikit-learn forms them, stratified for classifiers; folds
-            of whole groups where `train_groups` are declared, and of later records where the dependence model is that
+            of whole groups where these are declared, and of later records where the dependence model is that
             of a series. It takes as many fits as there are folds, which a line in the log
             (``thresholdout.guard.training_values``, at INFO) says. A number is that of such folds. Any splitter will
             do; where it tests some records more than once, or not at all, the training value is the mean over all

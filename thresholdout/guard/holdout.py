@@ -51,7 +51,7 @@ class Records:
     ----------
     holdout, train : array, data frame, or tuple of them
         See `thresholdout.Thresholdout`; the training part may be missing.
-    allow_equal_rows : bool
+    allow_duplicates : bool
         Accept rows that occur in both.
     known : tuple of str, optional
         Identity and order of the holdout, where they are known from before; otherwise computed from its records.
@@ -80,7 +80,7 @@ class Records:
     """
 
     def __init__(
-        self, holdout: object, train: object | None, allow_equal_rows: bool, known: tuple[str, str] | None = None
+        self, holdout: object, train: object | None, allow_duplicates: bool, known: tuple[str, str] | None = None
     ) -> None:
         check_pair(holdout, "holdout")
         check_pair(train, "train")
@@ -96,7 +96,7 @@ class Records:
             _check_parts(self._train, given)
         self.n = record_count(given)
         self.holdout = kept(given)
-        compared = None if allow_equal_rows else self._train
+        compared = None if allow_duplicates else self._train
         keys = None
         if known is None:
             content = content_of(self.holdout, keys=compared is not None)

@@ -15,9 +15,9 @@ import numpy as np
 
 from graphs.progress_bar import progress_bar
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.prior_looks import PriorLooks
+from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.data.parts.engines import is_lazy
-from thresholdout.data.record_columns import record_column
+from thresholdout.data.record_columns import is_name, record_column
 from thresholdout.data.record_labels import record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
@@ -30,6 +30,7 @@ from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
+from thresholdout.planning.declaration import Claims
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 
@@ -67,36 +68,32 @@ class KFoldGuard(Shared):
 
     Parameters
     ----------
-    X, y : array-like
-        All records and their labels.
+    records : tuple (X, y) or (X, y, groups)
+        All records and their labels. Records of one group, such as a patient, may depend on each other in any way.
     cv : int or splitter, default=5
         Number of folds, or a splitter of scikit-learn whose test sides partition the records. Folds are formed without
         looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused. Lists of
         positions must have been formed without labels, too, which nobody can check.
-    groups : str or array-like of shape (n,), optional
-        Group of each record, such as the patient: the name of a column or index level of X, or one value for each
-        record. Whole groups are in one fold, and only groups are independent. A series is taken by its index, where the
-        records have one.
+    groups : str, optional
+        The name of a column or index level of X with the group of each record. Whole groups are in one fold, and only
+        groups are independent.
     dependence : graphs.DependenceModel, optional
         How the records depend on each other; every fold must be a union of its independent groups.
-    queries : int, optional
-        How many questions may be asked. Any number by default; declaring it makes answers narrower, the last one most.
-    budget : int, optional
-        How many answers may differ from what was expected. Any number by default; a small one makes answers wide.
     confidence : float, default=0.95
         Probability with which all intervals hold at once.
-    mechanism : {"thresholdout", "ladder"} or parameters, default="thresholdout"
-        How questions are answered. "thresholdout" tells in which cell of the range the average lies, the cell around
-        what was expected or another; every answer costs some of the probability of error that all answers share, and
-        unexpected ones more. "ladder" tells the best score so far only, the largest one. For losses
-        ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
-    ledger, noise
-        As in `Thresholdout`. The same records in the same ledger are one guard.
-    random_state : int, default=0
-        Seed with which folds are drawn, when ``cv`` is a number.
-    looks : int or PriorLooks, optional
+    queries : int, optional
+        How many queries may be asked. Any number by default; declaring it makes answers narrower, the last one most.
+    mechanism : {"claims", "ladder"}, Claims or parameters, optional
+        How queries are answered. "claims", the default, returns in which cell of the range the average lies, the cell
+        around the expected value or another; every answer spends some of the error budget, and unexpected ones more.
+        ``Claims(holdout_answers=...)`` limits how many answers may differ from the expected value. "ladder" returns the
+        best score so far only, the largest one. For losses ``LadderParameters(direction="minimize", queries=...)``,
+        with a limit of its own.
+    prior_queries : int or PriorQueries, default=0
         As in `Thresholdout`: how many scores of these records were seen before. A cross-validation counts as many as
         it has folds: the mean of their accuracies is no share of the records, and has more values.
+    ledger, random_state
+        As in `Thresholdout`. The same records in the same ledger are one guard.
 
     Attributes
     ----------
@@ -122,7 +119,7 @@ class KFoldGuard(Shared):
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = make_classification(20_000, 5, random_state=0)
-    >>> guard = KFoldGuard(X, y, cv=2, queries=20)
+    >>> guard = KFoldGuard((X, y), cv=2, queries=20)
     >>> answer = guard.score(LogisticRegression(C=0.1), "accuracy")
     >>> answer.query, answer.half_width < 0.03, 0.0 < guard.risk_left < 0.05
     (1, True, True)
@@ -143,45 +140,46 @@ class KFoldGuard(Shared):
 
     def __init__(
         self,
-        X: Any,
-        y: Any,
+        records: tuple[Any, ...],
         *,
         cv: Any = 5,
-        groups: Any = None,
+        groups: str | None = None,
         dependence: DependenceModel | None = None,
-        queries: int | None = None,
-        budget: int | None = None,
         confidence: float = 0.95,
-        mechanism: Literal["thresholdout", "ladder"] | Parameters = "thresholdout",
+        queries: int | None = None,
+        mechanism: Literal["claims", "ladder"] | Claims | Parameters | None = None,
+        prior_queries: int | PriorQueries = 0,
         ledger: str | Path | Ledger | None = None,
-        noise: NoiseSource | None = None,
-        random_state: int = 0,
-        looks: int | PriorLooks | None = None,
+        random_state: int | NoiseSource | None = None,
     ) -> None:
-        by_hand = isinstance(mechanism, Parameters) and mechanism.folds
-        if mechanism not in ("thresholdout", "ladder") and not by_hand:
+        by_hand = isinstance(mechanism, Claims) or (isinstance(mechanism, Parameters) and mechanism.folds)
+        if mechanism not in (None, "claims", "ladder") and not by_hand:
             expected = (
-                "'thresholdout', 'ladder' or LadderParameters; an out-of-fold average is no mean of independent records"
+                "'claims', Claims(holdout_answers=...), 'ladder' or LadderParameters; an out-of-fold average is no "
+                "mean of independent records"
             )
             raise InputError("mechanism", repr(mechanism), expected)
-        if is_lazy(X) or is_lazy(y):
-            expected = "records in memory, since models are fitted to folds; or Thresholdout(holdout, train=train)"
-            raise InputTypeError("X", "a lazy frame", expected)
+        X, y, beside = _checked(records)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        groups = record_column(groups, (X, y), record_labels((X, y), "holdout"), "groups", "records")
-        self._folds = make_folds(n, cv, groups, dependence, random_state)
+        labels = record_labels((X, y), "holdout")
+        if groups is not None and not is_name(groups):
+            expected = "the name of a column or index level of X, or (X, y, groups)"
+            raise InputTypeError("groups", f"a {type(groups).__name__}", expected)
+        if groups is not None and beside is not None:
+            raise InputError("groups", "a name beside groups in (X, y, groups)", "one of them")
+        found = record_column(beside if groups is None else groups, (X, y), labels, "groups", "records")
+        self._folds = make_folds(n, cv, found, dependence)
         self.n = n
-        self.dependence = fold_model(n, self._folds, groups, dependence)
+        self.dependence = fold_model(n, self._folds, found, dependence)
         self._guard = OutOfFoldGuard(
             (X, y),
             dependence=self.dependence,
-            queries=queries,
-            budget=budget,
             confidence=confidence,
+            queries=queries,
             mechanism=mechanism,
+            prior_queries=prior_queries,
             ledger=ledger,
-            noise=noise,
-            looks=looks,
+            random_state=random_state,
         )
 
     def score(
@@ -325,7 +323,7 @@ class KFoldGuard(Shared):
         --------
         >>> import numpy as np
         >>> from thresholdout.privacy.accounting import GaussianAnswer
-        >>> guard = KFoldGuard(np.arange(2000.0)[:, None], np.arange(2000) % 2, cv=2, queries=10)
+        >>> guard = KFoldGuard((np.arange(2000.0)[:, None], np.arange(2000) % 2), cv=2, queries=10)
         >>> guard.record_look(GaussianAnswer(1000.0)).route, round(guard.told, 2)
         ('fold claims', 0.2)
         """
@@ -378,3 +376,15 @@ class KFoldGuard(Shared):
 
 class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
     """What a `KFoldGuard` is in every process but its own: it sends the questions there, where they are fitted."""
+
+
+def _checked(records: object) -> tuple[Any, Any, Any]:
+    """Return features, labels and groups of records in memory."""
+    expected = "records in memory, (X, y) or (X, y, groups)"
+    pieces = records if isinstance(records, tuple) else (records,)
+    if any(is_lazy(piece) for piece in pieces):
+        raise InputTypeError("records", "a lazy frame", f"{expected}; or Thresholdout((frame, label), train=...)")
+    if len(pieces) not in (2, 3):
+        seen = f"a tuple of {len(pieces)}" if isinstance(records, tuple) else f"a {type(records).__name__}"
+        raise InputTypeError("records", seen, expected)
+    return pieces[0], pieces[1], pieces[2] if len(pieces) == 3 else None

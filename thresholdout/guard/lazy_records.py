@@ -10,8 +10,9 @@ from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicity, shared_groups
 from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
+from thresholdout.data.record_structure import TimeOrder
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.guard.declared_dependence import Declared
+from thresholdout.guard.declared_dependence import Declared, check_meaning
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
 from thresholdout.guard.training_folds import TrainingFolds
@@ -23,48 +24,60 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["LazyRecords", "check_mechanism", "records_of"]
+__all__ = ["LazyRecords", "check_mechanism", "read_parts"]
 
 _ASK: Final = (
     "ask(expression), score(the name of a column of predictions) or compare(two of them); or frames in memory, which "
     "collect() makes"
 )
 _MODELS: Final = (
-    "nothing for independent records, groups= the name of a column, or a model in which no record has a place: "
+    "None for independent records, groups= the name of a column, or a model in which no record has a place: "
     "graphs.Independent(n), graphs.models.group_sizes.GroupSizes(sizes)"
 )
 
 
-def records_of(holdout: object, train: object | None, allow_equal_rows: bool, label: str | None) -> Records:
-    """Return the records of both parts: in memory, or of lazy frames.
+def read_parts(holdout: object, train: object | None, allow_duplicates: bool) -> tuple[Records, Any, Any]:
+    """Return the records of both parts, in memory or of lazy frames, and the groups that stand beside them.
 
     Raises
     ------
     InputError
-        When one part is lazy and the other is not, a part is a path or a pair with a lazy frame, or ``label`` stands
-        beside parts in memory.
+        When one part is lazy and the other is not, or a part is neither records nor a tuple of them.
     """
-    for argument, part in (("holdout", holdout), ("train", train)):
-        _check_no_path_or_pair(argument, part)
-    lazy = is_lazy(holdout)
-    if train is not None and is_lazy(train) != lazy:
-        seen = f"a {type(train).__name__} beside a holdout that is a {type(holdout).__name__}"
+    own, label = _split("holdout", holdout)
+    other, train_label = (None, label) if train is None else _split("train", train)
+    lazy = is_lazy(own)
+    if train is not None and is_lazy(other) != lazy:
+        seen = f"a {type(other).__name__} beside a holdout that is a {type(own).__name__}"
         raise InputTypeError("train", seen, "two lazy frames (.lazy() makes one), or two parts in memory")
-    if lazy:
-        return LazyRecords(holdout, train, allow_equal_rows, label)
-    if label is not None:
-        raise InputError("label", f"{label!r} beside parts in memory", "parts (X, y); label= is for lazy frames")
-    return Records(holdout, train, allow_equal_rows)
+    if not lazy:
+        return Records(own, other, allow_duplicates), label, train_label
+    if train_label != label:
+        seen = f"{train_label!r} as the column of labels, beside {label!r} in the holdout"
+        raise InputError("train", seen, "the same column in both parts: (frame, 'label')")
+    return LazyRecords(own, other, allow_duplicates, label), None, None
 
 
-def _check_no_path_or_pair(argument: str, part: object) -> None:
-    """Refuse the name of a file, and a pair (X, y) of which one is a lazy frame."""
+def _split(argument: str, part: object) -> tuple[Any, Any]:
+    """Return the records of one part, and its groups; of lazy frames the name of the column of labels."""
     if isinstance(part, (str, Path)):
         expected = "the records: a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
         raise InputTypeError(argument, f"the text or path {str(part)!r}", expected)
-    if isinstance(part, (tuple, list)) and len(part) == 2 and any(is_lazy(piece) for piece in part):
-        expected = "one lazy frame with all columns, and label= the name of the column of labels"
-        raise InputTypeError(argument, f"a {type(part).__name__} with a lazy frame", expected)
+    if is_lazy(part):
+        return part, None
+    if isinstance(part, (tuple, list)) and any(is_lazy(piece) for piece in part):
+        if isinstance(part, tuple) and len(part) == 2 and is_lazy(part[0]) and isinstance(part[1], str):
+            return part[0], part[1]
+        seen = f"a {type(part).__name__} with a lazy frame"
+        raise InputTypeError(
+            argument, seen, "one lazy frame with all columns, and the name of the column of labels: (frame, 'label')"
+        )
+    if not isinstance(part, tuple) or len(part) < 3:
+        return part, None
+    if len(part) > 3:
+        raise InputError(argument, f"a tuple of {len(part)}", "(X, y), or (X, y, groups) with a group for each record")
+    X, y, groups = part
+    return ((X,) if y is None else (X, y)), groups
 
 
 def check_mechanism(mechanism: Mechanism[Any, Any]) -> None:
@@ -76,7 +89,7 @@ def check_mechanism(mechanism: Mechanism[Any, Any]) -> None:
         When it answers from parts of the records, or puts coins in place of values.
     """
     if not mechanism.from_totals:
-        expected = "mechanism='thresholdout', 'guess-and-check' or 'gaussian'; or frames in memory"
+        expected = "mechanism='claims'; or frames in memory"
         raise InputError("mechanism", f"{mechanism.name!r} for lazy frames, which needs single values", expected)
 
 
@@ -87,10 +100,10 @@ class LazyRecords(Records):
     ----------
     holdout, train : lazy frame
         See `thresholdout.Thresholdout`; the training part may be missing.
-    allow_equal_rows : bool
+    allow_duplicates : bool
         Accept rows that occur in both.
     label : str or None
-        Name of the column of labels.
+        Name of the column of labels, where the parts are ``(frame, label)``.
 
     Attributes
     ----------
@@ -111,7 +124,7 @@ class LazyRecords(Records):
         When an engine fails; there is no guard then.
     """
 
-    def __init__(self, holdout: object, train: object | None, allow_equal_rows: bool, label: str | None) -> None:
+    def __init__(self, holdout: object, train: object | None, allow_duplicates: bool, label: str | None) -> None:
         self.part = LazyPart(holdout, "holdout")
         self.train_part = None if train is None else LazyPart(train, "train")
         self._train = None
@@ -126,20 +139,11 @@ class LazyRecords(Records):
         if label is not None:
             _check_label(label, self.part, self.train_part)
         self.n = self.part.n
-        if self.train_part is not None and not allow_equal_rows:
+        if self.train_part is not None and not allow_duplicates:
             check_parts_disjoint(self.train_part, self.part)
         self.identity = self.order = part_identity(self.part)
 
-    def declared(
-        self,
-        dependence: DependenceModel | None,
-        *,
-        groups: object = None,
-        train_groups: object = None,
-        order: object = None,
-        window: object = None,
-        graph: object = None,
-    ) -> Declared:
+    def declared(self, dependence: object, *, groups: object = None) -> Declared:
         """Return how the records depend on each other, as far as that needs no record's place.
 
         Raises
@@ -149,11 +153,10 @@ class LazyRecords(Records):
         OverlapError
             When a group is in both parts.
         """
-        for argument, value in (("order", order), ("window", window), ("graph", graph)):
-            if value is not None:
-                raise InputError(argument, "given for a lazy frame, whose records are in no order", _MODELS)
-        if train_groups is not None:
-            raise InputError("train_groups", "given for a lazy frame", "groups= the name of a column of both parts")
+        check_meaning(dependence)
+        if isinstance(dependence, TimeOrder):
+            seen = "a TimeOrder of a lazy frame, whose records are in no order"
+            raise InputError("dependence", seen, _MODELS)
         if groups is not None:
             if dependence is not None:
                 seen = "a model beside groups"
@@ -176,7 +179,7 @@ class LazyRecords(Records):
             both = shared_groups(self.train_part, self.part, groups)
             if both:
                 seen = f"{both} groups of {groups!r} in both parts"
-                raise OverlapError("train_groups", seen, "parts without common groups: split the data by groups")
+                raise OverlapError("groups", seen, "parts without common groups: split the data by groups")
             self._train_groups = sum(group_sizes(self.train_part, groups).values())
         return GroupSizes(group_sizes(self.part, groups))
 

@@ -124,7 +124,7 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
         return
     asked = "any number of questions" if queries is None else f"{queries:,} question{'' if queries == 1 else 's'}"
     size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
-    paid = "; scores that were seen before (looks=) are part of it" if certificate.looks is not None else ""
+    paid = "; scores that were seen before (prior_queries=) count" if certificate.prior_queries is not None else ""
     says = "say next to nothing" if width >= _USELESS else "be wide"
     warnings.warn(
         f"the answers of this guard will {says}: {size}, for {asked} to {certificate.records}{paid}. "
@@ -146,7 +146,7 @@ def warn_of_columns(X: Any) -> None:
         columns.append((named, index))
     for name, values in columns:
         if getattr(getattr(values, "dtype", None), "kind", "") == "M":
-            seen, declare = "has dates, and no order is declared", f"order={name!r} and window="
+            seen, declare = "has dates, and no order is declared", f"dependence=TimeOrder({name!r}, window=...)"
             _warn(f"the column {name!r} {seen}: if records near in time are alike, intervals are too narrow; {declare}")
         elif _OWNER.match(name) or _IDENTIFIER.match(name):
             different, size = int(values.nunique()), len(values)

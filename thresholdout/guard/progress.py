@@ -104,8 +104,8 @@ class ReportsProgress(LooksRecorded):
         --------
         >>> import numpy as np, tempfile
         >>> from pathlib import Path
-        >>> from thresholdout import Thresholdout
-        >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, mechanism="thresholdout")
+        >>> from thresholdout import Claims, Thresholdout
+        >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
         >>> guard.report("Spring leaderboard").save(Path(tempfile.mkdtemp()) / "report.html").stat().st_size > 4000
         True
         """

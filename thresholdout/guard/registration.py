@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from thresholdout.data.arguments import as_float
+from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.noise.sources import NoiseSource, SystemNoise
+from thresholdout.noise.sources import NoiseSource, SeededNoise, SystemNoise
 from thresholdout.planning.declaration import Declaration, read_declaration
 
 if TYPE_CHECKING:
@@ -24,14 +23,12 @@ __all__ = [
     "ORDER",
     "RULES",
     "check_dependence",
-    "check_documents",
-    "check_noise",
     "check_order",
     "enter",
     "is_file",
     "is_there",
     "known_as",
-    "optional_number",
+    "noise_of",
     "stored_parameters",
 ]
 
@@ -143,7 +140,7 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> P
         argument, old, new = difference
         seen = f"{argument} = {old!r}, not {new!r}"
         if argument == "dependence":
-            seen = "another model of dependence (groups=, order=, graph= or dependence=)"
+            seen = "another model of dependence (groups or dependence=)"
         raise LedgerMismatch(
             ledger.location,
             f"this holdout's guard was declared with {seen}; open it with what it was declared with",
@@ -174,7 +171,7 @@ def check_order(
         )
 
 
-def check_dependence(dependence: DependenceModel | None, n: int) -> DependenceModel:
+def check_dependence(dependence: object, n: int) -> DependenceModel:
     """Return the model of n records, independent ones by default; see `thresholdout.Thresholdout`."""
     from graphs import DependenceModel, Independent
 
@@ -184,42 +181,21 @@ def check_dependence(dependence: DependenceModel | None, n: int) -> DependenceMo
         raise InputTypeError(
             "dependence",
             f"a {type(dependence).__name__}",
-            "a model of graphs, such as Groups(labels); or groups=labels",
+            "a model of graphs, such as Groups(labels), or TimeOrder(column, window=...)",
         )
     if dependence.n != n:
         raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
     return dependence
 
 
-def check_documents(documents: object) -> dict[str, str]:
-    """Return the texts to keep with a new guard; see `thresholdout.Thresholdout`."""
-    if documents is None:
-        return {}
-    if not isinstance(documents, Mapping):
-        raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
-    for name in (CONTENT, ORDER):
-        if name in documents:
-            raise InputError("documents", f"one called {name!r}", "other names; the guard keeps this one itself")
-    return dict(documents)
-
-
-def check_noise(noise: object) -> NoiseSource:
+def noise_of(random_state: object) -> NoiseSource:
     """Return a source of noise, the operating system's by default; see `thresholdout.Thresholdout`."""
-    if noise is None:
+    if random_state is None:
         return SystemNoise()
-    if not all(hasattr(noise, name) for name in ("for_release", "laplace", "rounded_gaussian")):
-        raise InputTypeError("noise", f"a {type(noise).__name__}", "SystemNoise(), or SeededNoise(seed) in simulations")
-    return cast(NoiseSource, noise)
-
-
-def optional_number(argument: str, value: object) -> float | None:
-    """Return an optional number as a float; its range is checked with the other parameters.
-
-    A fraction between two floats becomes the lower one: no limit that is declared is exceeded.
-    """
-    if value is None:
-        return None
-    number = as_float(value)
-    if number is None:
-        raise InputTypeError(argument, repr(value), "a number")
-    return math.nextafter(number, -math.inf) if number > value else number  # type: ignore[operator]
+    seed = as_integer(random_state)
+    if seed is not None and seed >= 0:
+        return SeededNoise(seed)
+    if all(hasattr(random_state, name) for name in ("for_release", "laplace", "rounded_gaussian")):
+        return cast(NoiseSource, random_state)
+    expected = "None for noise from the operating system's entropy, or a number for simulations"
+    raise InputTypeError("random_state", repr(random_state), expected)

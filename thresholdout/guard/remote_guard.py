@@ -32,7 +32,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
     >>> from joblib import Parallel, delayed
     >>> rng = np.random.default_rng(0)
     >>> holdout, train = rng.normal(size=(2, 2_000, 3))
-    >>> guard = Thresholdout(holdout, train=train, queries=10, budget=2)
+    >>> guard = Thresholdout(holdout, train=train, queries=10, mechanism=Claims(holdout_answers=2))
     >>> answers = Parallel(n_jobs=2)(delayed(lambda k: guard.ask(lambda X: X[:, k] > 0))(k) for k in range(3))
     >>> len(answers), len(guard.history)
     (3, 3)

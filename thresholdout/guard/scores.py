@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.kind import Parameters
-    from thresholdout.planning.declaration import Given
+    from thresholdout.planning.declaration import Sampling
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["check_mean", "check_score", "check_statistic", "statistic_question"]
@@ -45,7 +45,7 @@ def check_score(
     records: Records,
     metric: str | Metric | Statistic,
     sample_weight: tuple[object, object] | None,
-    given: Given = None,
+    sampling: Sampling = "independent",
 ) -> tuple[Metric | Statistic, Weights | None]:
     """Return a score and weights, or refuse a score that a guard cannot be asked for.
 
@@ -60,9 +60,9 @@ def check_score(
     records.labelled()
     if isinstance(chosen, Statistic):
         check_statistic(mechanism, chosen)
-    if isinstance(chosen, Statistic) and given is not None:
-        seen = f"{chosen.name!r}, which is no mean over records, of a guard with given={given!r}"
-        raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or a guard without given=")
+    if isinstance(chosen, Statistic) and sampling == "fixed_features":
+        seen = f"{chosen.name!r}, which is no mean over records, of a guard with sampling={sampling!r}"
+        raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or sampling='independent'")
     if isinstance(chosen, Statistic) and sample_weight is not None:
         raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
     return chosen, None if sample_weight is None else Weights(sample_weight, records)
@@ -78,7 +78,7 @@ def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic) -> Non
     """
     if not mechanism.statistics:
         seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
-        raise InputError("metric", seen, "a guard with mechanism='thresholdout', and no threshold= or noise_scale=")
+        raise InputError("metric", seen, "a guard with mechanism='claims'")
 
 
 def statistic_question(

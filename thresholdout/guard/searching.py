@@ -57,10 +57,10 @@ class ServesSearches:
         >>> from sklearn.datasets import load_digits
         >>> from sklearn.model_selection import GridSearchCV
         >>> from sklearn.tree import DecisionTreeClassifier
-        >>> from thresholdout import Thresholdout
+        >>> from thresholdout import Claims, Thresholdout
         >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
-        ...                      mechanism="thresholdout")
+        >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20,
+        ...                      mechanism=Claims(holdout_answers=2))
         >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
         ...                       scoring=guard.scorer("accuracy"), cv=guard.split())
         >>> search.fit(X[:900], y[:900]).best_params_

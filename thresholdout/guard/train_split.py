@@ -44,9 +44,10 @@ class TrainSplit:
 
     Examples
     --------
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> X = np.arange(200.0).reshape(100, 2)
-    >>> guard = Thresholdout((X[:50], np.zeros(50)), train=(X[50:], np.zeros(50)), queries=10, budget=2)
+    >>> guard = Thresholdout((X[:50], np.zeros(50)), train=(X[50:], np.zeros(50)), queries=10,
+    ...                      mechanism=Claims(holdout_answers=2))
     >>> [(fit.size, test.size) for fit, test in guard.split().split(X[60:])]
     [(40, 40)]
     """

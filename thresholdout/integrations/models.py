@@ -92,7 +92,7 @@ class GuardedModels(Shared):
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from thresholdout import Thresholdout
     >>> X, y = load_digits(return_X_y=True)
-    >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), identically_distributed=True)
+    >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), sampling="iid")
     >>> models = GuardedModels(guard)
     >>> for depth in (2, 8, 1, 8):
     ...     tree = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X[900:], y[900:])

@@ -85,7 +85,7 @@ class GuardedPrograms:
     >>> from thresholdout.integrations import GuardedPrograms
     >>> X, y = np.zeros((3000, 1)), np.arange(3000) % 10 < 7
     >>> guard = Thresholdout((X[1000:], y[1000:].astype(int)), train=(X[:1000], y[:1000].astype(int)),
-    ...                      allow_equal_rows=True, identically_distributed=True)
+    ...                      allow_duplicates=True, sampling="iid")
     >>> code = "import sys; c, f, p = sys.argv[1:]; rows = len(open(f).readlines()) - 1; "
     >>> code += "open(p, 'w').write('prediction\\n' + rows * (open(c).read() + '\\n'))"
     >>> programs = GuardedPrograms(guard, f'{sys.executable} -c "{code}" {{candidate}} {{features}} {{predictions}}')

@@ -10,7 +10,7 @@ from __future__ import annotations
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, MechanismState, Outcome, Part, Past
 from thresholdout.mechanisms.catalogue import build_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.claims import (
-    Claims,
+    ClaimsMechanism,
     ClaimsParameters,
     ClaimsState,
     FinalCheck,
@@ -26,7 +26,7 @@ from thresholdout.mechanisms.thresholdout import (
     DWORK_RATIOS,
     ZHAO_RATIOS,
     NoiseRatios,
-    SparseVector,
+    SparseVectorMechanism,
     ThresholdoutParameters,
     ThresholdoutState,
     interaction_epsilon,
@@ -37,7 +37,7 @@ __all__ = [
     "DWORK_RATIOS",
     "UNKNOWN",
     "ZHAO_RATIOS",
-    "Claims",
+    "ClaimsMechanism",
     "ClaimsParameters",
     "ClaimsState",
     "FinalCheck",
@@ -58,7 +58,7 @@ __all__ = [
     "Parameters",
     "Part",
     "Past",
-    "SparseVector",
+    "SparseVectorMechanism",
     "Splitting",
     "SplittingParameters",
     "SplittingState",

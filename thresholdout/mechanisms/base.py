@@ -234,7 +234,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             Where they do not, or that is not covered.
         """
         seen = f"{what}, asked of {self.name}"
-        raise InputError("mechanism", seen, f"a guard with mechanism='thresholdout'{instead}")
+        raise InputError("mechanism", seen, f"a guard with mechanism='claims'{instead}")
 
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
@@ -294,7 +294,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             Where the mechanism answers questions about means only.
         """
         seen = f"a statistic that is no mean over records, asked of {self.name}"
-        raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
+        raise InputError("metric", seen, "a guard with mechanism='claims'")
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
@@ -372,7 +372,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         InputError
             Where the mechanism has no price for it.
         """
-        raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='thresholdout'")
+        raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
         """Write a line into the history that tells nothing of the holdout, and costs nothing.

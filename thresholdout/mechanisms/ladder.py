@@ -157,7 +157,7 @@ class LadderParameters(Parameters):
         """
         seen = "a ladder, which tells the best score so far and not each candidate's"
         raise InputError(
-            "guard", seen, "a guard with mechanism='thresholdout'; or guard.score(model, metric) candidate by candidate"
+            "guard", seen, "a guard with mechanism='claims'; or guard.score(model, metric) candidate by candidate"
         )
 
 

@@ -61,7 +61,7 @@ def equal_groups(labels: ArrayLike, n: int) -> NDArray[np.intp]:
             "labels",
             seen,
             "groups of one size: those of one part are no sample of unequal ones, since what is asked may depend on "
-            "sizes. mechanism='thresholdout' answers about all records",
+            "sizes. mechanism='claims' answers about all records",
         )
     return groups
 

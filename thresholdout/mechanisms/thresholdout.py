@@ -46,7 +46,7 @@ __all__ = [
     "SPARSE_VECTOR",
     "ZHAO_RATIOS",
     "NoiseRatios",
-    "SparseVector",
+    "SparseVectorMechanism",
     "ThresholdoutParameters",
     "ThresholdoutState",
     "interaction_epsilon",
@@ -89,7 +89,7 @@ A hit costs ``D/sigma (1/2 + 2/4 + 1) = 2 D/sigma`` instead of [Z17]'s ``9/4 D/s
 
 @dataclass(frozen=True, slots=True)
 class ThresholdoutParameters(Parameters):
-    """Public parameters of `SparseVector`, in units of the query's range.
+    """Public parameters of `SparseVectorMechanism`, in units of the query's range.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class ThresholdoutParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ThresholdoutState:
-    """State of `SparseVector`. The noisy threshold is secret, and left out of the representation.
+    """State of `SparseVectorMechanism`. The noisy threshold is secret, and left out of the representation.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class ThresholdoutState:
         return cls(threshold, hits, asked)
 
 
-class SparseVector(Mechanism[ThresholdoutState, float]):
+class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
     """Algorithm 1 of [Z17], in integers.
 
     Parameters
@@ -242,7 +242,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     Examples
     --------
     >>> from thresholdout.noise.sources import SeededNoise
-    >>> mechanism = SparseVector(ThresholdoutParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
+    >>> mechanism = SparseVectorMechanism(ThresholdoutParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
     >>> noise = SeededNoise(0)
     >>> state = mechanism.start(noise)
     >>> state, outcome = mechanism.step(state, train=0.71, holdout=0.7, noise=noise)
@@ -354,7 +354,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
 
         Examples
         --------
-        >>> mechanism = SparseVector(ThresholdoutParameters(0.04, 0.01, budget=10, queries=None))
+        >>> mechanism = SparseVectorMechanism(ThresholdoutParameters(0.04, 0.01, budget=10, queries=None))
         >>> round(mechanism.epsilon(10_000), 6)
         0.225
         """
@@ -375,7 +375,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
 
 
 def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: NoiseRatios = ZHAO_RATIOS) -> float:
-    """Bound the differential privacy of a whole interaction with `SparseVector`.
+    """Bound the differential privacy of a whole interaction with `SparseVectorMechanism`.
 
     Parameters
     ----------
@@ -446,8 +446,8 @@ def noise_slack(n: int, noise_scale: float) -> float:
     -----
     Let L_s be continuous Laplace noise. The discrete noises can be coupled with continuous ones, keeping their
     independence, so that every discrete draw (in units of the range) exceeds its continuous one by at most one
-    resolution, and every absolute value by at most half. So for answers of `SparseVector`, and the mean q(X) of
-    the records' values,
+    resolution, and every absolute value by at most half. So for answers of `SparseVectorMechanism`, and the mean q(X)
+    of the records' values,
 
     * train answers: ``|answer - q(X)| <= T + max delta_j + max (-gamma_i) + slack``,
     * holdout answers: ``|answer - q(X)| <= |xi_j| + grid/2 + slack``
@@ -488,7 +488,7 @@ SPARSE_VECTOR: Final = Kind(
     name="thresholdout",
     parameters=ThresholdoutParameters,
     state=ThresholdoutState,
-    build=lambda parameters, n, labels: SparseVector(parameters),
+    build=lambda parameters, n, labels: SparseVectorMechanism(parameters),
     certify=lambda parameters, by: by.algorithm_1(parameters),
 )
 """The mechanism as others see it."""

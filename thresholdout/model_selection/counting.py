@@ -57,9 +57,10 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
     --------
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> X, y = np.arange(400.0).reshape(200, 2), np.tile([0, 1], 100)
-    >>> guard = Thresholdout((X[:100], y[:100]), train=(X[100:], y[100:]), queries=20, budget=2)
+    >>> guard = Thresholdout((X[:100], y[:100]), train=(X[100:], y[100:]), queries=20,
+    ...                      mechanism=Claims(holdout_answers=2))
     >>> search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [2, 4, 8]},
     ...                       scoring=guard.scorer("accuracy"), cv=guard.split())
     >>> count_queries(guard, search), count_queries(guard, GridSearchCV(search, {"refit": [False]}, cv=5))

@@ -35,8 +35,8 @@ def reaches(guard: Thresholdout, thing: Any) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from thresholdout import Thresholdout
-    >>> guard = Thresholdout(np.arange(100.0), queries=10, budget=2)
+    >>> from thresholdout import Claims, Thresholdout
+    >>> guard = Thresholdout(np.arange(100.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> reaches(guard, [{"a": lambda: guard}]), reaches(guard, [{"a": lambda: 1}])
     (True, False)
     """

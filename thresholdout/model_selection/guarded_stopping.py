@@ -111,10 +111,10 @@ class GuardedStopping:
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.linear_model import SGDClassifier
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> X, y = load_digits(return_X_y=True)
-    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]), queries=50, budget=5,
-    ...                      mechanism="thresholdout")
+    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]), queries=50,
+    ...                      mechanism=Claims(holdout_answers=5))
     >>> stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000), patience=5)
     >>> model = SGDClassifier(random_state=0)
     >>> for _ in range(100):

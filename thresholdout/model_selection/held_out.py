@@ -11,6 +11,7 @@ import numpy as np
 
 from thresholdout.errors import PlanError
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.planning.declaration import Claims, SparseVector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,25 +64,22 @@ class HeldOut:
     def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
         """Make the guard, for a known number of questions."""
 
-        def make(**parameters: Any) -> Thresholdout:
+        def make(mechanism: Claims | SparseVector) -> Thresholdout:
             return Thresholdout(
-                self._held,
-                train=self.train[:2],
-                groups=self._groups,
-                train_groups=self.train[2],
-                queries=questions,
-                budget=owner.budget,
+                (*self._held, self._groups),
+                train=self.train[:3],
                 confidence=owner.confidence,
+                queries=questions,
+                mechanism=mechanism,
                 ledger=owner.ledger,
-                noise=copy.deepcopy(owner.noise),
-                allow_equal_rows=True,
-                **parameters,
+                random_state=copy.deepcopy(owner.noise),
+                allow_duplicates=True,
             )
 
         try:
-            return make(mechanism="thresholdout")
+            return make(Claims(holdout_answers=owner.budget))
         except PlanError:
-            return make(threshold=0.5, noise_scale=0.01)
+            return make(SparseVector(0.5, 0.01, budget=owner.budget))
 
     def warn_of_nothing(self, answers: Sequence[Answer | None]) -> None:
         """Say so when no answer says anything: every interval is more than half of the range."""

@@ -118,11 +118,11 @@ class LightGBMCallback:
     --------
     >>> import lightgbm
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> from thresholdout.model_selection import GuardedStopping
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
-    ...                      mechanism="guess-and-check")
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50,
+    ...                      mechanism=Claims(holdout_answers=5, noise=0.0))
     >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
     >>> booster = lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(X[:200], y[:200]), 200,
     ...                          callbacks=[LightGBMCallback(stopping)])
@@ -245,10 +245,10 @@ class LightGBMEval:
     --------
     >>> import lightgbm
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
-    ...                      mechanism="guess-and-check")
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50,
+    ...                      mechanism=Claims(holdout_answers=5, noise=0.0))
     >>> train, function = lightgbm.Dataset(X[:300], y[:300]), LightGBMEval(guard, "accuracy", every=5)
     >>> booster = lightgbm.train({"objective": "binary", "metric": "none", "verbose": -1}, train, 10,
     ...                          valid_sets=[train, function.holdout(train)], feval=function)

@@ -118,7 +118,7 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
     check_word("tell", tell, ("all", "best"))
     if tell == "best" and not lists:
         seen = "'best' beside a guard that answers one question after another"
-        raise InputError("tell", seen, "tell='all', or a guard with mechanism='thresholdout' without private=")
+        raise InputError("tell", seen, "tell='all', or a guard with mechanism='claims' without epsilon=")
     return tell
 
 

@@ -273,10 +273,10 @@ def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
     --------
     >>> import numpy as np
     >>> import optuna
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> holdout = np.linspace(0, 1, 1000)
-    >>> guard = Thresholdout(holdout, queries=3, budget=3, mechanism="thresholdout")
+    >>> guard = Thresholdout(holdout, queries=3, mechanism=Claims(holdout_answers=3))
     >>> def objective(trial):
     ...     x = trial.suggest_float("x", 0, 1)
     ...     return guard.ask(x, holdout < x).value

@@ -49,11 +49,11 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
     --------
     >>> import xgboost
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> from thresholdout.model_selection import GuardedStopping
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
-    ...                      mechanism="guess-and-check")
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50,
+    ...                      mechanism=Claims(holdout_answers=5, noise=0.0))
     >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
     >>> model = xgboost.XGBClassifier(n_estimators=200, callbacks=[xgboost_callback(stopping)]).fit(X[:200], y[:200])
     >>> model.best_iteration == stopping.best_round, stopping.asked <= 6 < stopping.rounds < 200

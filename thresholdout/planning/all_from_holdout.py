@@ -65,7 +65,7 @@ def gaussian_parameters(
         raise PlanError(
             f"Gaussian answers about {model.describe()} cannot be certified: it takes independent records, independent "
             "groups, or a stationary chain that forgets its state with some probability at every step; take "
-            "mechanism='thresholdout'"
+            "mechanism='claims'"
         )
     scales = widths.schedule.expand() if schedule else widths.schedule.scale(1)
     return GaussianParameters(scales, queries, expected=expected)

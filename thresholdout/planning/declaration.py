@@ -1,121 +1,204 @@
-"""What a guard was told when it was made, and how a ledger keeps it."""
+"""What a guard was declared with, and how a ledger keeps it."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from thresholdout.certificates.prior_looks import PriorLooks
+from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.certificates.problem import check_confidence
-from thresholdout.data.arguments import check_count
-from thresholdout.errors import InputTypeError, LedgerDamaged, LedgerUnusable
+from thresholdout.data.arguments import check_count, check_number
+from thresholdout.errors import LedgerDamaged, LedgerUnusable
+from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import kind_named, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["Declaration", "Given", "MechanismName", "check_budget", "check_mechanism", "read_declaration"]
+__all__ = [
+    "Claims",
+    "Declaration",
+    "MechanismName",
+    "Sampling",
+    "SparseVector",
+    "check_mechanism",
+    "read_declaration",
+]
 
-Given: TypeAlias = Literal["features"] | None
-"""What truths are given, beside the certificate's assumptions; see `thresholdout.Thresholdout`."""
+Sampling: TypeAlias = Literal["independent", "iid", "fixed_features"]
+"""How the holdout's records were drawn; see `thresholdout.Thresholdout`."""
 
-MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "competition", "gaussian", "splitting", "ladder"]
+MechanismName: TypeAlias = Literal["claims", "leaderboard", "gaussian", "splitting", "ladder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claims:
+    """The default mechanism with rarer parameters, for ``Thresholdout(..., mechanism=Claims(...))``.
+
+    Parameters
+    ----------
+    max_half_width : float, optional
+        Refuse a query, free of charge, if its interval would be wider than this, in units of the range. The first
+        statistic that is no mean is charged all the same.
+    epsilon : float, optional
+        Make all answers of the guard together differentially private under replacing one record. Intervals are much
+        wider: the noise moves their edges by tens of records. Only means are answered, one query after another.
+    holdout_answers : int, optional
+        How many queries may be answered from the holdout because it disagrees with the training value. Any number by
+        default.
+    noise : float, default=0.05
+        Scale of the Laplace noise in the edges of an interval, in standard deviations of the holdout's value. 0 makes
+        answers a function of the data. Without effect beside ``epsilon``.
+
+    Examples
+    --------
+    >>> Claims(max_half_width=0.05)
+    Claims(max_half_width=0.05, epsilon=None, holdout_answers=None, noise=0.05)
+    """
+
+    max_half_width: float | None = None
+    epsilon: float | None = None
+    holdout_answers: int | None = None
+    noise: float = 0.05  # widens intervals by about one per cent
+
+    def __post_init__(self) -> None:
+        def fix(name: str, lower: float, upper: float, expected: str) -> None:
+            value = getattr(self, name)
+            if value is not None:
+                number = check_number(name, value, lower, upper, expected)
+                # A fraction between two floats becomes the lower one: no declared limit is exceeded.
+                number = math.nextafter(number, -math.inf) if number > value else number
+                object.__setattr__(self, name, number)
+
+        fix("max_half_width", 0.0, 1.0, "a number in (0, 1], in units of the range")
+        fix("epsilon", 0.0, 1e6, "a positive number")
+        fix("noise", -math.ulp(0.0), 16.0, "a number from 0 to 16")
+        if self.holdout_answers is not None:
+            object.__setattr__(self, "holdout_answers", check_count("holdout_answers", self.holdout_answers))
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Algorithm 1 of the papers by hand, for ``Thresholdout(..., mechanism=SparseVector(...))``.
+
+    It answers by its privacy, also where a dependence model bounds no deviation of a mean. All parameters are in units
+    of a query's range.
+
+    Parameters
+    ----------
+    threshold : float
+        A training value within about this distance of the holdout's passes.
+    noise_scale : float
+        Scale of the Laplace noise in the threshold; comparisons have twice, answers from the holdout four times as
+        much.
+    budget : int, optional
+        Answers from the holdout in all. Without a limit no epsilon is finite.
+    grid : float, optional
+        Step of the grid to which answers from the holdout are rounded: 1/(K - 1) for K possible answers.
+
+    Examples
+    --------
+    >>> SparseVector(0.04, 0.0025, budget=1)
+    SparseVector(threshold=0.04, noise_scale=0.0025, budget=1, grid=None)
+    """
+
+    threshold: float
+    noise_scale: float
+    budget: int | None = None
+    grid: float | None = None
+
+    def __post_init__(self) -> None:
+        checked = self.parameters(None)
+        for name in ("threshold", "noise_scale", "budget", "grid"):
+            object.__setattr__(self, name, getattr(checked, name))
+
+    def parameters(self, queries: int | None) -> ThresholdoutParameters:
+        """Return the mechanism's parameters for a number of queries."""
+        return ThresholdoutParameters(self.threshold, self.noise_scale, self.budget, queries, self.grid)
+
+
+_DECLARABLE: Final[dict[str, type[Claims | SparseVector]]] = {"Claims": Claims, "SparseVector": SparseVector}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
-    """The arguments that a guard was made with, as far as its answers depend on them.
+    """The arguments that a guard was made with, as far as its answers depend on them; checked by whoever makes them.
 
-    A guard keeps them for life: whoever opens it again declares the same. They are checked by whoever makes them.
-
-    Attributes
-    ----------
-    queries, budget : int or None
-        Limits that were set; ``None`` for any number.
-    confidence : float
-        Probability with which all intervals hold at once.
-    at_most, private, threshold, noise_scale, grid : float or None
-        As in `thresholdout.Thresholdout`.
-    mechanism : str, parameters or None
-        As in `thresholdout.Thresholdout`.
-    identically_distributed : bool
-        As in `thresholdout.Thresholdout`.
-    given : {"features"} or None
-        As in `thresholdout.Thresholdout`.
-    final_check : bool
-        As in `thresholdout.Thresholdout`.
-    dependence : str
-        The fingerprint of the dependence model.
-    looks : PriorLooks or None
-        Scores of the holdout that were seen before.
-    for_release : bool
-        Whether noise is drawn from the operating system's entropy, and not from a seed.
+    A guard keeps them for life: whoever opens it again declares the same.
 
     Examples
     --------
-    >>> declared = Declaration(queries=100, budget=2, confidence=0.95)
+    >>> declared = Declaration(queries=100, mechanism=Claims(holdout_answers=2))
     >>> Declaration.from_json(declared.to_json()) == declared
     True
     """
 
     # The order of the fields is that in which a ledger has them.
     queries: int | None = None
-    budget: int | None = None
     confidence: float = 0.95
-    at_most: float | None = None
-    private: float | None = None
-    threshold: float | None = None
-    noise_scale: float | None = None
-    grid: float | None = None
-    mechanism: MechanismName | Parameters | None = None
-    identically_distributed: bool = False
-    given: Given = None
+    mechanism: MechanismName | Claims | SparseVector | Parameters | None = None
+    sampling: Sampling = "independent"
     final_check: bool = False
-    dependence: str = ""
-    for_release: bool = True
-    looks: PriorLooks | None = None  # left out of a ledger where there are none
+    dependence: str = ""  # the model's fingerprint
+    for_release: bool = True  # whether noise is drawn from the operating system's entropy, and not from a seed
+    prior_queries: PriorQueries | None = None
+
+    @property
+    def iid(self) -> bool:
+        """Whether all records have one law, and every query is the same function of each of them."""
+        return self.sampling == "iid"
+
+    @property
+    def fixed_features(self) -> bool:
+        """Whether the features of the holdout's records are known to everybody."""
+        return self.sampling == "fixed_features"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a ledger keeps: names and values, parameters of a mechanism as `parameters_to_json` gives them.
+        """Return what a ledger keeps: names and values.
 
         Examples
         --------
-        >>> kept = Declaration(queries=10, mechanism="gaussian").to_json()
-        >>> kept["queries"], kept["budget"], kept["mechanism"]
-        (10, None, 'gaussian')
+        >>> kept = Declaration(queries=10, mechanism="ladder").to_json()
+        >>> kept["queries"], kept["mechanism"], kept["prior_queries"]
+        (10, 'ladder', None)
         """
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if self.mechanism is not None and not isinstance(self.mechanism, str):
+        if isinstance(self.mechanism, (Claims, SparseVector)):
+            found["mechanism"] = {"declared": type(self.mechanism).__name__, **dataclasses.asdict(self.mechanism)}
+        elif isinstance(self.mechanism, Parameters):
             found["mechanism"] = parameters_to_json(self.mechanism)
-        del found["looks"]
-        return found if self.looks is None else found | {"looks": dataclasses.asdict(self.looks)}
+        if self.prior_queries is not None:
+            found["prior_queries"] = dataclasses.asdict(self.prior_queries)
+        return found
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Declaration:
         """Return what a ledger keeps as a declaration.
-
-        What is missing was no argument when the guard was made, and stands at its default; the limits, the confidence
-        and the kind of noise have always been there.
 
         Raises
         ------
         KeyError, TypeError, ValueError
             When it is no declaration.
         """
-        check_budget(kept["budget"])
-        if kept["queries"] is not None:
-            check_count("queries", kept["queries"])
-        check_confidence(kept["confidence"])
-        fields = {field.name: kept[field.name] for field in dataclasses.fields(cls) if field.name in kept}
-        if not isinstance(fields["for_release"], bool):
+        fields = {field.name: kept[field.name] for field in dataclasses.fields(cls)}
+        if fields["queries"] is not None:
+            check_count("queries", fields["queries"])
+        check_confidence(fields["confidence"])
+        if not isinstance(fields["for_release"], bool) or fields["sampling"] not in get_args(Sampling):
             raise TypeError
-        if isinstance(fields.get("mechanism"), Mapping):
-            fields["mechanism"] = parameters_from_json(fields["mechanism"])
-        if fields.get("looks") is not None:
-            fields["looks"] = PriorLooks(**fields["looks"])
+        mechanism = fields["mechanism"]
+        if isinstance(mechanism, Mapping):
+            values = dict(mechanism)
+            declared = values.pop("declared", None)
+            fields["mechanism"] = (
+                parameters_from_json(mechanism) if declared is None else _DECLARABLE[declared](**values)
+            )
+        if fields["prior_queries"] is not None:
+            fields["prior_queries"] = PriorQueries(**fields["prior_queries"])
         return cls(**fields)
 
     def difference(self, other: Declaration) -> tuple[str, Any, Any] | None:
@@ -123,22 +206,14 @@ class Declaration:
 
         Examples
         --------
-        >>> Declaration(budget=2).difference(Declaration(budget=3))
-        ('budget', 2, 3)
+        >>> Declaration(queries=2).difference(Declaration(queries=3))
+        ('queries', 2, 3)
         """
         for field in dataclasses.fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if mine != theirs:
                 return field.name, mine, theirs
         return None
-
-
-def check_budget(budget: object) -> int | None:
-    """Return an optional budget, a count; who wants "all" answers from the holdout takes a mechanism."""
-    if isinstance(budget, str) and budget == "all":
-        expected = "an integer of at least 1; mechanism='gaussian' answers all questions from the holdout"
-        raise InputTypeError("budget", "'all'", expected)
-    return None if budget is None else check_count("budget", budget)
 
 
 def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameters]:

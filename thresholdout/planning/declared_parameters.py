@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.certify_parameters import Theorems
-from thresholdout.certificates.prior_looks import PriorLooks, confidence_after
+from thresholdout.certificates.prior_queries import PriorQueries, confidence_after
 from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, InputTypeError, MechanismWarning, outside
 from thresholdout.mechanisms import (
@@ -26,8 +26,7 @@ from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.record_parts import equal_groups
 from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.all_from_holdout import gaussian_parameters
-from thresholdout.planning.declaration import Declaration, MechanismName
-from thresholdout.planning.request import QUIET
+from thresholdout.planning.declaration import Claims, Declaration, MechanismName, SparseVector
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -37,18 +36,19 @@ __all__ = ["INSTEAD", "check_choice", "check_final", "choose_parameters", "recor
 
 _PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
 
-INSTEAD = "mechanism='thresholdout', which answers from all records"
+INSTEAD = "mechanism='claims', which answers from all records"
 """What serves where a mechanism that answers from a part of the records does not."""
 
 _NAMES = get_args(MechanismName)
+_OBJECTS: Final = "Claims(...), SparseVector(...), or the parameters of a plan"
 
 ALLOWANCE: Final = 24.0
-"""Nats that the answers of one client may tell in a competition, unless given: two or three guesses that are far
-off and known for it, and any number of good ones."""
+"""Nats that the answers of one client may release on a leaderboard, where none are given: two or three guesses that are
+far off and known for it, and any number of good ones."""
 
 
-def check_choice(mechanism: object) -> MechanismName | Parameters | None:
-    """Return a choice of mechanism: a name, parameters, or ``None`` for the default.
+def check_choice(mechanism: object) -> MechanismName | Claims | SparseVector | Parameters | None:
+    """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default.
 
     Raises
     ------
@@ -57,18 +57,18 @@ def check_choice(mechanism: object) -> MechanismName | Parameters | None:
 
     Examples
     --------
-    >>> check_choice("gaussian"), check_choice(SplittingParameters(10))
-    ('gaussian', SplittingParameters(queries=10))
+    >>> check_choice("ladder"), check_choice(Claims(noise=0.0)).noise
+    ('ladder', 0.0)
     """
     if mechanism is None:
         return None
     names = ", ".join(map(repr, _NAMES))
     if isinstance(mechanism, str):
         if mechanism not in _NAMES:
-            raise InputError("mechanism", repr(mechanism), f"{names}, or parameters of thresholdout.mechanisms")
+            raise InputError("mechanism", repr(mechanism), f"{names}, {_OBJECTS}")
         return cast(MechanismName, mechanism)
-    if not isinstance(mechanism, Parameters):
-        expected = f"{names}, or parameters of thresholdout.mechanisms"
+    if not isinstance(mechanism, (Claims, SparseVector, Parameters)):
+        expected = f"{names}, {_OBJECTS}"
         raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", expected)
     return mechanism
 
@@ -109,76 +109,67 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
 
     model, needed = within_limits(model, declared.confidence)
     declared = dataclasses.replace(declared, confidence=needed)
-    told = 0.0 if declared.looks is None else declared.looks.nats(model.n)
+    told = 0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n)
     chosen, queries = declared.mechanism, declared.queries
-    hand = [name for name in ("threshold", "noise_scale", "grid") if getattr(declared, name) is not None]
-    if hand and chosen not in (None, "thresholdout"):
-        raise InputError(hand[0], getattr(declared, hand[0]), "no parameter of Algorithm 1 beside another mechanism")
-    if declared.at_most is not None and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
-        expected = "nothing beside other mechanisms than 'thresholdout' and 'guess-and-check'"
-        raise InputError("at_most", declared.at_most, expected)
-    final = declared.final_check
-    if final and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
-        expected = "False beside it, or mechanism='thresholdout'; ClaimsParameters(final_check=True) by hand"
+    final, makes_claims = declared.final_check, chosen in (None, "claims") or isinstance(chosen, Claims)
+    if final and not makes_claims:
+        expected = "False beside it, or mechanism='claims'; ClaimsParameters(final_check=True) by hand"
         raise InputError("final_check", "True for another mechanism", expected)
-    private = declared.private
-    if private is not None and (hand or final or declared.given or chosen not in (None, "thresholdout")):
-        seen = f"{private:g} beside final_check=, given=, or another mechanism"
-        raise InputError("private", seen, "private= alone, with mechanism='thresholdout'")
-    if chosen is not None and not isinstance(chosen, str):
+    if isinstance(chosen, Parameters):
         return _suited(chosen, model, declared)
     if chosen == "ladder":
         return _suited(LadderParameters(queries=queries), model, declared)
-    if hand:
-        confidence_after(declared.looks, model.n, needed)
-        return _by_hand(declared)
+    if isinstance(chosen, SparseVector):
+        confidence_after(declared.prior_queries, model.n, needed)
+        return chosen.parameters(queries)
     if chosen == "splitting":
         return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
     if chosen == "gaussian":
-        low = confidence_after(declared.looks, model.n, needed)
+        low = confidence_after(declared.prior_queries, model.n, needed)
         return _suited(gaussian_parameters(model, _declared_queries(queries, chosen), low), model, declared)
-    if chosen == "competition":
-        if declared.budget is not None:
-            seen = f"{declared.budget} beside mechanism='competition'"
-            raise InputError(
-                "budget", seen, "None; there each client has an allowance, ClaimsParameters(allowance=...)"
-            )
+    if chosen == "leaderboard":
         guesses = ClaimsParameters(
             queries=queries, noise=0.0, train_records=train_records, told=told, allowance=ALLOWANCE
         )
         return _suited(guesses, model, declared)
+    claims = chosen if isinstance(chosen, Claims) else Claims()
+    if claims.epsilon is not None and (final or declared.fixed_features):
+        seen = f"{claims.epsilon:g} beside final_check=True or sampling='fixed_features'"
+        raise InputError("epsilon", seen, "neither of them beside Claims(epsilon=...)")
     if isinstance(model, OutOfFold):
-        return _about_folds(model, declared)
+        return _about_folds(model, declared, claims)
     if is_unlimited(model):
         if final:
             seen = f"True for {model.describe()}, of which no deviation of a mean can be bounded"
             raise InputError("final_check", seen, "False; the width is the same for all answers")
-        if private is not None:
-            seen = f"{private:g} for {model.describe()}, of which no deviation of a mean can be bounded"
-            raise InputError("private", seen, "None; Algorithm 1, which answers here, is private by its own noise")
-        return _by_posterior(model, declared)
+        if claims.epsilon is not None:
+            seen = f"{claims.epsilon:g} for {model.describe()}, of which no deviation of a mean can be bounded"
+            raise InputError("epsilon", seen, "None; Algorithm 1, which answers here, is private by its own noise")
+        return _by_posterior(model, declared, claims)
     plain = ClaimsParameters(
         queries=queries,
-        budget=declared.budget,
-        at_most=declared.at_most,
-        noise=0.0 if chosen == "guess-and-check" else QUIET,
+        budget=claims.holdout_answers,
+        at_most=claims.max_half_width,
+        noise=claims.noise,
         train_records=train_records,
         final_check=final,
-        private=private,
+        private=claims.epsilon,
         told=told,
     )
     return plain.for_records(model, declared.confidence)
 
 
-def _about_folds(model: OutOfFold, declared: Declaration) -> FoldClaimsParameters:
+def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> FoldClaimsParameters:
     """Return what claims about out-of-fold averages need."""
+    if claims != Claims(holdout_answers=claims.holdout_answers):
+        raise InputError("mechanism", repr(claims), "Claims(holdout_answers=...) alone for out-of-fold averages")
     return FoldClaimsParameters(
         effective=model.claim_records(),
         inflation=model.variance_inflation(),
         confidence=declared.confidence,
         queries=declared.queries,
-        budget=declared.budget,
-        told=0.0 if declared.looks is None else declared.looks.nats(model.n),
+        budget=claims.holdout_answers,
+        told=0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n),
     )
 
 
@@ -188,29 +179,29 @@ def _declared_queries(queries: int | None, mechanism: str) -> int:
     return int(queries)
 
 
-def _by_posterior(model: DependenceModel, declared: Declaration) -> ThresholdoutParameters:
-    """Plan Algorithm 1: where nothing limits the deviation of a fixed question, privacy can still limit answers."""
-    if declared.mechanism == "guess-and-check":
-        seen = f"'guess-and-check' for {model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
-    if declared.at_most is not None:
-        raise InputError("at_most", declared.at_most, f"nothing: the width is the same for all on {model.describe()}")
-    if declared.queries is None or declared.budget is None:
+def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims) -> ThresholdoutParameters:
+    """Plan Algorithm 1: where nothing limits the deviation of a fixed query, privacy can still limit answers."""
+    unbounded = f"no deviation of a mean can be bounded for {model.describe()}"
+    if claims.max_half_width is not None:
+        seen = f"{claims.max_half_width:g}, but {unbounded}"
+        raise InputError("max_half_width", seen, "None; the width is the same for all answers")
+    if declared.queries is None or claims.holdout_answers is None:
         raise InputError(
-            "queries" if declared.queries is None else "budget",
+            "queries" if declared.queries is None else "mechanism",
             "None",
-            f"a number: no deviation of a mean can be bounded for {model.describe()}, so Algorithm 1 answers, by its "
-            "privacy, with queries= and budget=; plan(model, queries=100, budget=1) says how wide",
+            f"a number of queries and of answers from the holdout: {unbounded}, so Algorithm 1 answers, by its "
+            "privacy, with queries= and mechanism=Claims(holdout_answers=...); plan(model, queries=100, budget=1) says "
+            "how wide",
         )
-    needed = confidence_after(declared.looks, model.n, declared.confidence)
+    needed = confidence_after(declared.prior_queries, model.n, declared.confidence)
     warnings.warn(
-        f"no deviation of a mean can be bounded for {model.describe()}, so the guard makes no claims: Algorithm 1 "
-        f"answers, by its privacy, {declared.queries:,} questions and {declared.budget:,} of them from the holdout. "
-        "thresholdout.plan says how wide; mechanism=plan(...).parameters chooses it without this warning",
+        f"{unbounded}, so the guard makes no claims: Algorithm 1 answers, by its privacy, {declared.queries:,} queries "
+        f"and {claims.holdout_answers:,} of them from the holdout. thresholdout.plan says how wide; "
+        "mechanism=plan(...).parameters chooses it without this warning",
         MechanismWarning,
         stacklevel=outside(),
     )
-    return algorithm_1(model, queries=declared.queries, budget=declared.budget, confidence=needed)
+    return algorithm_1(model, queries=declared.queries, budget=claims.holdout_answers, confidence=needed)
 
 
 def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
@@ -220,41 +211,25 @@ def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
     return model.groups if isinstance(model, Groups) else None
 
 
-def _by_hand(declared: Declaration) -> ThresholdoutParameters:
-    threshold, noise_scale = declared.threshold, declared.noise_scale
-    if threshold is None and noise_scale is None:
-        raise InputError("grid", declared.grid, "threshold and noise_scale beside it, or none of the three")
-    if threshold is None or noise_scale is None:
-        missing = "threshold" if threshold is None else "noise_scale"
-        raise InputError(missing, "nothing", "both threshold and noise_scale, or neither (they are planned then)")
-    return ThresholdoutParameters(
-        threshold=threshold,
-        noise_scale=noise_scale,
-        budget=declared.budget,
-        queries=declared.queries,
-        grid=declared.grid,
-    )
-
-
 def _suited(parameters: Parameters, model: DependenceModel, declared: Declaration) -> Parameters:
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared.confidence
     _check_agreement(parameters, confidence)
     if parameters.pays_looks:
-        parameters = _paying(parameters, declared.looks, model.n)
+        parameters = _paying(parameters, declared.prior_queries, model.n)
     else:
-        confidence = confidence_after(declared.looks, model.n, confidence)
+        confidence = confidence_after(declared.prior_queries, model.n, confidence)
     if parameters.from_parts:
-        _check_parts(parameters, model, declared.identically_distributed)
+        _check_parts(parameters, model, declared.iid)
     return cast(Parameters, kind_of(parameters).suited(parameters, Theorems(model, parameters, confidence)))
 
 
-def _paying(parameters: Any, looks: PriorLooks | None, n: int) -> Any:
+def _paying(parameters: Any, looks: PriorQueries | None, n: int) -> Any:
     """Return parameters with what was told before; refuse those that were planned for something else."""
     told = 0.0 if looks is None else looks.nats(n)
     if parameters.told not in (0.0, told):
         seen = f"{looks!r}, beside parameters that were planned after {parameters.told:.4g} nats"
-        raise InputError("looks", seen, "the looks= of the plan that made them")
+        raise InputError("prior_queries", seen, "the prior_queries= of the plan that made them")
     return dataclasses.replace(parameters, told=told)
 
 
@@ -268,16 +243,16 @@ def _check_agreement(parameters: Parameters, confidence: float) -> None:
         )
 
 
-def _check_parts(parameters: Parameters, model: DependenceModel, identically_distributed: bool) -> None:
+def _check_parts(parameters: Parameters, model: DependenceModel, iid: bool) -> None:
     """Refuse answers from a part of the records where they could not be about all of them."""
     from graphs import Groups, Independent
 
     name = type(parameters).__name__
-    if not identically_distributed:
+    if not iid:
         raise InputError(
             "mechanism",
-            f"{name}, which answers from a part of the records, without identically_distributed=True",
-            f"{INSTEAD}; or identically_distributed=True beside it, if all records have one law and each question is "
+            f"{name}, which answers from a part of the records, without sampling='iid'",
+            f"{INSTEAD}; or sampling='iid' beside it, if all records have one law and each question is "
             "the same function of every record, whatever its number, id or place",
         )
     if not isinstance(model, (Groups, Independent)):

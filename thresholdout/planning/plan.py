@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
-    from thresholdout.certificates.prior_looks import PriorLooks
+    from thresholdout.certificates.prior_queries import PriorQueries
 
 __all__ = ["ALGORITHM_1", "FINAL", "GAUSSIAN", "GUARD", "LIST", "PARTS", "Plan", "Way", "WayName"]
 
@@ -86,7 +86,7 @@ class Plan:
         The likely score, and 1 - beta.
     width : float or None
         The half-width that was asked for.
-    looks : PriorLooks or None
+    prior_queries : PriorQueries or None
         Scores of the holdout that were seen before, with the number of values that each could have had.
     ways : tuple of Way
         Every way of asking that these records allow, the narrowest first; Algorithm 1 is among them beside a budget,
@@ -113,7 +113,7 @@ class Plan:
     expected: float
     confidence: float
     width: float | None
-    looks: PriorLooks | None
+    prior_queries: PriorQueries | None
     ways: tuple[Way, ...]
     recommended: Way
     recommendation: str
@@ -138,17 +138,17 @@ class Plan:
     def certificate(self) -> Certificate:
         """What the answers of a guard with these parameters are worth."""
         from thresholdout.certificates.certify_parameters import certify_parameters
-        from thresholdout.certificates.prior_looks import confidence_after
+        from thresholdout.certificates.prior_queries import confidence_after
         from thresholdout.certificates.problem import within_limits
 
-        if self.looks is None:
+        if self.prior_queries is None:
             return certify_parameters(self.model, self.parameters, self.confidence)
         assumed, needed = within_limits(self.model, self.confidence)
         if not self.parameters.pays_looks:
-            needed = confidence_after(self.looks, self.model.n, needed)
+            needed = confidence_after(self.prior_queries, self.model.n, needed)
         found = certify_parameters(assumed, self.parameters, needed)
         limits = self.model.fitted_limits
-        return dataclasses.replace(found, confidence=self.confidence, limits=limits, looks=self.looks)
+        return dataclasses.replace(found, confidence=self.confidence, limits=limits, prior_queries=self.prior_queries)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -177,7 +177,7 @@ class Plan:
             "expected": self.expected,
             "confidence": self.confidence,
             "width": self.width,
-            "looks": None if self.looks is None else dataclasses.asdict(self.looks),
+            "prior_queries": None if self.prior_queries is None else dataclasses.asdict(self.prior_queries),
             "recommended": self.recommended.name,
             "recommendation": self.recommendation,
             "warnings": list(self.warnings),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from graphs import DependenceModel
-    from thresholdout.certificates.prior_looks import PriorLooks
+    from thresholdout.certificates.prior_queries import PriorQueries
 
 __all__ = ["plan"]
 
@@ -46,7 +46,7 @@ def plan(
     confidence: float = 0.95,
     mechanism: PlannedName | None = None,
     identically_distributed: bool = False,
-    looks: int | PriorLooks | None = None,
+    prior_queries: int | PriorQueries | None = None,
 ) -> Plan:
     """Say which way to ask, and how wide answers will be, for questions about right and wrong.
 
@@ -86,9 +86,9 @@ def plan(
     identically_distributed : bool, default=False
         Whether all records have one law, and each question is the same function of every record, whatever its number,
         id or place. A fresh part for each question is recommended only then.
-    looks : int or PriorLooks, optional
+    prior_queries : int or PriorQueries, optional
         How many scores of this holdout were seen before, see `thresholdout.Thresholdout`. Half-widths are for a guard
-        that is made with the same ``looks``.
+        that is made with the same ``prior_queries``.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def plan(
         confidence,
         mechanism,
         identically_distributed,
-        looks,
+        prior_queries,
     )
     given = use
     if use.records is None:
@@ -159,7 +159,7 @@ def plan(
         expected=use.expected,
         confidence=declared_confidence(confidence),
         width=use.width,
-        looks=None if use.looks is None else use.looks.counted(use.model.n),
+        prior_queries=None if use.prior_queries is None else use.prior_queries.counted(use.model.n),
         ways=tuple(ways),
         recommended=chosen,
         recommendation=recommend(use, ways, chosen),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
+from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries, confidence_after
 from thresholdout.certificates.problem import check_model, declared_confidence, within_limits
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
@@ -63,7 +63,7 @@ class Use:
         As given.
     mechanism : str or None
         As given.
-    looks : PriorLooks or None
+    prior_queries : PriorQueries or None
         As given.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
@@ -79,7 +79,7 @@ class Use:
     confidence: float
     mechanism: PlannedName | None
     identically_distributed: bool
-    looks: PriorLooks | None = None
+    prior_queries: PriorQueries | None = None
     widths: dict[tuple[Use, str, bool], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -96,13 +96,13 @@ class Use:
     @property
     def told(self) -> float:
         """Nats that looks before the guard can have told."""
-        return 0.0 if self.looks is None else self.looks.nats(self.model.n)
+        return 0.0 if self.prior_queries is None else self.prior_queries.nats(self.model.n)
 
     @property
     def after_looks(self) -> float | None:
         """The confidence that answers need where the certificate pays for looks; ``None`` where it can't."""
         try:
-            return confidence_after(self.looks, self.model.n, self.confidence)
+            return confidence_after(self.prior_queries, self.model.n, self.confidence)
         except InputError:
             return None
 
@@ -137,7 +137,7 @@ def check_use(
     confidence: object,
     mechanism: object,
     identically_distributed: object,
-    looks: object = None,
+    prior_queries: object = None,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -166,7 +166,7 @@ def check_use(
         confidence=declared_confidence(confidence),
         mechanism=cast("PlannedName | None", mechanism),
         identically_distributed=check_declaration(identically_distributed),
-        looks=check_looks(looks),
+        prior_queries=check_prior_queries(prior_queries),
     )
     if mechanism == "splitting" and not use.identically_distributed:
         expected_law = "True beside mechanism='splitting', if all records have one law and each question is the same "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import PlanError
-from thresholdout.mechanisms import Claims, SplittingParameters
+from thresholdout.mechanisms import ClaimsMechanism, SplittingParameters
 from thresholdout.mechanisms.claims.expected_session import guard_width, list_width
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning.algorithm_1 import algorithm_1
@@ -61,7 +61,7 @@ def _claims_width(use: Use, name: WayName, quick: bool) -> float:
         return guard_width(parameters, use.model.n, use.asked, use.expected)
     if name == FINAL:
         risk = math.log1p(-use.confidence) - use.told
-        return Claims(parameters, use.model.n).final_half_width(risk, use.expected)
+        return ClaimsMechanism(parameters, use.model.n).final_half_width(risk, use.expected)
     return list_width(parameters, use.model.n, use.asked, use.expected)
 
 
@@ -96,7 +96,7 @@ def _by_claims(use: Use, name: WayName) -> Way:
 
 def _by_parts(use: Use) -> Way | None:
     needs = "one law for all records, and questions that are the same function of every record"
-    call = f"Thresholdout(..., mechanism='splitting', queries={use.asked}, identically_distributed=True)"
+    call = f"Thresholdout(..., mechanism='splitting', queries={use.asked}, sampling='iid')"
     return _certified(use, PARTS, SplittingParameters(use.asked), needs, call)
 
 
@@ -120,7 +120,7 @@ def _by_algorithm_1(use: Use) -> Way | None:
     except PlanError:
         return None
     needs = f"at most {asked:,} questions, of which at most {budget:,} may disagree with the training part"
-    call = f"Thresholdout(..., queries={asked}, budget={budget})"
+    call = f"Thresholdout(..., queries={asked}, mechanism=Claims(holdout_answers={budget}))"
     if not is_unlimited(use.model):
         call = f"Thresholdout(..., mechanism=plan(..., budget={budget}).way({ALGORITHM_1!r}).parameters)"
     return _certified(use, ALGORITHM_1, found, needs, call)

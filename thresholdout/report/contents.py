@@ -65,8 +65,8 @@ class GuardReport:
     Examples
     --------
     >>> import numpy as np
-    >>> from thresholdout import Thresholdout
-    >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, mechanism="thresholdout")
+    >>> from thresholdout import Claims, Thresholdout
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> answer = guard.ask(0.25, np.arange(1000) < 250, name="small")
     >>> report = guard.report()
     >>> report.questions, report.spent, "small" in report.html
@@ -235,10 +235,10 @@ def report_of(
     Examples
     --------
     >>> import numpy as np
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> from thresholdout.ledger import MemoryLedger
     >>> ledger = MemoryLedger()
-    >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, ledger=ledger)
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2), ledger=ledger)
     >>> report_of(ledger, ledger.guards()[0]).certificate is None
     True
     """

@@ -91,8 +91,8 @@ def _plain(value: Any) -> str:
 
 def limits(report: GuardReport) -> list[str]:
     """Return what the numbers rest on, one sentence each."""
-    looks = report.declared.looks
-    seen = f"Before the guard was made, {looks.words}, and through nothing but the guard since." if looks else _UNSEEN
+    prior = report.declared.prior_queries
+    seen = f"Before the guard was made, {prior.words}, and through nothing but the guard since." if prior else _UNSEEN
     found = [seen, *_COMMON]
     if report.certificate is not None and report.certificate.limits is not None:
         found.insert(0, f"What is said holds {report.certificate.limits.words}.")

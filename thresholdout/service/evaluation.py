@@ -242,8 +242,8 @@ class EvaluationService:
         quota: int | None = None,
         quota_days: float | None = None,
         confidence: float = 0.95,
-        looks: int | None = None,
-        allow_equal_rows: bool = False,
+        prior_queries: int | None = None,
+        allow_duplicates: bool = False,
     ) -> Holdout:
         """Make a holdout from tables with labels; the same tables under the same name again change nothing.
 
@@ -253,7 +253,7 @@ class EvaluationService:
             An administrator.
         name : str
             What addresses call it: lower-case letters, digits and hyphens.
-        train, holdout, label, id, groups, order, window, graph, confidence, looks, allow_equal_rows
+        train, holdout, label, id, groups, order, window, graph, confidence, prior_queries, allow_duplicates
             As for `PredictionGuard.create`; at least 20 records in the holdout.
         title : str
             What people call it.
@@ -293,8 +293,8 @@ class EvaluationService:
                 window=window,
                 graph=graph,
                 confidence=confidence,
-                looks=looks,
-                allow_equal_rows=allow_equal_rows,
+                prior_queries=prior_queries or 0,
+                allow_duplicates=allow_duplicates,
                 mechanism=mechanism_for(feedback, chosen),
             )
             guard.check_metric(chosen)

@@ -132,7 +132,7 @@ def labelled(
     window: int | None,
     transition: pd.DataFrame | None,
     graph: pd.DataFrame | None,
-    allow_equal_rows: bool,
+    allow_duplicates: bool,
 ) -> LabelledRecords:
     """Read the tables of `PredictionGuard.create`, whose arguments these are.
 
@@ -155,7 +155,7 @@ def labelled(
     if twice is not None:
         raise InputError(id, f"id {twice!r} occurs twice", "ids that are unique in both tables together")
     labels = labels_of(train[label], holdout[label], label)
-    if not allow_equal_rows and len(train.columns) > 2:
+    if not allow_duplicates and len(train.columns) > 2:
         parts = shared_content(train, holdout, id)
         check_disjoint((parts[0],), (parts[1],))
     dependence, of_groups = described(

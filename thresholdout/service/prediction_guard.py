@@ -10,10 +10,11 @@ known. Where whoever asks knows these labels, a training value is a claim and no
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.prior_looks import PriorLooks
+from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries
+from thresholdout.data.arguments import check_count
 from thresholdout.data.tables import read_table
 from thresholdout.errors import InputError
 from thresholdout.guard.guard import Thresholdout
@@ -22,7 +23,14 @@ from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.planning.declaration import Given, MechanismName, read_declaration
+from thresholdout.planning.declaration import (
+    Claims,
+    Declaration,
+    MechanismName,
+    Sampling,
+    SparseVector,
+    read_declaration,
+)
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import Basis, CorrectedLabels, Corrections
@@ -47,11 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
-_DECLARED = ("queries", "budget", "confidence", "mechanism", "given", "looks")
-"""What `PredictionGuard.create` tells the guard."""
-
-_GIVEN_FEATURES = ("independent", "groups")
-"""Dependence for which truths can be given the features."""
+_FIXED_FEATURES = ("independent", "groups")
+"""Dependence for which estimands can be given the features."""
 
 
 class PredictionGuard(DecidesAboutPredictions):
@@ -69,7 +74,8 @@ class PredictionGuard(DecidesAboutPredictions):
     >>> import pandas as pd, tempfile
     >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
     >>> path = Path(tempfile.mkdtemp()) / "guard.db"
-    >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100, budget=1)
+    >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100,
+    ...                                  mechanism=Claims(holdout_answers=1))
     >>> predictions = pd.DataFrame({"id": table["id"], "prediction": table["x"] % 2})
     >>> PredictionGuard.open(path).ask(predictions, "accuracy").value
     1.0
@@ -97,12 +103,11 @@ class PredictionGuard(DecidesAboutPredictions):
         transition: pd.DataFrame | None = None,
         graph: pd.DataFrame | None = None,
         queries: int | None = None,
-        budget: int | None = None,
         confidence: float = 0.95,
-        mechanism: MechanismName | Parameters | None = None,
-        given: Given | Literal["nothing"] = None,
-        looks: int | PriorLooks | None = None,
-        allow_equal_rows: bool = False,
+        mechanism: MechanismName | Claims | SparseVector | Parameters = "leaderboard",
+        sampling: Sampling | None = None,
+        prior_queries: int | PriorQueries = 0,
+        allow_duplicates: bool = False,
     ) -> PredictionGuard:
         """Make a guard in a new file and put the labels there.
 
@@ -135,16 +140,15 @@ class PredictionGuard(DecidesAboutPredictions):
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
-        mechanism : optional
-            As for `Thresholdout`; "competition" by default, where what is expected of a submission is a guess, if
-            there is no `budget`. Mechanisms that answer from a part of the records are refused: a
-            table of predictions by id is another function of every record.
-        given : {"features", "nothing"}, optional
-            As for `Thresholdout`. For independent records or groups it is "features" by default, since whoever sends
-            predictions has them: truths are what is expected of the labels of these records. With "nothing", for
-            orders, and for Algorithm 1 by hand, truths are about features and labels together, and predictions for a
-            record have to come from a rule that was chosen without the holdout's features.
-        queries, budget, confidence, looks, allow_equal_rows
+        mechanism : str or object, default="leaderboard"
+            As for `Thresholdout`; by default the score that a client expects is a guess. Mechanisms that answer from a
+            part of the records are refused: a table of predictions by id is another function of every record.
+        sampling : {"fixed_features", "independent"}, optional
+            As for `Thresholdout`. For independent records or groups it is "fixed_features" by default, since whoever
+            sends predictions has the features: estimands are expectations over the labels of these records. With
+            "independent", for orders, and for Algorithm 1 by hand, estimands are about features and labels together,
+            and predictions for a record have to come from a rule that was chosen without the holdout's features.
+        queries, confidence, prior_queries, allow_duplicates
             As for `Thresholdout`.
 
         Raises
@@ -156,8 +160,6 @@ class PredictionGuard(DecidesAboutPredictions):
             When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
             otherwise; it is left as it is.
         """
-        if mechanism is None and budget is None:
-            mechanism = "competition"
         _check_mechanism(mechanism)
         records = labelled(
             train,
@@ -169,20 +171,17 @@ class PredictionGuard(DecidesAboutPredictions):
             window=window,
             transition=transition,
             graph=graph,
-            allow_equal_rows=allow_equal_rows,
+            allow_duplicates=allow_duplicates,
         )
-        if given is None:
-            given = _usual_given(mechanism, records)
-        limits: dict[str, Any] = {
-            "queries": queries,
-            "budget": budget,
-            "confidence": confidence,
-            "mechanism": mechanism,
-            "given": None if given == "nothing" else given,
-            "looks": looks,
-        }
+        declared = Declaration(
+            queries=None if queries is None else check_count("queries", queries),
+            confidence=confidence,
+            mechanism=mechanism,
+            sampling=_usual_sampling(mechanism, records) if sampling is None else sampling,
+            prior_queries=check_prior_queries(prior_queries),
+        )
         documents = documents_of(records)
-        made = _guard(records, path, documents=documents, **limits)
+        made = _guard(records, path, declared, documents)
         check_stored(made._ledger, made._id, documents)
         return cls(made, records, queries)
 
@@ -208,9 +207,7 @@ class PredictionGuard(DecidesAboutPredictions):
         identity = chosen_guard(ledger, guard)
         records = stored_records(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
-        settings = {name: getattr(declared, name) for name in _DECLARED}
-        known = known_records(ledger, identity)
-        made = _guard(records, ledger, known, **settings)
+        made = _guard(records, ledger, declared, {}, known_records(ledger, identity))
         return cls(made, records, declared.queries)
 
     @property
@@ -355,7 +352,7 @@ class PredictionGuard(DecidesAboutPredictions):
         chosen = get_metric(metric)
         if self.guard._mechanism.about == "best":
             seen = f"{self.guard._mechanism.name}, which tells the best score of all only"
-            raise InputError("mechanism", seen, "a guard with mechanism='competition'")
+            raise InputError("mechanism", seen, "a guard with mechanism='leaderboard'")
         entries = self.guard._ledger.entries(self.guard._id)
         return standings(entries, chosen.name, greater_is_better=chosen.greater_is_better)
 
@@ -371,17 +368,21 @@ def _check_mechanism(mechanism: object) -> None:
         raise InputError("mechanism", seen, INSTEAD)
 
 
-def _usual_given(mechanism: object, records: LabelledRecords) -> Given:
-    """Return what truths are given where nobody says it: the features, where that is proved."""
-    serves = mechanism.given_features if isinstance(mechanism, Parameters) else True
-    if not serves or records.dependence["kind"] not in _GIVEN_FEATURES or is_unlimited(records.model()):
-        return None
-    return "features"
+def _usual_sampling(mechanism: object, records: LabelledRecords) -> Sampling:
+    """Return how records are sampled where nobody declares it: with fixed features, where that is proved."""
+    serves = mechanism.given_features if isinstance(mechanism, Parameters) else not isinstance(mechanism, SparseVector)
+    if not serves or records.dependence["kind"] not in _FIXED_FEATURES or is_unlimited(records.model()):
+        return "independent"
+    return "fixed_features"
 
 
 def _guard(
-    records: LabelledRecords, ledger: str | Path | Ledger, known: tuple[str, str] | None = None, **settings: Any
+    records: LabelledRecords,
+    ledger: str | Path | Ledger,
+    declared: Declaration,
+    documents: dict[str, str],
+    known: tuple[str, str] | None = None,
 ) -> Thresholdout:
     train, holdout = records.parts()
     apart = True  # since all ids are different
-    return Thresholdout(Records(holdout, train, apart, known), dependence=records.model(), ledger=ledger, **settings)
+    return Thresholdout.of_records(Records(holdout, train, apart, known), records.model(), declared, ledger, documents)

@@ -201,7 +201,8 @@ class AsksAboutPredictions:
         >>> from thresholdout.ledger import open_ledger
         >>> from thresholdout.service import PredictionGuard
         >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
-        >>> service = PredictionGuard.create(open_ledger(None), table[:2000], table[2000:], label="y", given="features")
+        >>> service = PredictionGuard.create(open_ledger(None), table[:2000], table[2000:], label="y",
+        ...                                  sampling="fixed_features")
         >>> right = table.rename(columns={"y": "prediction"})
         >>> service.compare(right, right.assign(prediction=0)).verdict
         'better'
@@ -286,7 +287,7 @@ class AsksAboutPredictions:
     def _side(self, metric: Metric, read: Reading, labels: Labels) -> Side:
         """Return a table of predictions as comparisons see it."""
         size = 0 if read.train is None else len(self._records.train_labels)
-        said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
+        said = None if self.guard.sampling != "fixed_features" else said_by(metric, read.output[size:], read.classes)
         train = None if read.train is None else np.asarray(read.train, dtype=np.float64)
         values = lambda: self._on_holdout(metric, read, labels)  # noqa: E731
         return Side(train, values, said, counted=labels.counted)

@@ -77,7 +77,7 @@ def truth(guard: PredictionGuard) -> str:
     Answers are about what a submission's score is expected to be on these 200 records, given the features of ...
     """
     n = guard.guard.n
-    if guard.guard.given == "features":
+    if guard.guard.sampling == "fixed_features":
         found = (
             f"Answers are about what a submission's score is expected to be on these {n:,} records, given the features "
             "of all of them and what was known before the first question: features are taken as they are, and labels "

@@ -119,7 +119,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
     ) -> tuple[DifferenceTest, NDArray[np.bool_]]:
         """Return how both are tested, and on which records: from what is public."""
         n, parameters = self.guard.n, self.guard._mechanism.parameters
-        if self.guard.given is None:
+        if self.guard.sampling != "fixed_features":
             rules, everywhere = Rules(parameters, n, 0.0, sign=False), np.ones(n, dtype=bool)
             if parameters.independent:
                 return Betting(n), everywhere

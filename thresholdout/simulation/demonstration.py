@@ -1,6 +1,6 @@
 """What reusing a holdout does, and what a guard does about it, on data that scikit-learn ships.
 
-The guards make claims without noise (``mechanism="guess-and-check"``), so that what is shown is the same in every run.
+The guards make claims without noise (``Claims(noise=0)``), so that what is shown is the same in every run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import ThresholdoutError
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.planning.declaration import Claims
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
 from thresholdout.simulation.simulated_session import Answering, NaiveReuse, Part, interview
@@ -96,11 +97,7 @@ def ordinary_search(seed: int = 1) -> Search:
     train, holdout, fresh = _parts(len(y), (600, 700), seed)
     X = X / 16
     grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.001, 0.003, 0.01, 0.03, 0.1]}
-    guard = Thresholdout(
-        (X[holdout], y[holdout]),
-        train=(X[train], y[train]),
-        mechanism="guess-and-check",
-    )
+    guard = Thresholdout((X[holdout], y[holdout]), train=(X[train], y[train]), mechanism=Claims(noise=0.0))
     models = [SVC(**parameters).fit(X[train], y[train]) for parameters in ParameterGrid(grid)]
     answers = guard.score_all(models, "accuracy")
     on_fresh = np.array([model.score(X[fresh], y[fresh]) for model in models])
@@ -135,11 +132,7 @@ def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
     odd = digit % 2 == 1
     votes = _weak_rules(X, rules, np.random.default_rng(seed)).T
     parts = [Part(votes[rows], odd[rows]) for rows in (train, holdout, fresh)]
-    guard = Thresholdout(
-        (X[holdout], odd[holdout]),
-        train=(X[train], odd[train]),
-        mechanism="guess-and-check",
-    )
+    guard = Thresholdout((X[holdout], odd[holdout]), train=(X[train], odd[train]), mechanism=Claims(noise=0.0))
 
     results = {}
     answering: dict[str, Answering] = {"reused holdout": NaiveReuse(), "behind the guard": guard}
@@ -196,7 +189,7 @@ def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) ->
     ]
     results = []
     for name, model in models:
-        guard = Thresholdout(scans, train=to_train, dependence=model, mechanism="guess-and-check")
+        guard = Thresholdout(scans, train=to_train, dependence=model, mechanism=Claims(noise=0.0))
         answers = guard.ask_all(
             [tuple((X[:, feature] < cut) == (y == 1) for X, y in (to_train, scans)) for feature, cut in rules], keep=0
         )

@@ -202,7 +202,7 @@ class SimulatedGuard:
         ------
         BudgetExhausted
             When no further question is allowed, or this one could only be answered with a larger half-width than
-            `at_most` of claims; that costs nothing.
+            `max_half_width` of claims; that costs nothing.
         InputError
             When values are missing or outside [0, 1].
         """

@@ -97,25 +97,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:R9JxHii8uDlIINxHBL5UqKPNHTUqWE4wvZgSxm78m5Ckpu0im9Ixg1Ft5VRtuPIzlbNgloCmqKe7EXTihTLkc8+afHDq/zst+WxZZ9+Cu4V1mTeDR6UCLII0jhY=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:IC+fn/hpdzw+2BNWlexRYwafSunvKcVu2iA9wYxJcMKhUdi9Cv7+RRrvH85juZOHvvruLUVSpGxMPprPVm0vDLWkah8J6nvjkgCoefttdC8MOn2y/nqAcToL/ug=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:jg0AIZOHV+9qzYlXa6SHPyvlfAQ9fctPOQqQB9TL6c9cwDXrbsVSVvj0j2RnLDqUls38YSdruUaU/hj5lAOXhvfMh8oIJE345pMTk9BuY6AZFJVRCOPdt4OxJ7I=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:8LaWn6ldQbPhMenNAREkqSiKrpCoO+VY8Mle2Pqmr0je8B7ANsXxsSiv6U8nc1RU13gfMNox3PKTUVIGvqYl3fBu3Rf6S+5cOUOxslc52GFLRdFx7Vx64ZuR/28=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795850355.6710408, '05eef982da80cb577399f0d7bd2e232affa26e32ab5f7fb21834fee3b8fe625a');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24036934691591405, 0.09663407229703075, 0.4057936911931655, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795850355.7109578, 'c52dd264ed82fa18f1065f3f40f27fca2c05873f012b1775360fd0fbc7bed481');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7462159733165983, 0.5803611568050465, 0.8914332037262052, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795850355.773619, '8c0056fd16f5635e9ce81e387f13a743e2e6330b118df4f46d9e7a07e53b363d');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795851593.8263521, '802169f7bf914ab5452f28327e00d912fc4df966c3c2e1db53e1a08104bfbae4');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24999887692178824, 0.10519520910667264, 0.41573796481150677, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795851593.870863, '90d1ae1856ebd7c4539ba9cfd4af2baa37199f3f00d11762fd399ffc039d074b');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7642448838693401, 0.59898172738078, 0.9074599500990463, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795851593.9105275, '22a34aa743ea426d93dba24dbf7ecea5d21bb002ed9754a9ff466c225ee6f6fe');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, '3056fa4c0a1555e5b72207b2f0b60f29', '24de75de48b697ac1c1de792eb150dc8793081f8dbc07aebea9535a4148aba12', 'encrypted:1:2mFnoN6KXVebYmy/c9+g7ZZRiDXPSpj3a6ZCLK/lhzo4qIawIn4L5O/L/+CiPgBSS6l4Ukxz264E3rzKXg==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "given": null, "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '8c0056fd16f5635e9ce81e387f13a743e2e6330b118df4f46d9e7a07e53b363d', NULL);
+INSERT INTO thresholdout.guards VALUES (1, 'bc68c5a94143cb9e65eedb62a4d36eef', '4928952a51d0545269ee1f1e28bf1744bdab28e66bfa0982042c1a9c08550c46', 'encrypted:1:ZA+jQ+eVSMKIk8jcFYObUYm+Lgc9+gT0fFK+t4qrR1PelYgfwOT6CvvjxAE6qFm2juYlPlg+xcxp4LDntQ==', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '22a34aa743ea426d93dba24dbf7ecea5d21bb002ed9754a9ff466c225ee6f6fe', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:zyufzYhbsABil6H8UiDb0EW97Q1knWBTn4qmSpteMiIFhwkVMar8OA==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:Zdmr5uySdNbbfz8hi+AL8cvQtbAIcVm8U2pCTf85j8ED8HjdW9qws2ZlHG3WtCi/jwerYLMFQmpR9JPHUf9VM2Zh3vbgbF/sQXhyj++jnYLg3JJv4MY74w1cwZc=');
-INSERT INTO thresholdout.settings VALUES ('identity', 'a64eed897e3ffe11947f282473d30572');
+INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:zGfb0IvK7OQeU9j52LdqFKdeUnVkjayG79WXE9BJdyvd2ARRTUYBiA==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:h1iMisy7K7YqBQjBWfRtD8iNxMRrQywKxSqtgvLuXTwWZQoDDknASnF8tb4fGiJ0Wh+nzzzTQI+1xH4sMHYEBEegPgE4LVUUo6HAcq2p8RIHXdHjFwKCfSBxYbw=');
+INSERT INTO thresholdout.settings VALUES ('identity', 'fbcef5185cf1579cacd69bfb16ccb96c');
 
 
 

@@ -13,7 +13,7 @@ from graphs.estimation import budget_interval, diagnose
 from graphs.estimation.permutation import autocorrelation, holm, intraclass_correlation, morans_i
 from tests.recorded.cases.guards import MODELS, STATISTICS, N, X, Y, _answer, _guard, _history, _standing
 from tests.recorded.cases.registry import Cases
-from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, KFoldGuard, SparseVector, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.scoring.statistics import (
@@ -65,7 +65,7 @@ def dependent_statistics() -> Any:
 
 @CASES.case("guards: statistics without noise")
 def quiet_statistics() -> Any:
-    guard = _guard(mechanism="guess-and-check")
+    guard = _guard(mechanism=Claims(noise=0.0))
     made = (precision(positive=0), recall(positive=1), fbeta(0.5), "recall_macro")
     return [
         [_tried(lambda score=score: guard.score(MODELS[6], score, cv="training")) for score in made],
@@ -86,7 +86,7 @@ def slices() -> Any:
 @CASES.case("guards: areas of several classes")
 def areas() -> Any:
     labels = (Y + (X[:, 8] % 3 == 0)).astype(int)
-    guard = Thresholdout((X[:N], labels[:N]), train=(X[N:], labels[N:]), noise=SeededNoise(1))
+    guard = Thresholdout((X[:N], labels[:N]), train=(X[N:], labels[N:]), random_state=1)
     return [
         [
             _answer(guard.score(Shares(k), score, cv="training"))
@@ -100,7 +100,7 @@ def areas() -> Any:
 @CASES.case("guards: regressions")
 def regressions() -> Any:
     target = Y + X[:, 1] / 4
-    guard = Thresholdout((X[:N], target[:N]), train=(X[N:], target[N:]), noise=SeededNoise(1))
+    guard = Thresholdout((X[:N], target[:N]), train=(X[N:], target[N:]), random_state=1)
     made = (r2(4.0), root_mean_squared_error(2.0), median_absolute_error(2.0))
     return [[_answer(guard.score(Shares(k), score, cv="training")) for score in made for k in (3, 6)], _standing(guard)]
 
@@ -118,10 +118,10 @@ def declared() -> Any:
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "claims": {},
-    "algorithm 1": {"threshold": 0.04, "noise_scale": 0.004, "queries": 10, "budget": 3},
+    "algorithm 1": {"mechanism": SparseVector(0.04, 0.004, budget=3), "queries": 10},
     "gaussian": {"mechanism": "gaussian", "queries": 8},
     "ladder": {"mechanism": "ladder"},
-    "splitting": {"mechanism": "splitting", "queries": 5, "identically_distributed": True},
+    "splitting": {"mechanism": "splitting", "queries": 5, "sampling": "iid"},
 }
 
 for _name, _settings in MECHANISMS.items():
@@ -139,7 +139,7 @@ for _name, _settings in MECHANISMS.items():
 @CASES.case("guards: parts of groups")
 def parts() -> Any:
     groups = Groups([k // 2 for k in range(N)])
-    guard = _guard(mechanism="splitting", queries=4, identically_distributed=True, dependence=groups)
+    guard = _guard(mechanism="splitting", queries=4, sampling="iid", dependence=groups)
     return [_answer(guard.score(MODELS[k], cv="training")) for k in (3, 5, 7)]
 
 
@@ -152,13 +152,15 @@ def weights() -> Any:
 
 @CASES.case("guards: what is unlimited")
 def unlimited() -> Any:
-    guard = _guard(dependence=MarkovField.ising(nx.star_graph(N - 1), 0.001), queries=5, budget=1)
+    guard = _guard(
+        dependence=MarkovField.ising(nx.star_graph(N - 1), 0.001), queries=5, mechanism=Claims(holdout_answers=1)
+    )
     return [_answer(guard.score(MODELS[5], cv="training")), guard.certificate.route, guard.certificate.tolerance]
 
 
 @CASES.case("guards: folds of statistics and losses")
 def folds() -> Any:
-    guard = KFoldGuard(X[:N], Y[:N], cv=3, noise=SeededNoise(4))
+    guard = KFoldGuard((X[:N], Y[:N]), cv=3, random_state=4)
     return [
         [_tried(lambda score=score: guard.score(MODELS[6], score)) for score in ("brier_score", "f1", "log_loss")],
         _standing(guard),

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from graphs import DependencyGraph, Groups, MarkovChain, MovingWindow
 from tests.recorded.cases.registry import Cases
-from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, KFoldGuard, SeededNoise, SparseVector, Thresholdout
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.ledger import MemoryLedger, export_history, import_history, move, open_ledger
@@ -64,7 +64,7 @@ MODELS = [Column(k).fit(X, Y) for k in range(8)]
 
 
 def _guard(**settings: Any) -> Thresholdout:
-    settings = {"train": (X[N:], Y[N:]), "noise": SeededNoise(1), **settings}
+    settings = {"train": (X[N:], Y[N:]), "random_state": 1, **settings}
     return Thresholdout((X[:N], Y[:N]), **settings)
 
 
@@ -94,19 +94,19 @@ def _searched(guard: Thresholdout, metric: Any = "accuracy") -> Any:
 
 SESSIONS: dict[str, dict[str, Any]] = {
     "claims": {},
-    "claims, limited": {"queries": 6, "budget": 2, "at_most": 0.3},
+    "claims, limited": {"queries": 6, "mechanism": Claims(max_half_width=0.3, holdout_answers=2)},
     "claims at 0.99": {"confidence": 0.99, "queries": 8},
     "claims before a final check": {"final_check": True, "queries": 10},
-    "claims, one law": {"identically_distributed": True},
-    "claims given the features": {"given": "features"},
-    "guess and check": {"mechanism": "guess-and-check", "queries": 8},
-    "private claims": {"private": 2.0, "budget": 3},
+    "claims, one law": {"sampling": "iid"},
+    "claims given the features": {"sampling": "fixed_features"},
+    "guess and check": {"mechanism": Claims(noise=0.0), "queries": 8},
+    "private claims": {"mechanism": Claims(epsilon=2.0, holdout_answers=3)},
     "claims by parameters": {"mechanism": ClaimsParameters(noise=0.25, queries=9)},
-    "algorithm 1": {"threshold": 0.04, "noise_scale": 0.004, "queries": 10, "budget": 3},
-    "algorithm 1 on a grid": {"threshold": 0.05, "noise_scale": 0.01, "queries": 10, "budget": 3, "grid": 1 / 128},
+    "algorithm 1": {"mechanism": SparseVector(0.04, 0.004, budget=3), "queries": 10},
+    "algorithm 1 on a grid": {"mechanism": SparseVector(0.05, 0.01, budget=3, grid=1 / 128), "queries": 10},
     "gaussian": {"mechanism": "gaussian", "queries": 8},
     "ladder": {"mechanism": "ladder", "queries": 8},
-    "splitting": {"mechanism": "splitting", "queries": 5, "identically_distributed": True},
+    "splitting": {"mechanism": "splitting", "queries": 5, "sampling": "iid"},
     "claims of patients": {"dependence": Groups([k // 3 for k in range(N)])},
     "claims of a window": {"dependence": MovingWindow(N, 2)},
     "claims of a chain": {"dependence": MarkovChain([[0.6, 0.4], [0.5, 0.5]], N)},
@@ -162,7 +162,7 @@ for _name in STATISTICS:
 
     @CASES.case(f"guards: {_name}")
     def statistic(name: str = _name) -> Any:
-        plain, one_law = _guard(), _guard(identically_distributed=True)
+        plain, one_law = _guard(), _guard(sampling="iid")
         return [
             [_answer(guard.score(MODELS[k], name, cv="training")) for k in (2, 6, 7)] + [_standing(guard)]
             for guard in (plain, one_law)
@@ -230,7 +230,7 @@ def comparisons() -> Any:
     told = [
         _comparison(guard.compare(MODELS[b], MODELS[a], cv="training")) for b, a in ((6, 5), (5, 6), (1, 0), (7, 6))
     ]
-    wins = _guard(identically_distributed=True)
+    wins = _guard(sampling="iid")
     told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="wins", cv="training"))]
     return [told, _standing(guard), _standing(wins)]
 
@@ -257,14 +257,12 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
 
 @CASES.case("guards: gates")
 def gates() -> Any:
-    return [
-        _climbed(_guard(**settings), "each") for settings in ({}, {"identically_distributed": True}, {"queries": 9})
-    ]
+    return [_climbed(_guard(**settings), "each") for settings in ({}, {"sampling": "iid"}, {"queries": 9})]
 
 
 @CASES.case("guards: gates that certify milestones")
 def milestones() -> Any:
-    return [_climbed(_guard(identically_distributed=True), "milestones"), _climbed(_guard(), "milestones")]
+    return [_climbed(_guard(sampling="iid"), "milestones"), _climbed(_guard(), "milestones")]
 
 
 @CASES.case("guards: gates by losses and margins")
@@ -297,7 +295,7 @@ def looks() -> Any:
 
 @CASES.case("guards: looks beside algorithm 1")
 def looks_beside_algorithm_1() -> Any:
-    guard = _guard(threshold=0.04, noise_scale=0.004, queries=10, budget=3)
+    guard = _guard(mechanism=SparseVector(0.04, 0.004, budget=3), queries=10)
     certificate = guard.record_look(BlackBox(0.01))
     return [certificate.tolerance, certificate.route, _answer(guard.score(MODELS[7], cv="training"))]
 
@@ -305,8 +303,13 @@ def looks_beside_algorithm_1() -> Any:
 @CASES.case("guards: folds")
 def folds() -> Any:
     found = []
-    for settings in ({}, {"queries": 10, "budget": 3}, {"groups": np.arange(N) // 3}, {"mechanism": "ladder"}):
-        guard = KFoldGuard(X[:N], Y[:N], cv=4, noise=SeededNoise(2), **settings)
+    for settings in (
+        {},
+        {"queries": 10, "mechanism": Claims(holdout_answers=3)},
+        {"groups": np.arange(N) // 3},
+        {"mechanism": "ladder"},
+    ):
+        guard = KFoldGuard((X[:N], Y[:N]), cv=4, random_state=2, **settings)
         told = [_answer(guard.score(MODELS[k])) for k in (3, 5, 6, 7)]
         certificate = guard.certificate
         found.append([told, _standing(guard), certificate.route, certificate.tolerance, _history(guard)])
@@ -315,7 +318,7 @@ def folds() -> Any:
 
 @CASES.case("guards: members of folds")
 def fold_members() -> Any:
-    guard = KFoldGuard(X[:60], Y[:60], cv=5, noise=SeededNoise(0), random_state=3)
+    guard = KFoldGuard((X[:60], Y[:60]), cv=5, random_state=3)
     return [guard.folds, guard.n]
 
 
@@ -367,7 +370,7 @@ def moved() -> Any:
         told = [_answer(guard.score(model, cv="training")) for model in MODELS[4:]]
         (name,) = first.guards()
         move(first, second, name)
-        again = _guard(ledger=second, queries=9, noise=SeededNoise(8))
+        again = _guard(ledger=second, queries=9, random_state=8)
         told.append(_answer(again.score(MODELS[3], cv="training")))
         export_history(second, name, Path(folder, "b.jsonl"))
         imported = import_history(third, Path(folder, "b.jsonl"))

@@ -13,7 +13,7 @@ from thresholdout.certificates import Certificate
 from thresholdout.mechanisms import parameters_to_json
 from thresholdout.planning.algorithm_1 import algorithm_1, quiet_rise
 from thresholdout.planning.all_from_holdout import gaussian_half_width, gaussian_parameters
-from thresholdout.planning.declaration import Declaration, MechanismName
+from thresholdout.planning.declaration import Claims, Declaration, MechanismName
 from thresholdout.planning.declared_parameters import choose_parameters
 
 CASES = Cases()
@@ -97,8 +97,14 @@ def planned_algorithm_1() -> Any:
 
 @CASES.case("plans: what a guard chooses by itself")
 def chosen_parameters() -> Any:
-    declared = Declaration(queries=20, budget=3, confidence=0.95, identically_distributed=True)
-    names: tuple[MechanismName, ...] = ("thresholdout", "guess-and-check", "gaussian", "ladder", "splitting")
+    declared = Declaration(queries=20, sampling="iid")
+    names: tuple[MechanismName | Claims, ...] = (
+        Claims(holdout_answers=3),
+        Claims(holdout_answers=3, noise=0.0),
+        "gaussian",
+        "ladder",
+        "splitting",
+    )
     return [
         parameters_to_json(choose_parameters(Independent(2000), replace(declared, mechanism=name), 2000))
         for name in names

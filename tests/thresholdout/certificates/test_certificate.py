@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
 from tests.sizes import sizes
-from thresholdout import Certificate, InputError, InputTypeError, certify
+from thresholdout import Certificate, InputError, InputTypeError, SparseVector, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
 from thresholdout.certificates import gaussian_certificate as gaussian_route
@@ -20,7 +20,7 @@ from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox
 
-GUARD = {"threshold": 0.04, "noise_scale": 0.0025, "budget": 1, "queries": 1000, "grid": 1 / 128}
+GUARD = {"mechanism": SparseVector(0.04, 0.0025, budget=1, grid=1 / 128), "queries": 1000}
 
 
 def certified(n: int = 10_000, **changes: object) -> Certificate:
@@ -56,7 +56,7 @@ def test_undeclared_limits(limits: tuple[int | None, int | None]) -> None:
     assert certificate.tolerance == math.inf
     assert (certificate.chosen, certificate.half_width(1, 0, "train")) == (None, math.inf)
     assert "no limit is declared" in str(certificate.routes.loc["posterior", "why_not"])
-    assert "mechanism='thresholdout'" in certificate.statement
+    assert "mechanism='claims'" in certificate.statement
 
 
 def test_half_widths_stay_within_the_range() -> None:
@@ -64,7 +64,7 @@ def test_half_widths_stay_within_the_range() -> None:
     assert certificate.tolerance > 1
     assert certificate.half_width(1000, 0, "holdout") == 1.0
     assert "any answer" in certificate.statement
-    assert "mechanism='thresholdout'" in certificate.statement
+    assert "mechanism='claims'" in certificate.statement
 
 
 @pytest.mark.parametrize(("query", "hits"), [(1, 1), (5, -1), (0, 0)])

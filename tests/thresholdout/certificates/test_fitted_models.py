@@ -14,7 +14,7 @@ from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
 from tests.sizes import corners, sizes
-from thresholdout import KFoldGuard, SeededNoise, Thresholdout, plan
+from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout, plan
 from thresholdout.certificates import certify, certify_gaussian
 from thresholdout.certificates.capacity import questions_within, tolerances_for
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -70,7 +70,7 @@ def test_every_mechanism_is_certified_with_what_limits_leave(parameters: Any) ->
 
 def test_certificates_of_one_mechanism_charge_the_same() -> None:
     """`certify` and `certify_gaussian` by themselves."""
-    hand: Any = {"threshold": 0.1, "noise_scale": 0.003, "budget": 1, "queries": 20}
+    hand: Any = {"mechanism": SparseVector(0.1, 0.003, budget=1), "queries": 20}
     assert same(certify(PAIRS.fitted(LIMITS), confidence=STATED, **hand), certify(PAIRS, confidence=NEEDED, **hand))
     gaussian = GaussianParameters(0.02, queries=20)
     assert same(certify_gaussian(PAIRS.fitted(LIMITS), gaussian, STATED), certify_gaussian(PAIRS, gaussian, NEEDED))
@@ -99,7 +99,7 @@ def test_plans_and_capacities_use_what_limits_leave() -> None:
         assert first.questions == second.questions
     for first, second in zip(tolerances_for(PAIRS.fitted(LIMITS), 20), tolerances_for(PAIRS, 20, NEEDED), strict=True):
         assert first.tolerance == pytest.approx(second.tolerance, rel=1e-9)
-    given: Any = {"queries": 20, "budget": 1}
+    given: Any = {"queries": 20, "mechanism": Claims(holdout_answers=1)}
     found = algorithm_1(PAIRS.fitted(LIMITS), confidence=STATED, **given).noise_scale
     assert found == pytest.approx(algorithm_1(PAIRS, confidence=NEEDED, **given).noise_scale, rel=1e-9)
 
@@ -107,7 +107,7 @@ def test_plans_and_capacities_use_what_limits_leave() -> None:
 def guard_of(model: DependenceModel, confidence: float, **choice: Any) -> Thresholdout:
     """Return a simulated guard."""
     holdout, train = np.arange(4000), np.arange(4000, 9000)
-    return Thresholdout(holdout, train=train, dependence=model, confidence=confidence, noise=SeededNoise(1), **choice)
+    return Thresholdout(holdout, train=train, dependence=model, confidence=confidence, random_state=1, **choice)
 
 
 def fails(records: Any) -> Any:
@@ -117,7 +117,7 @@ def fails(records: Any) -> Any:
     return records > 5000
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "ladder", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["claims", "ladder", "gaussian"])
 def test_guards_answer_with_what_limits_leave(mechanism: str) -> None:
     """Every interval of a session, failed questions included, as of a declared model at 0.97."""
     rng = np.random.default_rng(0)
@@ -258,7 +258,7 @@ def test_cross_validation_charges_the_limits_of_its_records() -> None:
     rng = np.random.default_rng(0)
     features, labels = rng.random((100, 2)), rng.integers(0, 2, 100)
     guards = [
-        KFoldGuard(features, labels, dependence=model, confidence=confidence, cv=5, queries=10, noise=SeededNoise(1))
+        KFoldGuard((features, labels), dependence=model, confidence=confidence, cv=5, queries=10, random_state=1)
         for model, confidence in ((groups.fitted(LIMITS), STATED), (groups, NEEDED))
     ]
     assert guards[0].dependence.fit_failure == 0.02
@@ -267,4 +267,4 @@ def test_cross_validation_charges_the_limits_of_its_records() -> None:
     assert guards[0].risk_left == pytest.approx(guards[1].risk_left, rel=1e-9)
     assert guards[0].risk_left == pytest.approx(0.03, rel=1e-9)
     with pytest.raises(InputError, match="confidence"):
-        KFoldGuard(features, labels, dependence=groups.fitted(LIMITS), confidence=0.99, cv=5, queries=10)
+        KFoldGuard((features, labels), dependence=groups.fitted(LIMITS), confidence=0.99, cv=5, queries=10)

@@ -19,7 +19,6 @@ from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 
@@ -198,7 +197,7 @@ def test_what_to_expect_of_claims_is_what_a_session_has() -> None:
     """Models that agree as models of a search do (correlation 1/2): intervals of fifty answers, on the average."""
     rng = np.random.default_rng(0)
     common = rng.random(7000) < 0.95
-    guard = Thresholdout(np.arange(2000), train=np.arange(5000) + 2000, queries=50, noise=SeededNoise(0))
+    guard = Thresholdout(np.arange(2000), train=np.arange(5000) + 2000, queries=50, random_state=0)
     lengths = []
     for _ in range(50):
         right = np.where(rng.random(7000) < 0.5, common, rng.random(7000) < 0.95)

@@ -19,4 +19,4 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def create(*more: str, code: int = 0) -> Result:
     parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
-    return run("create", "guard.db", *parts, "--queries", "100", "--budget", "2", *more, code=code)
+    return run("create", "guard.db", *parts, "--queries", "100", "--holdout-answers", "2", *more, code=code)

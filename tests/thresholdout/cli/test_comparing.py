@@ -76,16 +76,18 @@ def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> No
     assert "any number of answers from the holdout left" in status
     assert "0 questions asked" in status
     assert "given the features" in status  # of a competition, by default
-    plain = run("create", "plain.db", *TABLES, "--mechanism", "thresholdout", "--given", "nothing").output
+    plain = run("create", "plain.db", *TABLES, "--mechanism", "claims", "--sampling", "independent").output
     assert "given the features" not in plain
-    created = run("create", "given.db", *TABLES, "--given", "features", "--queries", "30", "--budget", "4").output
+    created = run(
+        "create", "given.db", *TABLES, "--sampling", "fixed_features", "--queries", "30", "--holdout-answers", "4"
+    ).output
     assert "given the features of all of them" in created
     assert "0 of 30 questions asked" in run("status", "given.db").output
     run("compare", "given.db", "new.csv", "old.csv")
     narrow = json.loads(run("compare", "given.db", "new.csv", "old.csv", "--json").output)
     wide = json.loads(run("compare", "plain.db", "new.csv", "old.csv", "--json").output)
     assert np.diff(narrow["interval"]) < np.diff(wide["interval"])
-    run("create", "other.db", *TABLES, "--given", "labels", code=2)
+    run("create", "other.db", *TABLES, "--sampling", "labels", code=2)
 
 
 def test_what_fails_with_labels_of_the_holdout_is_charged_in_fixed_words(guard: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.sizes import corners
 from tests.thresholdout.cli.running import N, create, run
-from thresholdout import PriorLooks
+from thresholdout import Claims, PriorQueries
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
@@ -41,7 +41,7 @@ def test_from_create_to_history(folder: Path) -> None:
 
 
 def test_answers_as_json_and_other_metrics(folder: Path) -> None:
-    create("--budget", "9")
+    create("--holdout-answers", "9")
     answer = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
     assert abs(answer["value"] - 0.5) <= answer["half_width"]
     assert answer["source"] == "holdout"
@@ -169,7 +169,7 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "a column 'row' among them" in refused("--id", "row")
     assert "given beside" in refused("--groups", "patient", "--window", "2")
     assert "window: -1; expected" in refused("--window", "-1")
-    assert "budget" in refused("--budget", "0")
+    assert "budget" in refused("--holdout-answers", "0")
     assert "order: an order without how far" in refused("--order", "day")
     Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
     assert "holdout rows before the end of the training part" in refused("--order", "day", "--transition", "law.csv")
@@ -179,7 +179,7 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "column 'y' is empty in row 4" in refused()
     pd.read_csv("train.csv").assign(id=lambda t: "h" + t["id"]).to_csv("holdout.csv", index=False)
     assert "1500 of 1500 holdout records occur" in refused()
-    assert "1500 independent records" in create("--allow-equal-rows").output
+    assert "1500 independent records" in create("--allow-duplicates").output
 
 
 def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
@@ -188,9 +188,20 @@ def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
     assert "another holdout" in create(code=1).output
 
 
-@pytest.mark.parametrize(("mechanism", "words"), corners([("thresholdout", "train"), ("gaussian", "holdout")], 1))
+@pytest.mark.parametrize(("mechanism", "words"), corners([("claims", "train"), ("gaussian", "holdout")], 1))
 def test_mechanisms_are_chosen_and_found_again(folder: Path, mechanism: str, words: str) -> None:
-    few = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "3", "--budget", "1")
+    few = (
+        "--train",
+        "train.csv",
+        "--holdout",
+        "holdout.csv",
+        "--label",
+        "y",
+        "--queries",
+        "3",
+        "--holdout-answers",
+        "1",
+    )
     run("create", "guard.db", *few, "--mechanism", mechanism)
     assert f"from the {words} part; question 1" in run("ask", "guard.db", "right.csv").output
     assert "1 of 3 questions asked" in run("status", "guard.db").output
@@ -297,7 +308,9 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
     train, other = pd.read_csv("train.csv"), pd.read_csv("holdout.csv").iloc[:-1]
     with open_ledger("guard.db") as ledger:
         (first,) = ledger.guards()
-        second = PredictionGuard.create(ledger, train, other, label="y", queries=50, budget=1).identity
+        second = PredictionGuard.create(
+            ledger, train, other, label="y", queries=50, mechanism=Claims(holdout_answers=1)
+        ).identity
     refused = run("ask", "guard.db", "right.csv", code=1).output
     assert "2 guards with labels" in refused
     assert first[:12] in refused
@@ -312,9 +325,9 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
 
 
 def test_looks_before_the_guard_are_declared(folder: Path) -> None:
-    said = create("--looks", "2").output
+    said = create("--prior-queries", "2").output
     assert "at most 2 scores of these records had been seen, of 10,001 possible values each" in said
-    assert PredictionGuard.open("guard.db").guard.looks == PriorLooks(2)
+    assert PredictionGuard.open("guard.db").certificate.prior_queries == PriorQueries(2).counted(1500)
     wide = json.loads(run("ask", "guard.db", "right.csv", "--json").output)["half_width"]
     os.remove("guard.db")
     create()
@@ -322,4 +335,4 @@ def test_looks_before_the_guard_are_declared(folder: Path) -> None:
 
 
 def test_answers_that_will_say_nothing_are_a_note(folder: Path) -> None:
-    assert "the answers of this guard will say next to nothing" in create("--looks", "200").output
+    assert "the answers of this guard will say next to nothing" in create("--prior-queries", "200").output

@@ -13,7 +13,7 @@ import pytest
 
 from tests.thresholdout.cli.running import create, run
 from tests.thresholdout.ledger.postgres_server import Server
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.ledger import open_ledger
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, new_key
 
@@ -105,7 +105,7 @@ def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
     rng = np.random.default_rng(0)
     with open_ledger("several.db") as ledger:
         for _ in range(2):
-            guard = Thresholdout(rng.normal(size=1000), queries=5, budget=1, ledger=ledger)
+            guard = Thresholdout(rng.normal(size=1000), queries=5, mechanism=Claims(holdout_answers=1), ledger=ledger)
             guard.ask(0.5, np.ones(1000), name="all")
         first, second = ledger.guards()
     assert run("verify", "several.db").output.count("1 entry, unchanged") == 2
@@ -192,7 +192,18 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
 
 def test_everything_on_a_server(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     where = server.new_database()
-    parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "100", "--budget", "2")
+    parts = (
+        "--train",
+        "train.csv",
+        "--holdout",
+        "holdout.csv",
+        "--label",
+        "y",
+        "--queries",
+        "100",
+        "--holdout-answers",
+        "2",
+    )
     refused = run("create", where, *parts, code=1).output
     assert "make one with `thresholdout key guard.key`" in refused
     assert "set THRESHOLDOUT_KEY_FILE=guard.key" in refused

@@ -26,8 +26,8 @@ def test_plan_says_what_the_library_says() -> None:
     same = plan(Groups([k // 5 for k in range(1000)]), queries=20, fixed=True, confidence=0.9)
     assert shown == json.loads(json.dumps(same.to_json()))
     assert shown["recommended"] == "a fixed list"
-    after = run("plan", "--records", "2000", "--queries", "20", "--looks", "3").output
-    assert after.startswith(plan(2000, queries=20, looks=3).recommendation)
+    after = run("plan", "--records", "2000", "--queries", "20", "--prior-queries", "3").output
+    assert after.startswith(plan(2000, queries=20, prior_queries=3).recommendation)
 
 
 def test_plan_solves_for_what_is_left_out() -> None:

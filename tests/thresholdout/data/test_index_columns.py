@@ -28,7 +28,7 @@ def test_it_is_called_as_pandas_calls_it(tmp_path: Path) -> None:
 def test_it_is_left_out_and_said(tmp_path: Path) -> None:
     parts = [written(tmp_path, part) for part in (TABLE[:200], TABLE[200:])]
     with pytest.warns(IndexColumnWarning) as caught:
-        PredictionGuard.create(tmp_path / "guard.db", *parts, label="y", allow_equal_rows=True)
+        PredictionGuard.create(tmp_path / "guard.db", *parts, label="y", allow_duplicates=True)
     said = [one for one in caught if one.category is IndexColumnWarning]
     assert [str(one.message).partition(":")[0] for one in said] == ["train", "holdout"]
 
@@ -67,7 +67,7 @@ def test_edges_that_were_written_with_an_index_are_read(tmp_path: Path) -> None:
     edges = written(tmp_path, pd.DataFrame({"a": ["r201", "r203"], "b": ["r202", "r204"]}))
     with pytest.warns(IndexColumnWarning, match="^edges:"):
         made = PredictionGuard.create(
-            tmp_path / "guard.db", TABLE[:200], TABLE[200:], label="y", graph=edges, allow_equal_rows=True
+            tmp_path / "guard.db", TABLE[:200], TABLE[200:], label="y", graph=edges, allow_duplicates=True
         )
     assert made.guard.dependence.variance_inflation() > 1.0
 

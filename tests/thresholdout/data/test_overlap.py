@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.model_selection import GroupShuffleSplit
 
 from graphs import Communities, Groups, MovingWindow
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.data.overlap import _among, check_disjoint
 from thresholdout.errors import InputError, OverlapError
 
@@ -79,10 +79,10 @@ def test_copies_with_decimal_fractions_are_found() -> None:
 
 
 def test_a_guard_refuses_copies_and_names_what_works() -> None:
-    settings: dict[str, Any] = {"queries": 5, "budget": 1, "mechanism": "thresholdout"}
-    with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* allow_equal_rows=True"):
+    settings: dict[str, Any] = {"queries": 5, "mechanism": Claims(holdout_answers=1)}
+    with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* allow_duplicates=True"):
         Thresholdout((X[BOTH], Y[BOTH]), train=(X[:N].astype(np.float32), Y[:N]), **settings)
-    for train, more in (((X[OTHER].astype(np.float32), Y[OTHER]), {}), ((X[:N], Y[:N]), {"allow_equal_rows": True})):
+    for train, more in (((X[OTHER].astype(np.float32), Y[OTHER]), {}), ((X[:N], Y[:N]), {"allow_duplicates": True})):
         assert Thresholdout((X[BOTH], Y[BOTH]), train=train, **settings, **more).remaining == 1  # type: ignore[arg-type]
 
 
@@ -150,20 +150,20 @@ def test_keys_among_others(size: int) -> None:
 
 
 def grouped(groups: Any, **changes: Any) -> Thresholdout:
-    settings: dict[str, Any] = {"train": (X[:N], Y[:N]), "queries": 5, "budget": 1, "mechanism": "thresholdout"}
+    settings: dict[str, Any] = {"train": (X[:N], Y[:N]), "queries": 5, "mechanism": Claims(holdout_answers=1)}
     return Thresholdout((X[N:], Y[N:]), **{"dependence": Groups(groups), **settings, **changes})
 
 
 def test_groups_in_both_parts_are_refused_and_what_the_refusal_names_works() -> None:
     train_groups, holdout_groups = np.arange(N) // 4, np.arange(N) // 4 + 95
     with pytest.raises(OverlapError) as caught:
-        grouped(holdout_groups, train_groups=train_groups)
+        grouped(holdout_groups, train=(X[:N], Y[:N], train_groups))
     assert str(caught.value).startswith(
-        "train_groups: 5 of 100 groups of the holdout occur in the training part too, where they have 20 of 400 records"
+        "groups: 5 of 100 groups of the holdout occur in the training part too, where they have 20 of 400 records"
     )
     keep = ~np.isin(train_groups, holdout_groups)
     assert "keep = ~np.isin(train_groups, holdout_groups)" in caught.value.expected
-    guard = grouped(holdout_groups, train=(X[:N][keep], Y[:N][keep]), train_groups=train_groups[keep])
+    guard = grouped(holdout_groups, train=(X[:N][keep], Y[:N][keep], train_groups[keep]))
     assert guard.remaining == 1
     assert grouped(holdout_groups).remaining == 1  # nobody has said whose the training records are
 
@@ -171,9 +171,9 @@ def test_groups_in_both_parts_are_refused_and_what_the_refusal_names_works() -> 
 @pytest.mark.parametrize("of", [list, pd.Series, lambda names: pd.Categorical(names), tuple])
 def test_names_of_groups_may_be_texts(of: Any) -> None:
     names = [f"patient {k // 4}" for k in range(2 * N)]
-    assert grouped(of(names[N:]), train_groups=of(names[:N])).remaining == 1
+    assert grouped(of(names[N:]), train=(X[:N], Y[:N], of(names[:N]))).remaining == 1
     with pytest.raises(OverlapError, match="1 of 101 groups"):
-        grouped(of(["patient 0", *names[N + 1 :]]), train_groups=of(names[:N]))
+        grouped(of(["patient 0", *names[N + 1 :]]), train=(X[:N], Y[:N], of(names[:N])))
 
 
 def test_groups_split_by_scikit_learn_are_accepted() -> None:
@@ -181,11 +181,10 @@ def test_groups_split_by_scikit_learn_are_accepted() -> None:
     fit, held = next(GroupShuffleSplit(1, test_size=0.5, random_state=0).split(X, groups=groups))
     guard = Thresholdout(
         (X[held], Y[held]),
-        train=(X[fit], Y[fit]),
+        train=(X[fit], Y[fit], groups[fit]),
         dependence=Groups(groups[held]),
-        train_groups=groups[fit],
         queries=5,
-        budget=1,
+        mechanism=Claims(holdout_answers=1),
     )
     assert guard.n == len(held)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from thresholdout import KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.holdout import Records
 
@@ -21,7 +21,7 @@ TURN = RNG.permutation(N)
 
 def make(holdout: Any = None, train: Any = None, **changes: Any) -> Thresholdout:
     """Return a guard whose every answer is the exact holdout mean up to 1e-3 or so."""
-    settings: dict[str, Any] = {"queries": 20, "budget": 20, "threshold": 1e-4, "noise_scale": 1e-5, **changes}
+    settings: dict[str, Any] = {"queries": 20, "mechanism": SparseVector(1e-4, 1e-5, budget=20), **changes}
     return Thresholdout(
         (X[:N], Y[:N]) if holdout is None else holdout, train=(X[N:], Y[N:]) if train is None else train, **settings
     )
@@ -53,11 +53,11 @@ def test_a_y_with_another_index_than_x_is_refused_and_what_the_refusal_names_wor
 
 def test_what_has_no_index_is_in_order() -> None:
     for x, y in ((X[:N].to_numpy(), Y[:N]), (X[:N], Y[:N].to_numpy()), (X[:N], Y[:N].tolist())):
-        assert make((x, y), mechanism="thresholdout").n == N
+        assert make((x, y), mechanism="claims").n == N
     frame, labels = X.reset_index(drop=True), Y.reset_index(drop=True)
     assert make((frame[:N], labels[:N]), (frame[N:], labels[N:])).n == N
     with pytest.raises(InputError, match="holdout: a y whose index has"):
-        KFoldGuard(X, Y.sort_index(), cv=2, queries=5, budget=1)
+        KFoldGuard((X, Y.sort_index()), cv=2, queries=5, mechanism=Claims(holdout_answers=1))
 
 
 def test_labelled_values_are_taken_by_label() -> None:
@@ -80,7 +80,7 @@ def test_labelled_values_are_taken_by_label() -> None:
 
 def test_records_get_their_own_values() -> None:
     """Whatever the order of the values; means over parts of the records, or weighted ones, depend on it."""
-    records = Records((X[:N], Y[:N]), (X[N:], Y[N:]), allow_equal_rows=False)
+    records = Records((X[:N], Y[:N]), (X[N:], Y[N:]), allow_duplicates=False)
     values = pd.Series(np.arange(N), index=X[:N].index)
     for given in (values, values.iloc[TURN], values.sort_index(), values.to_numpy()):
         assert np.asarray(records.ordered(given, "holdout_values")).tolist() == list(range(N))
@@ -122,13 +122,16 @@ def test_labelled_values_for_records_without_labels_are_refused() -> None:
 def test_groups_of_a_cross_validation_are_those_of_their_records() -> None:
     """By order, records of one patient are in several folds, which learn from each other: 0.88 +- 0.21, truth 0.5."""
     patient = pd.Series(np.repeat(np.arange(N), 2), index=NAMES)
-    by_order = KFoldGuard(X, Y, groups=patient.to_numpy(), cv=3, queries=5, budget=1)
+    by_order = KFoldGuard((X, Y, patient.to_numpy()), cv=3, queries=5, mechanism=Claims(holdout_answers=1))
     for groups in (patient, patient.sort_index(), patient.sample(frac=1.0, random_state=0)):
-        guard = KFoldGuard(X, Y, groups=groups, cv=3, queries=5, budget=1)
+        guard = KFoldGuard((X, Y, groups), cv=3, queries=5, mechanism=Claims(holdout_answers=1))
         assert guard.dependence.fingerprint() == by_order.dependence.fingerprint()
     for records in (X, X.to_numpy()):
         labels = Y if records is X else Y.to_numpy()
         other = patient.set_axis(np.arange(2 * N) + 1)
         with pytest.raises(InputError, match=r"^groups: .* index.*values\.to_numpy\(\)"):
-            KFoldGuard(records, labels, groups=other, cv=3, queries=5, budget=1)
-        assert KFoldGuard(records, labels, groups=other.to_numpy(), cv=3, queries=5, budget=1).n == 2 * N
+            KFoldGuard((records, labels, other), cv=3, queries=5, mechanism=Claims(holdout_answers=1))
+        assert (
+            KFoldGuard((records, labels, other.to_numpy()), cv=3, queries=5, mechanism=Claims(holdout_answers=1)).n
+            == 2 * N
+        )

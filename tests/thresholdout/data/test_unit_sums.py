@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphs.numerics.sliced_sums import SLICE
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import record_bits, unit_records
 from thresholdout.errors import InputError
@@ -107,10 +107,10 @@ def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds
         UnitSums(values, None, bounds, "v")
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "sparse"])
+@pytest.mark.parametrize("mechanism", ["claims", "sparse"])
 def test_a_question_about_many_records_copies_none(mechanism: str) -> None:
     n, rng = 500_000, np.random.default_rng(0)
-    made = {"threshold": 0.5, "noise_scale": 0.001, "budget": 1} if mechanism == "sparse" else {}
+    made = {"mechanism": SparseVector(0.5, 0.001, budget=1)} if mechanism == "sparse" else {}
     guard = Thresholdout(np.arange(float(n)), queries=100, **made)  # type: ignore[arg-type]
     train, holdout = ((rng.random(n) < 0.8).astype(np.float64) for _ in range(2))
     guard.ask(train, holdout)

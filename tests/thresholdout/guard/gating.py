@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from thresholdout import SeededNoise, Thresholdout
+from thresholdout import Thresholdout
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.gates import Gate
 
@@ -64,7 +64,7 @@ def columns(gains: list[float], seed: int = 0, changed: float = 0.08) -> NDArray
 
 
 def guarded(right: NDArray[np.float64], **settings: Any) -> Thresholdout:
-    settings = {"identically_distributed": True, "noise": SeededNoise(1), **settings}
+    settings = {"sampling": "iid", "random_state": 1, **settings}
     X = np.column_stack([right, np.arange(len(right))])
     y = np.ones(len(right), dtype=int)
     return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), **settings)

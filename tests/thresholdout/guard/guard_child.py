@@ -20,24 +20,25 @@ from typing import IO, Any
 
 import numpy as np
 
-from thresholdout import BudgetExhausted, Thresholdout, WideAnswersWarning
+from thresholdout import BudgetExhausted, Claims, SparseVector, Thresholdout, WideAnswersWarning
 
 warnings.simplefilter("ignore", WideAnswersWarning)  # what answers are worth does not matter here
 
 RECORDS = np.arange(2000.0)
 BUDGET = 60
+CLAIMS = Claims(holdout_answers=BUDGET)
 QUERIES = 5000
 UNSURPRISING = 0.75
 """The training value that agrees with the holdout; 0.1 is a surprise."""
 
 
-def guard_in(ledger: str, **by_hand: Any) -> Thresholdout:
-    return Thresholdout(RECORDS, queries=QUERIES, budget=BUDGET, mechanism="thresholdout", ledger=ledger, **by_hand)
+def guard_in(ledger: str, mechanism: Claims | SparseVector = CLAIMS) -> Thresholdout:
+    return Thresholdout(RECORDS, queries=QUERIES, mechanism=mechanism, ledger=ledger)
 
 
 def forgetful(ledger: str) -> Thresholdout:
     """Return a guard that every surprise surprises: Algorithm 1, which learns nothing from its answers."""
-    return guard_in(ledger, threshold=0.1, noise_scale=0.001)
+    return guard_in(ledger, mechanism=SparseVector(0.1, 0.001, budget=BUDGET))
 
 
 def training_value(key: str) -> float:

@@ -13,7 +13,7 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout import InputError, PlanError, SeededNoise
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning import algorithm_1
 from thresholdout.planning.algorithm_1 import quiet_rise
@@ -42,7 +42,7 @@ def sessions_with_a_hit(share: float, sessions: int, budget: int = 1) -> int:
     """Count sessions of 50 questions, all at the quiet margin, in which one is answered from the holdout."""
     n, queries, margin, scale = 1000, 50, 0.05, 2.0**-10
     threshold = margin + share * scale * quiet_rise(queries, 0.1) + 1e-4 * scale
-    mechanism = SparseVector(ThresholdoutParameters(threshold, scale, budget, queries))
+    mechanism = SparseVectorMechanism(ThresholdoutParameters(threshold, scale, budget, queries))
     values = np.zeros(n)
     count = 0
     for seed in range(sessions):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups
-from thresholdout import KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout
 from thresholdout.certificates import certify_parameters as certifying
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.guard import guard as guards
@@ -16,14 +16,14 @@ HOLDOUT = np.arange(600.0)
 
 DECLARED: list[dict[str, Any]] = [
     {},
-    {"queries": 20, "budget": 3},
+    {"queries": 20, "mechanism": Claims(holdout_answers=3)},
     {"dependence": Groups(np.arange(600) // 3)},
-    {"mechanism": "guess-and-check"},
-    {"private": 1.0, "budget": 3},
+    {"mechanism": Claims(noise=0.0)},
+    {"mechanism": Claims(epsilon=1.0, holdout_answers=3)},
     {"mechanism": "ladder", "queries": 20},
-    {"mechanism": "splitting", "queries": 20, "identically_distributed": True},
+    {"mechanism": "splitting", "queries": 20, "sampling": "iid"},
     {"mechanism": "gaussian", "queries": 5},
-    {"queries": 20, "budget": 3, "threshold": 0.2, "noise_scale": 0.02},
+    {"queries": 20, "mechanism": SparseVector(0.2, 0.02, budget=3)},
 ]
 
 
@@ -51,14 +51,14 @@ def test_a_guard_certifies_once(declared: dict[str, Any], certified: list[float]
 
 
 def test_a_guard_that_is_opened_again_certifies_once(tmp_path: Path, certified: list[float]) -> None:
-    made = Thresholdout(HOLDOUT, queries=20, budget=2, ledger=tmp_path / "guard.db")
-    opened = Thresholdout(HOLDOUT, queries=20, budget=2, ledger=tmp_path / "guard.db")
+    made = Thresholdout(HOLDOUT, queries=20, mechanism=Claims(holdout_answers=2), ledger=tmp_path / "guard.db")
+    opened = Thresholdout(HOLDOUT, queries=20, mechanism=Claims(holdout_answers=2), ledger=tmp_path / "guard.db")
     assert made.certificate == opened.certificate
     assert len(certified) == 2
 
 
 def test_a_k_fold_guard_certifies_once(certified: list[float]) -> None:
-    guard = KFoldGuard(HOLDOUT[:, None], HOLDOUT > 300, queries=20)
+    guard = KFoldGuard((HOLDOUT[:, None], HOLDOUT > 300), queries=20)
     assert guard.certificate.route == "fold claims"
     assert len(certified) == 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thresholdout import Thresholdout
+from thresholdout import Answer, Claims, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.ledger import open_ledger
 
@@ -15,15 +15,32 @@ N = 1000
 RECORDS = np.arange(float(N))
 
 
+def ask(
+    guard: Thresholdout,
+    train_values: object,
+    holdout_values: object | None = None,
+    *,
+    client: str,
+    quota: int | None = None,
+    since: float | None = None,
+    name: str = "",
+    key: str | None = None,
+    binary: bool | None = None,
+) -> Answer:
+    """Ask for somebody, as a service does."""
+    query, read, fails = guard._query(train_values, holdout_values, (0.0, 1.0), name, key, binary)
+    return guard._evaluate(query.asked_by(client, quota, since), read, fails)
+
+
 def guard_of(**settings: object) -> Thresholdout:
-    return Thresholdout(RECORDS, mechanism="competition", **settings)  # type: ignore[arg-type]
+    return Thresholdout(RECORDS, mechanism="leaderboard", **settings)  # type: ignore[arg-type]
 
 
 def test_the_history_says_who_asked_and_keys_are_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of(ledger=tmp_path / "guard.db")
-    first = guard.ask(0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
-    second = guard.ask(0.5, RECORDS < 500, key="a", name="yours", client="bob", binary=True)
-    again = guard.ask(0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
+    first = ask(guard, 0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
+    second = ask(guard, 0.5, RECORDS < 500, key="a", name="yours", client="bob", binary=True)
+    again = ask(guard, 0.9, RECORDS < 900, key="a", name="mine", client="ann", binary=True)
     assert (first.repeated, second.repeated, again.repeated) == (False, False, True)
     assert (again.value, second.name) == (first.value, "yours")
     assert guard.history["client"].tolist() == ["ann", "bob"]
@@ -36,15 +53,15 @@ def test_the_history_says_who_asked_and_keys_are_each_client_s_own(tmp_path: Pat
 def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of()
     for _ in range(2):
-        guard.ask(0.9, RECORDS < 900, key="a", client="ann", quota=1)
+        ask(guard, 0.9, RECORDS < 900, key="a", client="ann", quota=1)
     with pytest.raises(BudgetExhausted, match="all 1 questions of this client are used"):
-        guard.ask(0.9, RECORDS < 890, client="ann", quota=1)
-    guard.ask(0.9, RECORDS < 890, client="bob", quota=1)
+        ask(guard, 0.9, RECORDS < 890, client="ann", quota=1)
+    ask(guard, 0.9, RECORDS < 890, client="bob", quota=1)
     assert len(guard.history) == 2
 
 
 def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() -> None:
-    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
+    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
     rng, looks = np.random.default_rng(0), list[int]()
 
     def question(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -55,22 +72,22 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
 
     def junk() -> None:
         for number in range(100):
-            guard.ask(question, client="junk", key=f"{number}")
+            ask(guard, question, client="junk", key=f"{number}")
 
     with pytest.raises(BudgetExhausted, match="this client's answers may tell no more"):
         junk()
     asked = len(looks)
     assert asked < 30
     with pytest.raises(BudgetExhausted):
-        guard.ask(question, client="junk", key="once more")
+        ask(guard, question, client="junk", key="once more")
     assert len(looks) == asked
     assert guard.told is not None
     assert guard.told <= 24.0
-    assert guard.ask(0.9, RECORDS < 900, client="honest", binary=True).source == "train"
+    assert ask(guard, 0.9, RECORDS < 900, client="honest", binary=True).source == "train"
 
 
 def test_a_question_that_fails_is_charged_to_its_client_and_stays_within_the_quota() -> None:
-    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
+    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
 
     def failing(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         if X[0] >= 0:
@@ -78,20 +95,20 @@ def test_a_question_that_fails_is_charged_to_its_client_and_stays_within_the_quo
         return np.ones(N)
 
     with pytest.raises(InputError, match="it failed on the holdout"):
-        guard.ask(failing, client="ann", quota=1, key="first")
+        ask(guard, failing, client="ann", quota=1, key="first")
     assert guard.history[["source", "client"]].to_numpy().tolist() == [["failed", "ann"]]
     with pytest.raises(BudgetExhausted, match="of this client are used"):
-        guard.ask(failing, client="ann", quota=1, key="second")
+        ask(guard, failing, client="ann", quota=1, key="second")
     assert len(guard.history) == 1
 
 
 def test_a_function_that_is_known_by_its_content_is_each_client_s_own() -> None:
-    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
-    found = [guard.ask(lambda X, y: y < 900, client=client).repeated for client in ("ann", "bob", "ann")]
+    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
+    found = [ask(guard, lambda X, y: y < 900, client=client).repeated for client in ("ann", "bob", "ann")]
     assert found == [False, False, True]
     assert guard.history["client"].tolist() == ["ann", "bob"]
 
 
 def test_what_does_not_go_with_a_competition_is_refused() -> None:
     with pytest.raises(InputError, match=r"^budget: 2 beside mechanism='competition'"):
-        guard_of(budget=2)
+        guard_of(mechanism=Claims(holdout_answers=2))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from graphs import Groups, MovingWindow
-from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, LedgerMismatch, SeededNoise, SparseVector, Thresholdout
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
-from thresholdout.mechanisms import Claims, ClaimsParameters, Known
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
 from thresholdout.scoring import metrics
@@ -42,7 +42,7 @@ def records(gain: float, seed: int = 0, more: int = 1, **declared: Any) -> Thres
     first, second = u >= (0.08 + gain) / 2, u < 1.0 - (0.08 - gain) / 2
     X = np.stack([first, second, np.arange(u.size)], axis=1).astype(float)
     y = np.ones(u.size, dtype=int)
-    settings = {"noise": SeededNoise(seed), **declared}
+    settings = {"random_state": seed, **declared}
     return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), **settings)
 
 
@@ -215,21 +215,19 @@ def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
 
 class TestWins:
     def test_a_share_of_wins_settles_what_a_difference_does_not(self) -> None:
-        guard = records(0.03, identically_distributed=True)
+        guard = records(0.03, sampling="iid")
         found = guard.compare(Told(1), Told(0), about="wins", cv="training")
         share = (0.08 + 0.03) / 0.16
         assert found.verdict == "better"
         assert found.interval[0] <= share <= found.interval[1]
         assert records(0.03).compare(Told(1), Told(0), cv="training").verdict == "not settled"
-        losses = records(0.03, identically_distributed=True).compare(
-            Told(1), Told(0), "zero_one_loss", about="wins", cv="training"
-        )
+        losses = records(0.03, sampling="iid").compare(Told(1), Told(0), "zero_one_loss", about="wins", cv="training")
         assert losses.interval == found.interval  # wins are those of the better loss
         assert guard.compare(Told(0), Told(1), about="wins", cv="training").verdict == "worse"
         assert guard.history["name"].tolist()[0] == "accuracy, share of wins"
 
     def test_a_list_of_shares_has_exact_limits(self) -> None:
-        guard = records(0.03, identically_distributed=True)
+        guard = records(0.03, sampling="iid")
         found, same = guard.compare_all(
             [Told(1), Told(1)], Told(0), about="wins", keep=0, cv="training", keys=["one", "other"]
         )
@@ -253,11 +251,7 @@ class TestWins:
             X[N : N + 110, 1], X[N + 110 : N + 180, 0] = 1.0, 1.0
             X[differ:N, :2] = X[N + 180 :, :2] = 1.0
             guard = Thresholdout(
-                (X[:N], y[:N]),
-                train=(X[N:], y[N:]),
-                noise=SeededNoise(3),
-                identically_distributed=True,
-                mechanism="guess-and-check",
+                (X[:N], y[:N]), train=(X[N:], y[N:]), random_state=3, sampling="iid", mechanism=Claims(noise=0.0)
             )
             found = guard.compare(Told(1), Told(0), about="wins", cv="training")
             assert found.answer.source == "train"
@@ -268,13 +262,13 @@ class TestWins:
         guard = records(0.03)
         with pytest.raises(InputError, match=r"one law; expected: compare\(b, a\)") as caught:
             guard.compare(Told(1), Told(0), about="wins", cv="training")
-        assert "identically_distributed=True" in str(caught.value)
+        assert "sampling='iid'" in str(caught.value)
         assert guard.compare(Told(1), Told(0), cv="training").about == "difference"
-        groups = records(0.03, identically_distributed=True, dependence=Groups(np.arange(N) // 2))
+        groups = records(0.03, sampling="iid", dependence=Groups(np.arange(N) // 2))
         with pytest.raises(InputError, match=r"independent records; or compare\(b, a\)"):
             groups.compare(Told(1), Told(0), about="wins", cv="training")
         assert groups.compare(Told(1), Told(0), cv="training").about == "difference"
-        one_law = records(0.03, identically_distributed=True)
+        one_law = records(0.03, sampling="iid")
         with pytest.raises(InputError, match=r"neither 0 nor 1.*compare\(b, a\)"):
             one_law.compare(Told(1), Told(0), halves(), about="wins", cv="training")
         assert one_law.compare(Told(1), Told(0), halves(), cv="training").verdict
@@ -283,7 +277,7 @@ class TestWins:
         assert len(one_law.history) == 1
 
     def test_values_that_are_neither_on_the_holdout_alone_are_charged(self) -> None:
-        guard = records(0.03, identically_distributed=True, more=2)
+        guard = records(0.03, sampling="iid", more=2)
         metric = halves(lambda output: len(output) == N)
         with pytest.raises(InputError, match="it failed on the holdout"):
             guard.compare(Told(1), Told(0), metric, about="wins", cv="training")
@@ -305,8 +299,8 @@ def test_nothing_settles_a_difference_of_nothing(interval: tuple[float, float]) 
 
 class TestGivenTheFeatures:
     def test_a_session_is_declared_and_says_so(self, tmp_path: Path) -> None:
-        guard = records(0.03, given="features", ledger=tmp_path / "guard.db")
-        assert guard.given == "features"
+        guard = records(0.03, sampling="fixed_features", ledger=tmp_path / "guard.db")
+        assert guard.sampling == "fixed_features"
         assert "given the features of all of them" in guard.certificate.about
         assert "given the features" not in records(0.03).certificate.about
         found = guard.compare(Told(1), Told(0), cv="training")
@@ -316,14 +310,15 @@ class TestGivenTheFeatures:
         assert (found.answer.lower, found.answer.upper) == (-differ, differ)  # the share may be shown
         other = records(0.03).compare(Told(1), Told(0), cv="training")
         assert found.interval[1] - found.interval[0] < other.interval[1] - other.interval[0]
-        with pytest.raises(LedgerMismatch, match="given = 'features'"):
+        with pytest.raises(LedgerMismatch, match="sampling = 'fixed_features'"):
             records(0.03, ledger=tmp_path / "guard.db")
         assert (
-            records(0.03, given="features", ledger=tmp_path / "guard.db").certificate.about == guard.certificate.about
+            records(0.03, sampling="fixed_features", ledger=tmp_path / "guard.db").certificate.about
+            == guard.certificate.about
         )
 
     def test_models_that_agree_cost_nearly_nothing(self) -> None:
-        guard = records(0.03, given="features")
+        guard = records(0.03, sampling="fixed_features")
         found = guard.compare(Told(1), Told(1), cv="training")
         assert found.verdict == "not settled"
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
@@ -332,7 +327,7 @@ class TestGivenTheFeatures:
 
     @pytest.mark.parametrize("metric", ["accuracy", "zero_one_loss"])
     def test_intervals_hold_and_lists_too(self, metric: str) -> None:
-        guard = records(0.03, given="features", more=2)
+        guard = records(0.03, sampling="fixed_features", more=2)
         sign = 1 if metric == "accuracy" else -1
         first, second = guard.compare_all([Told(1), Told(0)], Told(0), metric, cv="training")
         holdout = guard._records.holdout[0]
@@ -341,13 +336,13 @@ class TestGivenTheFeatures:
         assert first.interval[0] <= truth <= first.interval[1]
         assert second.verdict == "not settled"
 
-    @pytest.mark.parametrize("given", [None, "features"])
-    def test_records_without_a_value_count_as_ties(self, given: Any) -> None:
+    @pytest.mark.parametrize("sampling", ["independent", "fixed_features"])
+    def test_records_without_a_value_count_as_ties(self, sampling: Any) -> None:
         def right(y: NDArray[Any], told: NDArray[Any], classes: object) -> NDArray[np.float64]:
             return np.full(N, np.nan) if len(y) == N else (told == y).astype(float)
 
         metric = metrics.Metric("right", "predict", right, (0.0, 1.0), True, reads_classes=False)
-        found = records(0.03, given=given, more=2).compare(Told(1), Told(0), metric, cv="training")
+        found = records(0.03, sampling=sampling, more=2).compare(Told(1), Told(0), metric, cv="training")
         assert found.interval[0] <= 0.0 <= found.interval[1]
         assert found.answer.source == "holdout"
 
@@ -356,7 +351,7 @@ class TestGivenTheFeatures:
             def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
                 return super().predict(X)[: N - 1] if len(X) == N else super().predict(X)
 
-        guard = records(0.03, given="features", more=2)
+        guard = records(0.03, sampling="fixed_features", more=2)
         with pytest.raises(InputError, match=r"outputs of shapes \(1999,\) and \(2000,\)"):
             guard.compare(Short(1), Told(0), cv="training")
         assert guard.history.empty
@@ -368,14 +363,14 @@ class TestGivenTheFeatures:
         Labels are certain given the features, so the truth is the holdout's own difference: 0.04 less 0.64.
         """
         right, swapped = Probable([0, 1]), Probable([1, 0])
-        found = records(0.03, given="features").compare(right, swapped, "brier_score", cv="training")
+        found = records(0.03, sampling="fixed_features").compare(right, swapped, "brier_score", cv="training")
         assert found.interval[0] <= 0.2**2 - 0.8**2 <= found.interval[1]
         assert found.verdict == "better"
-        alike = records(0.03, given="features").compare(right, Probable([0, 1]), "brier_score", cv="training")
+        alike = records(0.03, sampling="fixed_features").compare(right, Probable([0, 1]), "brier_score", cv="training")
         assert max(map(abs, alike.interval)) <= 1 / N + 1e-12
 
     def test_predictions_of_models_that_know_other_classes_are_what_they_are(self) -> None:
-        guard = records(0.03, given="features")
+        guard = records(0.03, sampling="fixed_features")
         other = Told(1)
         other.classes_ = np.array([0, 1, 2])
         assert max(map(abs, guard.compare(other, Told(1), cv="training").interval)) <= 1 / N + 1e-12
@@ -388,7 +383,9 @@ class TestGivenTheFeatures:
         other = Told(1)
         other.classes_ = np.array([0, 1, 2])
         metric = metrics.Metric("known", "predict", known, (0.0, 1.0), True)
-        found = records(0.03, given="features").compare(Told(1), other, metric, cv="training", key="own metric")
+        found = records(0.03, sampling="fixed_features").compare(
+            Told(1), other, metric, cv="training", key="own metric"
+        )
         assert found.interval[0] <= 1.0 <= found.interval[1] + 1e-12
         assert found.verdict == "better"
 
@@ -398,20 +395,22 @@ class TestGivenTheFeatures:
         A coin for each would have a deviation of sqrt(15) times that of these losses.
         """
         metric = metrics.squared_error(4.0)
-        found = records(0.03, given="features").compare(Told(1), Told(0), metric, cv="training")
+        found = records(0.03, sampling="fixed_features").compare(Told(1), Told(0), metric, cv="training")
         plain = records(0.03).compare(Told(1), Told(0), metric, cv="training")
         assert found.interval[1] - found.interval[0] < plain.interval[1] - plain.interval[0]
 
     def test_at_most_is_in_units_of_the_same_range(self) -> None:
         """The difference is known to 0.03, and that is half as much in units of its range from -1 to 1."""
         most = 0.016
-        guard = records(0.03, given="features", at_most=most)
+        guard = records(0.03, sampling="fixed_features", mechanism=Claims(max_half_width=most))
         found = guard.compare(Told(1), Told(0), cv="training")
         assert 0.5 * found.answer.half_width <= most
         with pytest.raises(BudgetExhausted):
-            records(0.03, given="features", at_most=0.002).compare(Told(1), Told(0), cv="training")
+            records(0.03, sampling="fixed_features", mechanism=Claims(max_half_width=0.002)).compare(
+                Told(1), Told(0), cv="training"
+            )
         with pytest.raises(BudgetExhausted):
-            records(0.03, at_most=0.002).compare(Told(1), Told(0), cv="training")
+            records(0.03, mechanism=Claims(max_half_width=0.002)).compare(Told(1), Told(0), cv="training")
 
     def test_what_a_model_said_first_is_what_is_compared(self) -> None:
         """A model that says something else each time is what it said when asked: here the other model, with any label.
@@ -419,12 +418,12 @@ class TestGivenTheFeatures:
         Otherwise it would differ on records that are no part of the comparison.
         """
         moody = Moody(1)
-        found = records(0.03, given="features").compare(moody, Told(1), cv="training", key="moody")
+        found = records(0.03, sampling="fixed_features").compare(moody, Told(1), cv="training", key="moody")
         assert moody.calls == 2  # about the training part, and about the holdout's features
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
 
     def test_what_models_say_is_kept_though_they_write_to_it(self) -> None:
-        guard = records(0.03, given="features")
+        guard = records(0.03, sampling="fixed_features")
         holdout = guard._records.holdout[0]
         found = guard.compare(Reuses(1), Reuses(0), cv="training")
         assert found.interval[0] <= float(np.mean(holdout[:, 1] - holdout[:, 0])) <= found.interval[1]
@@ -432,26 +431,28 @@ class TestGivenTheFeatures:
 
     def test_groups_count_as_often_as_they_differ(self) -> None:
         whole = np.arange(N) // 2
-        found = records(0.03, given="features", dependence=Groups(whole)).compare(Told(1), Told(0), cv="training")
-        plain = records(0.03, given="features").compare(Told(1), Told(0), cv="training")
+        found = records(0.03, sampling="fixed_features", dependence=Groups(whole)).compare(
+            Told(1), Told(0), cv="training"
+        )
+        plain = records(0.03, sampling="fixed_features").compare(Told(1), Told(0), cv="training")
         assert found.interval[1] - found.interval[0] > plain.interval[1] - plain.interval[0]
 
     def test_what_needs_one_law_or_random_features_is_refused(self) -> None:
-        with pytest.raises(InputError, match="a law of its own; expected: identically_distributed=False") as caught:
-            records(0.03, given="features", identically_distributed=True)
-        assert caught.value.argument == "given"
         for dependence in (MovingWindow(N, 3),):
-            with pytest.raises(InputError, match=r"dependence=Groups\(labels\) or independent records"):
-                records(0.03, given="features", dependence=dependence)
-        with pytest.raises(InputError, match="mechanism='thresholdout', 'guess-and-check', 'gaussian' or 'ladder'"):
-            records(0.03, given="features", threshold=0.1, noise_scale=0.01, budget=2, queries=5)
+            with pytest.raises(InputError, match="independent records or groups, or sampling='independent'") as caught:
+                records(0.03, sampling="fixed_features", dependence=dependence)
+            assert caught.value.argument == "sampling"
+        with pytest.raises(InputError, match="mechanism='claims' or 'ladder' beside it"):
+            records(0.03, sampling="fixed_features", mechanism=SparseVector(0.1, 0.01, budget=2), queries=5)
         with pytest.raises(InputError, match=r"Thresholdout\(\(X, y\), ...\)"):
-            Thresholdout(np.arange(50.0), given="features")
+            Thresholdout(np.arange(50.0), sampling="fixed_features")
         for wrong in ("labels", 3):
-            with pytest.raises(InputError, match="given: "):
-                records(0.03, given=wrong)
-        guard = records(0.03, given="features", mechanism="guess-and-check")
-        with pytest.raises(InputError, match=r"a guard with given='features'; expected: .* such as 'accuracy'"):
+            with pytest.raises(InputError, match="sampling: "):
+                records(0.03, sampling=wrong)
+        guard = records(0.03, sampling="fixed_features", mechanism=Claims(noise=0.0))
+        with pytest.raises(
+            InputError, match=r"a guard with sampling='fixed_features'; expected: .* such as 'accuracy'"
+        ):
             guard.score(Told(1), "balanced_accuracy", cv="training")
         with pytest.raises(InputError, match=r"compare\(b, a\)"):
             guard.compare(Told(1), Told(0), about="wins", cv="training")
@@ -466,7 +467,7 @@ def test_true_differences_are_covered() -> None:
     broken = narrow = 0
     for seed in range(600):
         rng, noise = np.random.default_rng(seed), SeededNoise(seed)
-        mechanism = Claims(ClaimsParameters(), 300)
+        mechanism = ClaimsMechanism(ClaimsParameters(), 300)
         state, wrong, short = mechanism.start(noise), False, False
         for _ in range(5):
             gain = rng.uniform(-0.05, 0.05)

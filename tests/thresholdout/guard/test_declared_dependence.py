@@ -1,4 +1,4 @@
-"""Groups, an order or a graph in place of a model: what follows from columns, indices, arrays and graphs."""
+"""Groups, a time order or a graph in place of a model: what follows from columns, indices, arrays and graphs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from graphs import Crossed, DependencyGraph, GaussianField, Groups, MovingWindow
-from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, plan
+from graphs import Crossed, DependencyGraph, GaussianField, Groups, MarkovField, MovingWindow
+from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, TimeOrder, plan
 from thresholdout.data.series_reach import seen_reach
 
 N, TRAIN = 400, 600
@@ -42,11 +42,12 @@ LABELS: NDArray[np.int64] = np.arange(ALL) % 2
 LATE = np.arange(TRAIN, ALL)
 
 
-def made(held: Any = LATE, frame: pd.DataFrame = X, **arguments: Any) -> Thresholdout:
-    """Return a guard that holds out some records, the rest being its training part."""
+def made(held: Any = LATE, frame: pd.DataFrame = X, beside: Any = (None, None), **arguments: Any) -> Thresholdout:
+    """Return a guard that holds out some records, the rest being its training part; beside them their groups."""
     rest = np.setdiff1d(np.arange(ALL), held)
-    train = (frame.iloc[rest], LABELS[rest])
-    return Thresholdout((frame.iloc[held], LABELS[held]), train=train, **arguments)
+    own, other = (() if groups is None else (groups,) for groups in beside)
+    train = (frame.iloc[rest], LABELS[rest], *other)
+    return Thresholdout((frame.iloc[held], LABELS[held], *own), train=train, **arguments)
 
 
 def refused(**arguments: Any) -> InputError:
@@ -60,9 +61,10 @@ class TestGroups:
         "arguments",
         [
             {"groups": "patient"},
-            {"groups": PATIENTS[TRAIN:], "train_groups": PATIENTS[:TRAIN]},
-            {"groups": X["patient"][TRAIN:].sample(frac=1.0, random_state=0), "train_groups": "patient"},
-            {"groups": X["patient"][TRAIN:].astype("category"), "train_groups": X["patient"][:TRAIN]},
+            {"groups": ["patient"]},
+            {"beside": (PATIENTS[TRAIN:], PATIENTS[:TRAIN])},
+            {"beside": (X["patient"][TRAIN:].sample(frac=1.0, random_state=0), PATIENTS[:TRAIN])},
+            {"beside": (X["patient"][TRAIN:].astype("category"), X["patient"][:TRAIN])},
         ],
     )
     def test_a_column_or_its_values_are_the_model_of_groups(self, arguments: Mapping[str, Any]) -> None:
@@ -96,7 +98,7 @@ class TestGroups:
             made(**arguments).certificate.expected_half_width(0.9)
             for arguments in (
                 {"groups": "patient"},
-                {"dependence": Groups(PATIENTS[TRAIN:]), "train_groups": PATIENTS[:TRAIN]},
+                {"dependence": Groups(PATIENTS[TRAIN:]), "beside": (None, PATIENTS[:TRAIN])},
             )
         ]
         assert answers[0] == answers[1]
@@ -105,13 +107,15 @@ class TestGroups:
         ("arguments", "argument", "words"),
         [
             ({"groups": "Patient"}, "groups", "one of 'age', 'patient', 'day', 'number', 'scan'"),
-            ({"groups": PATIENTS[TRAIN:]}, "train_groups", "name of a column that both parts have"),
-            ({"groups": PATIENTS[:3], "train_groups": "patient"}, "groups", "400, one for each record"),
-            ({"groups": "patient", "order": True}, "order", "groups alone"),
-            ({"groups": "patient", "graph": nx.path_graph(3)}, "graph", "one of them"),
+            ({"groups": PATIENTS[TRAIN:]}, "groups", "groups of single records stand beside them: (X, y, groups)"),
+            ({"groups": ["patient", PATIENTS]}, "groups", "(X, y, groups) in both parts"),
+            ({"groups": []}, "groups", "a list of names"),
+            ({"beside": (PATIENTS[TRAIN:], None)}, "train", "(X_train, y_train, groups)"),
+            ({"beside": (PATIENTS[:3], PATIENTS[:TRAIN])}, "groups", "400, one for each record"),
+            ({"beside": (PATIENTS[TRAIN:], PATIENTS[:TRAIN]), "groups": "patient"}, "groups", "one of them"),
+            ({"groups": "patient", "dependence": TimeOrder(window=3)}, "dependence", "one of them"),
             ({"groups": "patient", "dependence": Groups(PATIENTS[TRAIN:])}, "dependence", "one of them"),
-            ({"train_groups": "patient"}, "train_groups", "groups=holdout_groups"),
-            ({"groups": "patient", "window": 3}, "window", "order=True"),
+            ({"beside": (None, PATIENTS[:TRAIN])}, "groups", "(X, y, groups) in both parts"),
         ],
     )
     def test_what_cannot_be_is_said_in_one_sentence(
@@ -128,8 +132,8 @@ class TestGroups:
 
     def test_names_serve_cross_validation_too(self) -> None:
         features = X[["age", "patient"]]
-        named = KFoldGuard(features, LABELS, cv=2, groups="patient")
-        given = KFoldGuard(features, LABELS, cv=2, groups=PATIENTS)
+        named = KFoldGuard((features, LABELS), cv=2, groups="patient")
+        given = KFoldGuard((features, LABELS, PATIENTS), cv=2)
         assert named.dependence.fingerprint() == given.dependence.fingerprint()
 
 
@@ -169,39 +173,34 @@ class TestSeveralKindsOfGroups:
         held = self.USERS < 20
         with pytest.raises(InputError, match="'film', which is no column"):
             self.ratings(held, ~held, groups=["user", "film"])
-        with pytest.raises(InputError, match="they are read from the training part"):
-            self.ratings(held, ~held, groups=["user", "item"], train_groups="user")
 
 
 class TestOrder:
     @pytest.mark.parametrize(
-        ("arguments", "model"),
+        ("order", "model"),
         [
-            ({"order": True, "window": 5}, MovingWindow(N, 5)),
-            ({"order": "day", "window": pd.Timedelta(days=5)}, MovingWindow.of_times(DAYS[TRAIN:], pd.Timedelta("5D"))),
-            ({"order": "number", "window": 5}, MovingWindow.of_times(np.arange(N), 5)),
-            (
-                {"order": DAYS[TRAIN:], "window": pd.Timedelta("5D")},
-                MovingWindow.of_times(DAYS[:N], pd.Timedelta("5D")),
-            ),
-            ({"order": True, "dependence": GaussianField.ar(0.5, N)}, GaussianField.ar(0.5, N)),
-            ({"order": "day", "dependence": GaussianField.ar(0.5, N)}, GaussianField.ar(0.5, N)),
+            (TimeOrder(window=5), MovingWindow(N, 5)),
+            (TimeOrder("day", window=pd.Timedelta(days=5)), MovingWindow.of_times(DAYS[TRAIN:], pd.Timedelta("5D"))),
+            (TimeOrder("number", window=5), MovingWindow.of_times(np.arange(N), 5)),
+            (TimeOrder(DAYS[TRAIN:], window=pd.Timedelta("5D")), MovingWindow.of_times(DAYS[:N], pd.Timedelta("5D"))),
+            (TimeOrder(model=GaussianField.ar(0.5, N)), GaussianField.ar(0.5, N)),
+            (TimeOrder("day", model=GaussianField.ar(0.5, N)), GaussianField.ar(0.5, N)),
         ],
     )
-    def test_an_order_and_how_far_it_reaches_are_a_model(self, arguments: Mapping[str, Any], model: Any) -> None:
-        guard = made(**arguments)
+    def test_an_order_and_how_far_it_reaches_are_a_model(self, order: TimeOrder, model: Any) -> None:
+        guard = made(dependence=order)
         assert guard.dependence.fingerprint() == model.fingerprint()
         assert guard._records.training_folds.ordered
 
     def test_without_a_reach_the_refusal_tells_what_the_training_part_shows(self) -> None:
         blocks = np.repeat(np.random.default_rng(1).integers(0, 2, size=ALL // 4), 4)
         shown = "correlated up to lag 3 records"
-        for order, time in ((True, ""), ("day", ", about 3 days"), ("number", ", about 3,")):
+        for by, time in ((None, ""), ("day", ", about 3 days"), ("number", ", about 3,")):
             with pytest.raises(InputError, match=f"{shown}{time}.*fit_autoregression.*n=400") as caught:
-                Thresholdout((X[TRAIN:], blocks[TRAIN:]), train=(X[:TRAIN], blocks[:TRAIN]), order=order)
-            assert caught.value.argument == "order"
-        with pytest.raises(InputError, match=r"window= beside it.*\(in records\)"):
-            Thresholdout(X[TRAIN:], order=True)
+                Thresholdout((X[TRAIN:], blocks[TRAIN:]), train=(X[:TRAIN], blocks[:TRAIN]), dependence=TimeOrder(by))
+            assert caught.value.argument == "dependence"
+        with pytest.raises(InputError, match=r"window= in it.*\(in records\)"):
+            Thresholdout(X[TRAIN:], dependence=TimeOrder())
 
     @pytest.mark.parametrize(
         ("held", "window", "joined"),
@@ -214,21 +213,25 @@ class TestOrder:
     )
     def test_training_records_join_what_they_stand_between(self, held: Any, window: int, joined: int) -> None:
         if not joined:
-            assert made(held, order="number", window=window).n == len(held)
+            assert made(held, dependence=TimeOrder("number", window=window)).n == len(held)
             return
         with pytest.raises(InputError, match=f"join {joined} of {len(held)} to records further off"):
-            made(held, order="number", window=window)
+            made(held, dependence=TimeOrder("number", window=window))
 
     def test_training_records_further_away_than_the_window_are_no_matter(self) -> None:
         held, between = np.r_[0:200, 300:500], np.arange(220, 280)
         guard = Thresholdout(
-            (X.iloc[held], LABELS[held]), train=(X.iloc[between], LABELS[between]), order="number", window=20
+            (X.iloc[held], LABELS[held]),
+            train=(X.iloc[between], LABELS[between]),
+            dependence=TimeOrder("number", window=20),
         )
         expected = MovingWindow.of_times(held, 20)
         assert guard.dependence.fingerprint() == expected.fingerprint()
         with pytest.raises(InputError, match="training records between"):
             Thresholdout(
-                (X.iloc[held], LABELS[held]), train=(X.iloc[between], LABELS[between]), order="number", window=21
+                (X.iloc[held], LABELS[held]),
+                train=(X.iloc[between], LABELS[between]),
+                dependence=TimeOrder("number", window=21),
             )
 
     @pytest.mark.parametrize("seed", range(12))
@@ -250,11 +253,11 @@ class TestOrder:
         frame = pd.DataFrame({"time": times[order], "other": rng.normal(size=24)})
         parts = frame[len(train) :], frame[: len(train)]
         if not joined:
-            guard = Thresholdout(parts[0], train=parts[1], order="time", window=window)
+            guard = Thresholdout(parts[0], train=parts[1], dependence=TimeOrder("time", window=window))
             assert guard.dependence.fingerprint() == MovingWindow.of_times(parts[0]["time"], window).fingerprint()
             return
         with pytest.raises(InputError, match=f"which join {joined} of {len(held)}"):
-            Thresholdout(parts[0], train=parts[1], order="time", window=window)
+            Thresholdout(parts[0], train=parts[1], dependence=TimeOrder("time", window=window))
 
     def test_a_known_record_between_makes_two_independent_ones_dependent(self) -> None:
         """Two coins and, between them, their sum modulo 2: by themselves independent, given the sum they are not."""
@@ -265,38 +268,40 @@ class TestOrder:
             assert both != (sum(a for a, _ in given) / len(given)) * (sum(b for _, b in given) / len(given))
         frame = pd.DataFrame({"number": np.arange(30.0)})
         held = np.arange(30) % 3 != 1
-        arguments: dict[str, Any] = {"order": "number", "window": 1}
+        arguments: dict[str, Any] = {"dependence": TimeOrder("number", window=1)}
         Thresholdout(frame[held], **arguments)
         with pytest.raises(InputError, match="which join 20 of 20"):
             Thresholdout(frame[held], train=frame[~held], **arguments)
 
     @pytest.mark.parametrize(
-        ("arguments", "argument", "words"),
+        ("order", "argument", "words"),
         [
-            ({"order": "age", "window": 1.0}, "order", "part train in another order"),
-            ({"order": False}, "order", "True for records in order of time"),
-            ({"order": "patient", "window": 1}, "order", "pandas.to_datetime"),
-            ({"order": "day", "window": 5}, "window", "a time difference"),
-            ({"order": True, "window": 2.5}, "window", "an integer"),
-            ({"order": True, "window": -1}, "window", "an integer"),
-            ({"order": True, "window": 5, "dependence": GaussianField.ar(0.5, N)}, "dependence", "one of them"),
-            ({"order": np.arange(3), "window": 5}, "order", "400, one for each record"),
-            ({"window": 5}, "window", "order=True"),
+            (TimeOrder("age", window=1.0), "dependence", "part train in another order"),
+            (TimeOrder("patient", window=1), "dependence", "pandas.to_datetime"),
+            (TimeOrder("day", window=5), "window", "a time difference"),
+            (TimeOrder(window=2.5), "window", "an integer"),
+            (TimeOrder(window=-1), "window", "an integer"),
+            (TimeOrder(np.arange(3), window=5), "by", "400, one for each record"),
+            (TimeOrder("hour", window=5), "by", "'hour', which is no column"),
         ],
     )
-    def test_what_cannot_be_is_said_in_one_sentence(
-        self, arguments: Mapping[str, Any], argument: str, words: str
-    ) -> None:
-        error = refused(**arguments)
+    def test_what_cannot_be_is_said_in_one_sentence(self, order: TimeOrder, argument: str, words: str) -> None:
+        error = refused(dependence=order)
         assert error.argument == argument
         assert words in str(error)
+
+    def test_what_no_order_can_be_is_refused_where_it_is_made(self) -> None:
+        with pytest.raises(InputError, match="model: given beside window"):
+            TimeOrder(window=5, model=GaussianField.ar(0.5, N))
+        with pytest.raises(InputError, match="by: True; expected: the name of a column"):
+            TimeOrder(True)
 
 
 class TestGraph:
     def test_a_graph_of_the_holdout_is_a_dependency_graph(self) -> None:
         names = X.index[TRAIN:].tolist()
         graph = nx.relabel_nodes(nx.cycle_graph(N), dict(enumerate(np.roll(names, 7))))
-        guard = made(graph=graph)
+        guard = made(dependence=DependencyGraph(graph))
         model = guard.dependence
         assert isinstance(model, DependencyGraph)
         assert model.records == tuple(names)
@@ -304,7 +309,7 @@ class TestGraph:
 
     def test_more_edges_apart(self) -> None:
         graph = nx.path_graph(X.index[TRAIN:].tolist())
-        reach = made(graph=graph, window=3).dependence
+        reach = made(dependence=DependencyGraph(graph, distance=3)).dependence
         window = MovingWindow(N, 3)
         for adversary in ("informed", "uninformed"):
             found, expected = (model.leakage(0.01, adversary=adversary) for model in (reach, window))
@@ -313,17 +318,19 @@ class TestGraph:
     def test_arrays_are_nodes_by_their_number(self) -> None:
         rows = X[["age"]].to_numpy()
         guard = Thresholdout(
-            (rows[TRAIN:], LABELS[TRAIN:]), train=(rows[:TRAIN], LABELS[:TRAIN]), graph=nx.path_graph(N)
+            (rows[TRAIN:], LABELS[TRAIN:]),
+            train=(rows[:TRAIN], LABELS[:TRAIN]),
+            dependence=DependencyGraph(nx.path_graph(N)),
         )
         assert guard.dependence.variance_inflation() == pytest.approx(2.0)
 
     def test_training_records_that_are_nodes_join_their_neighbours(self) -> None:
         """In a path, a known record between two others joins them; ends of the path join nothing."""
         graph = nx.path_graph(X.index.tolist())
-        apart = made(graph=graph).dependence
+        apart = made(dependence=DependencyGraph(graph)).dependence
         assert apart.fingerprint() == DependencyGraph(nx.path_graph(N)).fingerprint()
         held = np.arange(0, 800, 2)
-        joined = made(held, graph=graph).dependence
+        joined = made(held, dependence=DependencyGraph(graph)).dependence
         expected = MovingWindow(N, 1).leakage(0.1, adversary="uninformed")
         np.testing.assert_allclose(joined.leakage(0.1, adversary="uninformed"), expected, rtol=1e-12)
 
@@ -340,7 +347,9 @@ class TestGraph:
         rows = np.random.default_rng(0).normal(size=(N + pairs, 1))
         holdout = pd.DataFrame(rows[:N], index=index)
         train = pd.DataFrame(rows[N:], index=sums)
-        guard = Thresholdout(holdout, train=train, graph=graph if known else graph.subgraph(index))
+        guard = Thresholdout(
+            holdout, train=train, dependence=DependencyGraph(graph if known else graph.subgraph(index))
+        )
         width = guard.dependence.half_width(1 - beta)
         counts = np.arange(pairs + 1)
         tail = binom.pmf(counts, pairs, 0.5)[np.abs(counts / pairs - 0.5) > width].sum()
@@ -349,45 +358,55 @@ class TestGraph:
     def test_training_records_that_join_everything_are_refused_and_what_the_refusal_names_works(self) -> None:
         hub = X.index[0]
         graph = nx.star_graph([hub, *X.index[1:]])
-        error = refused(graph=graph)
-        assert error.argument == "graph"
+        error = refused(dependence=DependencyGraph(graph))
+        assert error.argument == "dependence"
         assert "± 1, and to ± 0.068" in str(error)
         rest = graph.subgraph(X.index[1:])
         train = (X[1:TRAIN], LABELS[1:TRAIN])
-        guard = Thresholdout((X[TRAIN:], LABELS[TRAIN:]), train=train, graph=rest)
+        guard = Thresholdout((X[TRAIN:], LABELS[TRAIN:]), train=train, dependence=DependencyGraph(rest))
         assert guard.dependence.variance_inflation() == 1.0
 
     @pytest.mark.parametrize(
         ("graph", "words"),
         [
-            ("friends", "an undirected networkx.Graph"),
-            (nx.DiGraph(), "directed graph"),
-            (nx.path_graph(ALL), "such as 's600'"),
-            (nx.path_graph(X.index[TRAIN - 1 :].tolist()), "1 of 600 training records"),
-            (nx.path_graph([*X.index[TRAIN:], "nobody"]), "1 nodes that are no record, such as 'nobody'"),
-            (nx.Graph([("s600", "s600"), *nx.utils.pairwise(X.index[TRAIN:])]), "self-loop"),
+            ("friends", "a model of graphs, such as Groups(labels), or TimeOrder"),
+            (
+                nx.path_graph(3),
+                "a networkx Graph, which can mean two things; expected: graphs.DependencyGraph(graph) if",
+            ),
+            (nx.DiGraph(), "graphs.MarkovField.ising(graph, coupling) if dependence passes along the edges"),
+            (DependencyGraph(nx.path_graph(ALL)), "such as 's600'"),
+            (DependencyGraph(nx.path_graph(X.index[TRAIN - 1 :].tolist())), "1 of 600 training records"),
         ],
     )
     def test_what_cannot_be_is_said_in_one_sentence(self, graph: Any, words: str) -> None:
-        error = refused(graph=graph)
-        assert error.argument == "graph"
+        error = refused(dependence=graph)
+        assert error.argument == "dependence"
         assert words in str(error)
+
+    def test_both_meanings_that_a_bare_graph_can_have_are_models(self) -> None:
+        names = X.index[TRAIN:].tolist()
+        graph = nx.path_graph(names)
+        assert isinstance(made(dependence=DependencyGraph(graph)).dependence, DependencyGraph)
+        field = MarkovField.ising(graph, 0.1)
+        assert made(dependence=field).dependence is field
 
     def test_paths_through_nodes_that_are_no_records_are_kept(self) -> None:
         """Two leaves of a star are two edges apart, and not at all in the subgraph of the leaves."""
         network = nx.star_graph(["hub", *X.index[TRAIN:]])
-        error = refused(graph=network, window=2)
-        assert "without window=, networkx.power(graph, 2).subgraph(labels)" in str(error)
-        model = made(graph=nx.power(network, 2).subgraph(X.index[TRAIN:])).dependence
+        model = made(dependence=DependencyGraph(network, distance=2)).dependence
+        power = nx.power(network, 2).subgraph(X.index[TRAIN:])
+        assert model.fingerprint() == DependencyGraph(power, records=X.index[TRAIN:]).fingerprint()
         assert model.variance_inflation() == ALL - TRAIN
+        assert made(dependence=DependencyGraph(network)).dependence.variance_inflation() == 1.0
 
     def test_labels_that_do_not_tell_which_record_is_which(self) -> None:
         again = X.set_index(np.arange(ALL) % N)
         with pytest.raises(InputError, match="labels that records of both parts have"):
-            made(frame=again, graph=nx.path_graph(N))
+            made(frame=again, dependence=DependencyGraph(nx.path_graph(N)))
         twice = X.set_index(pd.Index([*range(N), *range(N, ALL - 1), ALL - 2]))
         with pytest.raises(InputError, match="1 have a label of others"):
-            made(frame=twice, graph=nx.path_graph(range(TRAIN, ALL)))
+            made(frame=twice, dependence=DependencyGraph(nx.path_graph(range(TRAIN, ALL))))
 
 
 class TestSeenReach:

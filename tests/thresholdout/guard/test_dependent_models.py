@@ -14,7 +14,6 @@ from thresholdout import Thresholdout, certify, plan
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.mechanisms.claims.gate_states import Rules
 from thresholdout.mechanisms.claims.gate_tests import EntropyGate, HoeffdingGate, Proposal
-from thresholdout.noise.sources import SeededNoise
 
 USERS, ITEMS = np.divmod(np.arange(2000), 40)
 RECORDS = np.arange(4000.0)[:, None]
@@ -35,10 +34,7 @@ def models() -> list[DependenceModel]:
 def test_a_guard_answers_and_states_where_the_truth_is(model: DependenceModel) -> None:
     labels: NDArray[np.int64] = np.arange(4000) % 2
     guard = Thresholdout(
-        (RECORDS[: model.n], labels[: model.n]),
-        train=(RECORDS[2000:], labels[2000:]),
-        dependence=model,
-        noise=SeededNoise(0),
+        (RECORDS[: model.n], labels[: model.n]), train=(RECORDS[2000:], labels[2000:]), dependence=model, random_state=0
     )
     right = (np.arange(4000) % 10 < 9).astype(float)
     answer = guard.ask(right[2000:], right[: model.n])

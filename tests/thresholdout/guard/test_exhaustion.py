@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val
 from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
-from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, SparseVector, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
 from thresholdout.guard.exhaustion import POLICIES, Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.remote_guard import RemoteGuard
@@ -111,7 +111,7 @@ def test_training_values_stand_in(backend: str, n_jobs: int) -> None:
 
 
 def test_the_budget_runs_out_as_the_questions_do() -> None:
-    guard = make(threshold=0.02, noise_scale=0.001, budget=1)
+    guard = make(mechanism=SparseVector(0.02, 0.001, budget=1))
     scorer, search, _ = searched(guard, "nan", "loky", 1)
     assert scorer.exhausted == "budget" == guard.exhausted
     assert list(guard.history["source"])[-1] == "holdout"
@@ -208,7 +208,7 @@ def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: 
 
 
 def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
-    guard = make(threshold=0.02, noise_scale=0.001, budget=1, noise=SeededNoise(0))
+    guard = make(mechanism=SparseVector(0.02, 0.001, budget=1), random_state=0)
     scorer, _, messages = searched(guard, "stop", "loky", 1)
     (message,) = messages
     assert f"This search has {scorer.asked} answer" in message

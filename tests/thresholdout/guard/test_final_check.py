@@ -17,9 +17,9 @@ from scipy.stats import beta, binom
 
 from graphs import Groups
 from tests.sizes import corners
-from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import InputTypeError, LedgerMismatch
-from thresholdout.mechanisms import Claims, ClaimsParameters, FinalCheck, Known
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, FinalCheck, Known
 from thresholdout.mechanisms.claims.final import final_interval
 from thresholdout.mechanisms.claims.interval import MeanTest, ones
 
@@ -75,7 +75,7 @@ def worst_session(truth: float, depth: int, reset: bool) -> float:
     Without noise the holdout's count decides everything, so counts are followed, in the sets that look the same.
     """
     n, noise = 6, SeededNoise(0)
-    mechanism = Claims(ClaimsParameters(confidence=0.7, noise=0.0, final_check=True), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(confidence=0.7, noise=0.0, final_check=True), n)
     start = mechanism.start(noise)
     weights = [float(binom.pmf(k, n, truth)) for k in range(n + 1)]
     readings = [mechanism.read(np.arange(n) < k, n, (0.0, 1.0), "values", BINARY) for k in range(n + 1)]
@@ -117,7 +117,7 @@ def test_sessions_with_a_final_check_are_covered_by_enumeration() -> None:
 def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, float, int]:
     """Return how wide the final check is over one exact interval, the share of the risk before it, and letters."""
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
-    mechanism = Claims(ClaimsParameters(queries=queries if declared else None, final_check=True), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(queries=queries if declared else None, final_check=True), n)
     state, difficulty, asked = mechanism.start(noise), rng.normal(size=2 * n), []
     start = state.log_risk
     for _ in range(queries):
@@ -163,7 +163,7 @@ def labelled(**changes: object) -> Thresholdout:
 
 
 def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> None:
-    guard = labelled(final_check=True, queries=1, budget=1, ledger=tmp_path / "guard.db")
+    guard = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     guard.score(Constant(0), cv="training")
     with pytest.raises(BudgetExhausted):
         guard.score(Constant(1), cv="training")
@@ -173,7 +173,7 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
     assert answer.half_width == pytest.approx(foreseen, rel=0.05)
     assert answer.half_width < 1.05 * half_length(0.7, N)
     assert guard.final_half_width(0.7) == 1.0
-    again = labelled(final_check=True, queries=1, budget=1, ledger=tmp_path / "guard.db")
+    again = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     assert again.final_check(Constant(1), key="last", cv="training").repeated
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         again.final_check(Constant(0), cv="training")
@@ -181,7 +181,7 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         again.score(Constant(1), cv="training")
     with pytest.raises(LedgerMismatch, match="final_check"):
-        labelled(queries=1, budget=1, ledger=tmp_path / "guard.db")
+        labelled(queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
 
 
 def test_a_key_of_an_earlier_question_is_not_that_of_a_final_check() -> None:
@@ -242,7 +242,7 @@ def test_any_guard_that_makes_claims_has_one() -> None:
 def test_values_that_are_no_counts_are_covered() -> None:
     """250 final checks of means of beta variables: at most 5 % miss, by an exact limit at 1e-9."""
     rng, noise, n, wrong = np.random.default_rng(2), SeededNoise(2), 50, 0
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     for _ in range(250):
         truth = float(rng.choice([0.1, 0.5, 0.9]))
@@ -267,9 +267,9 @@ def test_the_certificate_says_what_is_left_for_it() -> None:
 
 def test_what_has_no_final_check_is_refused_and_what_the_message_names_works() -> None:
     for mechanism in ("gaussian", "ladder"):
-        with pytest.raises(InputError, match=r"final_check: True for another mechanism.*mechanism='thresholdout'"):
+        with pytest.raises(InputError, match=r"final_check: True for another mechanism.*mechanism='claims'"):
             labelled(final_check=True, mechanism=mechanism, queries=5)
-    assert labelled(final_check=True, mechanism="thresholdout", queries=5).certificate.final is not None
+    assert labelled(final_check=True, mechanism="claims", queries=5).certificate.final is not None
     with pytest.raises(InputError, match="a final check, asked of ladder"):
         labelled(mechanism="ladder", queries=5).final_check(Constant(1), cv="training")
     with pytest.raises(InputTypeError, match="final_check"):

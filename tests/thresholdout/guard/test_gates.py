@@ -22,7 +22,7 @@ from tests.thresholdout.guard.gating import (
     public,
     sources,
 )
-from thresholdout import BudgetExhausted, InputError, LedgerClosed
+from thresholdout import BudgetExhausted, Claims, InputError, LedgerClosed, SparseVector
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.scoring.metrics import Metric
@@ -120,8 +120,8 @@ WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
     [
         ({}, 0.0, "sign test"),
         ({}, 0.01, "bets"),
-        ({"identically_distributed": False}, 0.0, "bets"),
-        ({"identically_distributed": False, "given": "features"}, 0.0, "bets"),
+        ({}, 0.0, "bets"),
+        ({"sampling": "fixed_features"}, 0.0, "bets"),
         ({"final_check": True}, 0.0, "sign test"),
         ({"dependence": Groups([k // 2 for k in range(N)])}, 0.0, "relative entropy"),
         ({"dependence": MarkovChain([[0.6, 0.4], [0.4, 0.6]], N)}, 0.0, "relative entropy"),
@@ -140,16 +140,14 @@ def test_the_test_is_what_the_declarations_allow(settings: dict[str, Any], delta
     assert not backwards
 
 
-@pytest.mark.parametrize("settings", [{}, {"identically_distributed": False}])
+@pytest.mark.parametrize("settings", [{}, {"sampling": "independent"}])
 def test_more_than_delta_is_not_a_little_more(settings: dict[str, Any]) -> None:
     right = columns([0.06])
     assert not guarded(right, **settings).gate(Told(0), delta=0.07).propose(Told(1), cv="training").certified
 
 
 @pytest.mark.parametrize("certify", ["each", "milestones"])
-@pytest.mark.parametrize(
-    "settings", [{}, {"identically_distributed": False}, {"dependence": Groups(np.arange(N) // 2)}]
-)
+@pytest.mark.parametrize("settings", [{}, {"sampling": "independent"}, {"dependence": Groups(np.arange(N) // 2)}])
 def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> None:
     """Half of one and the largest number below it is one, in floating point: of that nothing is bet."""
     right = np.column_stack([np.zeros(N + TRAIN), np.ones(N + TRAIN)])
@@ -178,7 +176,7 @@ def test_the_incumbent_itself_is_no_candidate_and_a_copy_is() -> None:
 @pytest.mark.parametrize("certify", ["each", "milestones"])
 def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseException], certify: Any) -> None:
     right = columns([0.08, 0.08])
-    guard = guarded(right, budget=5)
+    guard = guarded(right, mechanism=Claims(holdout_answers=5))
     gate = guard.gate(Told(0), certify=certify)
     shown = KeyboardInterrupt if error is KeyboardInterrupt else InputError
     with pytest.raises(shown, match="charged") as caught:
@@ -225,7 +223,7 @@ def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> No
 
 def test_limits_count_looks_and_not_what_is_free() -> None:
     right = columns([0.06, -0.06, 0.12, 0.06], changed=0.12)
-    guard = guarded(right, queries=3, budget=3)
+    guard = guarded(right, queries=3, mechanism=Claims(holdout_answers=3))
     gate = guard.gate(Told(0))
     assert gate.propose(Told(1), cv="training").remaining == 3
     assert not gate.propose(Told(2), cv="training")
@@ -239,7 +237,7 @@ def test_limits_count_looks_and_not_what_is_free() -> None:
 
 def test_what_the_holdout_does_not_confirm_is_charged_to_the_budget() -> None:
     right = misleading()
-    guard = guarded(right, budget=2)
+    guard = guarded(right, mechanism=Claims(holdout_answers=2))
     gate = guard.gate(Told(0))
     first, second = gate.propose(Told(1), cv="training"), gate.propose(Told(2), cv="training")
     assert not first
@@ -369,19 +367,19 @@ def test_a_gate_that_certifies_each_has_no_last_look() -> None:
         {"mechanism": "gaussian", "queries": 5},
         {"mechanism": "ladder", "queries": 5},
         {"mechanism": "splitting", "queries": 5},
-        {"threshold": 0.1, "noise_scale": 0.01, "queries": 5, "budget": 2},
+        {"mechanism": SparseVector(0.1, 0.01, budget=2), "queries": 5},
     ],
 )
 def test_other_mechanisms_refuse_and_what_they_name_works(settings: dict[str, Any]) -> None:
     right = columns([0.06])
     guard = guarded(right, **settings)
-    with pytest.raises(InputError, match=r"mechanism='thresholdout'.*score\(candidate\)"):
+    with pytest.raises(InputError, match=r"mechanism='claims'.*score\(candidate\)"):
         guard.gate(Told(0))
     assert len(guard.history) == 0
     low, high = guard.score(Told(1), cv="training").interval
     assert 0.0 <= low < high <= 1.0
-    assert guarded(right, mechanism="thresholdout").gate(Told(0)).propose(Told(1), cv="training")
-    assert guarded(right, mechanism="guess-and-check").gate(Told(0)).propose(Told(1), cv="training")
+    assert guarded(right, mechanism="claims").gate(Told(0)).propose(Told(1), cv="training")
+    assert guarded(right, mechanism=Claims(noise=0.0)).gate(Told(0)).propose(Told(1), cv="training")
 
 
 def test_after_the_final_check_nothing_is_decided() -> None:

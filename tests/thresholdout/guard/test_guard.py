@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from graphs import Groups, MarkovChain
 from tests.thresholdout.guards import N, data, make
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, SparseVector, Thresholdout
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -54,7 +54,7 @@ def test_disagreement_is_answered_from_the_holdout_within_the_half_width() -> No
 
 
 def test_refuses_when_the_budget_is_spent_and_nothing_changes() -> None:
-    guard = make(budget=2)
+    guard = make(mechanism=Claims(holdout_answers=2))
     for _ in range(2):
         assert guard.ask(1.0, np.zeros(N)).source == "holdout"
     before = guard.history
@@ -76,7 +76,7 @@ def test_refuses_after_the_declared_number_of_questions() -> None:
 
 
 def test_other_ranges_scale_answers_and_half_widths() -> None:
-    unit, wide = make(noise=SeededNoise(3)), make(noise=SeededNoise(3))
+    unit, wide = make(random_state=3), make(random_state=3)
     values = (np.arange(N) % 4 == 0).astype(float)
     one = unit.ask(0.9, values)
     other = wide.ask(10 + 0.9 * 40, 10 + 40.0 * values, bounds=(10, 50))
@@ -130,11 +130,11 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    ["thresholdout", "gaussian", "splitting", "ladder"],
+    ["claims", "gaussian", "splitting", "ladder"],
 )
 def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer(mechanism: object) -> None:
     """Otherwise crashes would tell about the holdout for free."""
-    guard = make(mechanism=mechanism, queries=4, budget=3, identically_distributed=True)
+    guard = make(mechanism=mechanism, queries=4, sampling="iid")
     first = data(0)[0][0, 0]
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
     with pytest.raises(InputError, match="a question that failed on the holdout and was charged"):
         guard.ask(lambda X, y: np.asarray(y), key="question 0")
     assert list(guard.history["source"]) == ["failed"] * 3
-    if mechanism == "thresholdout":
+    if mechanism == "claims":
         assert guard.exhausted == "budget"
     else:
         guard.ask(lambda X, y: np.asarray(y))
@@ -188,7 +188,7 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
         return values
 
     answer = guard.ask(query)
-    exact = make(mechanism="splitting", queries=1, identically_distributed=True).ask(query)
+    exact = make(mechanism="splitting", queries=1, sampling="iid").ask(query)
     assert exact.value == pytest.approx(expected, abs=1e-6)
     assert abs(answer.value - expected) <= answer.half_width
 
@@ -209,17 +209,17 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
 )
 def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tuple[float, float], message: str) -> None:
     noise = SeededNoise(0)
-    guard = make(noise=noise)
+    guard = make(random_state=noise)
     with pytest.raises(InputError, match=message):
         guard.ask(train, holdout, bounds=bounds)
     assert guard.history.empty
     untouched = SeededNoise(0)
-    untouched_guard = make(noise=untouched)
+    untouched_guard = make(random_state=untouched)
     assert guard.ask(1.0, np.zeros(N)).value == untouched_guard.ask(1.0, np.zeros(N)).value
 
 
 def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
-    guard = make(threshold=0.1, noise_scale=0.0005)  # differs with probability below 1e-9
+    guard = make(mechanism=SparseVector(0.1, 0.0005, budget=3))  # differs with probability below 1e-9
     X, y = data(1)
     model = LogisticRegression().fit(X, y)
     answer = guard.score(model, cv="training")
@@ -236,7 +236,7 @@ def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
 
 def test_intervals_of_scores_contain_what_new_records_show() -> None:
     """An accuracy by exact binomial limits, a loss by bets."""
-    guard = make(queries=None, budget=None)
+    guard = make(queries=None)
     model = LogisticRegression().fit(*data(1))
     X, y = data(99, 400_000)
     right, probability = model.predict(X) == y, model.predict_proba(X)[:, 1]
@@ -255,7 +255,7 @@ def test_cross_validated_training_values_spend_less() -> None:
     X, y = data(1, 200)
     X = np.hstack([X, np.random.default_rng(5).normal(size=(200, 150))])
     holdout = np.hstack([data(0)[0], np.random.default_rng(6).normal(size=(N, 150))]), data(0)[1]
-    guard = Thresholdout(holdout, train=(X, y), queries=50, budget=3, mechanism="thresholdout")
+    guard = Thresholdout(holdout, train=(X, y), queries=50, mechanism=Claims(holdout_answers=3))
     model = LogisticRegression(C=1e3, max_iter=3000).fit(X, y)
     assert guard.score(model, cv=5).source == "train"
     assert guard.score(model, cv="training").source == "holdout"  # fits its training records perfectly
@@ -277,7 +277,7 @@ def test_the_representation_shows_no_data() -> None:
     guard = make()
     assert "2000 independent records" in repr(guard)
     assert "simulation" not in repr(guard)
-    assert "simulation only" in repr(make(noise=SeededNoise(0)))
+    assert "simulation only" in repr(make(random_state=0))
 
 
 def test_a_guard_is_not_copied() -> None:
@@ -322,12 +322,12 @@ def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"budget": 4},
+        {"mechanism": Claims(holdout_answers=4)},
         {"queries": 51},
         {"confidence": 0.9},
         {"dependence": Groups(np.arange(N) // 2)},
-        {"threshold": 0.1, "noise_scale": 0.01, "grid": 0.125},
-        {"noise": SeededNoise(0)},
+        {"mechanism": SparseVector(0.1, 0.01, budget=3, grid=0.125)},
+        {"random_state": 0},
     ],
 )
 def test_a_file_is_not_opened_with_another_declaration(tmp_path: Path, changes: dict[str, object]) -> None:
@@ -343,16 +343,16 @@ def test_a_file_is_not_opened_with_other_data(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     make(ledger=path)
     with pytest.raises(LedgerMismatch, match="another holdout"):
-        Thresholdout(data(7), train=data(1), queries=50, budget=3, mechanism="thresholdout", ledger=path)
+        Thresholdout(data(7), train=data(1), queries=50, mechanism=Claims(holdout_answers=3), ledger=path)
     X, y = data(0)
     same = X.tolist(), y.astype(float)
-    assert Thresholdout(same, train=data(1), queries=50, budget=3, mechanism="thresholdout", ledger=path).history.empty
+    assert Thresholdout(same, train=data(1), queries=50, mechanism=Claims(holdout_answers=3), ledger=path).history.empty
 
 
 def test_several_guards_may_share_a_ledger_object() -> None:
     with MemoryLedger() as ledger:
         make(ledger=ledger).ask(1.0, np.zeros(N))
-        other = Thresholdout(data(7), queries=50, budget=3, mechanism="thresholdout", ledger=ledger)
+        other = Thresholdout(data(7), queries=50, mechanism=Claims(holdout_answers=3), ledger=ledger)
         assert other.remaining == 3
         assert make(ledger=ledger).remaining == 2
 
@@ -367,7 +367,7 @@ def test_plot_shows_answers_and_sources() -> None:
 
 
 MECHANISMS = [
-    "thresholdout",
+    "claims",
     "gaussian",
     "splitting",
     "ladder",
@@ -383,11 +383,7 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
 ) -> None:
     def reopened() -> Thresholdout:
         return make(
-            queries=12,
-            mechanism=mechanism,
-            dependence=dependence,
-            identically_distributed=True,
-            ledger=tmp_path / "guard.db",
+            queries=12, mechanism=mechanism, dependence=dependence, sampling="iid", ledger=tmp_path / "guard.db"
         )
 
     guard, best = reopened(), 0.0
@@ -420,7 +416,7 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
 
 def test_nobody_else_can_change_the_holdout() -> None:
     X, y = data(0)
-    guard = Thresholdout((X, y), train=data(1), queries=50, budget=3, mechanism="thresholdout")
+    guard = Thresholdout((X, y), train=data(1), queries=50, mechanism=Claims(holdout_answers=3))
     before = guard.ask(lambda X, y: X[:, 0] > 1).value
     X[:, 0] = 5.0  # the caller's own array
 
@@ -434,7 +430,9 @@ def test_nobody_else_can_change_the_holdout() -> None:
     with pytest.raises(ValueError, match="read-only"):
         spoil(*guard.train)
     frames = tuple(pd.DataFrame(data(seed)[0], columns=list("abc")) for seed in (0, 1))
-    framed = Thresholdout((frames[0], y), train=(frames[1], data(1)[1]), queries=50, budget=3, mechanism="thresholdout")
+    framed = Thresholdout(
+        (frames[0], y), train=(frames[1], data(1)[1]), queries=50, mechanism=Claims(holdout_answers=3)
+    )
 
     def write(frame: pd.DataFrame, y: np.ndarray) -> np.ndarray:
         frame["a"] = 5.0
@@ -470,7 +468,7 @@ def test_ranges_that_floats_do_not_resolve_are_refused(bounds: tuple[float, floa
 
 def test_a_range_far_from_zero_pays_for_its_rounding() -> None:
     lower, upper = 1e9, 1e9 + 1
-    near, far = make(noise=SeededNoise(0)), make(noise=SeededNoise(0))
+    near, far = make(random_state=0), make(random_state=0)
     one = near.ask(1.0, np.zeros(N))
     other = far.ask(upper, np.full(N, lower), bounds=(lower, upper))
     assert other.half_width >= one.half_width + math.ulp(upper)
@@ -478,7 +476,7 @@ def test_a_range_far_from_zero_pays_for_its_rounding() -> None:
 
 
 def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
-    guard = make(threshold=1e-6, noise_scale=1e-9, grid=1 / 64, queries=None, budget=None, noise=SeededNoise(1))
+    guard = make(mechanism=SparseVector(1e-6, 1e-9, budget=None, grid=1 / 64), queries=None, random_state=1)
     sources = {guard.ask(0.9, np.arange(N) % 2).source for _ in range(1500)}
     assert sources == {"holdout"}
     assert (guard.history["low"].min(), guard.history["high"].max()) == (0.0, 1.0)
@@ -513,7 +511,7 @@ def test_statistics_that_are_no_means() -> None:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(2 * N, 2)), rng.integers(0, 2, size=2 * N)
     X[:, 0] += y
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, budget=1, mechanism="thresholdout")
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism=Claims(holdout_answers=1))
     model = LogisticRegression().fit(X[N:], y[N:])
     answer = guard.score(model, "roc_auc", cv="training")
     assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
@@ -525,7 +523,7 @@ def test_statistics_that_are_no_means() -> None:
     assert guard.score(model, "f1", cv="training").name == "f1"
     assert guard.told - told < math.log(2)  # both are paid once
     noisy = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism="gaussian")
-    with pytest.raises(InputError, match="mechanism='thresholdout'"):
+    with pytest.raises(InputError, match="mechanism='claims'"):
         noisy.score(model, "roc_auc", cv="training")
     assert noisy.history.empty
 
@@ -533,7 +531,11 @@ def test_statistics_that_are_no_means() -> None:
 def test_a_statistic_that_the_labels_of_the_holdout_do_not_have_is_charged() -> None:
     """That they are of one class would be told for nothing otherwise."""
     X, _ = data(0)
-    for settings in ({}, {"queries": 50, "budget": 3}, {"at_most": 0.4}):
+    for settings in (
+        {},
+        {"queries": 50, "mechanism": Claims(holdout_answers=3)},
+        {"mechanism": Claims(max_half_width=0.4)},
+    ):
         guard = Thresholdout((X, np.zeros(N, dtype=int)), train=data(1), **settings)
         model = LogisticRegression().fit(*data(1))
         with pytest.raises(InputError, match="it failed on the holdout") as caught:

@@ -1,6 +1,8 @@
 """How a guard is declared: its parameters, their defaults, and the arguments that are refused."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +16,7 @@ from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from tests.thresholdout.guards import N, data, make
-from thresholdout import Answer, BudgetExhausted, Thresholdout, certify
+from thresholdout import Answer, BudgetExhausted, Claims, SparseVector, Thresholdout, certify
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -27,12 +29,11 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning import algorithm_1
 
 
 def test_parameters_by_hand() -> None:
-    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
+    guard = make(mechanism=SparseVector(0.05, 0.001, budget=3, grid=1 / 128))
     assert isinstance(guard.parameters, ThresholdoutParameters)
     assert guard.parameters.threshold == 0.05
     alone = certify(
@@ -45,20 +46,21 @@ def test_parameters_by_hand() -> None:
 
 
 def test_any_number_of_questions_with_parameters_by_hand() -> None:
-    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128, queries=None, budget=None)
+    guard = make(mechanism=SparseVector(0.05, 0.001, budget=None, grid=1 / 128), queries=None)
     assert guard.ask(0.5, np.arange(N) % 2).interval == (0.0, 1.0)
-    assert "mechanism='thresholdout' makes claims" in guard.certificate.statement
-    assert make(queries=None, budget=None).ask(0.5, np.arange(N) % 2).half_width < 0.1  # what the statement names
+    assert "mechanism='claims' makes claims" in guard.certificate.statement
+    assert make(queries=None).ask(0.5, np.arange(N) % 2).half_width < 0.1  # what the statement names
     assert guard.remaining is None
     assert "any number of answers" in repr(guard)
     assert guard.ask(1.0, np.zeros(N)).remaining is None
 
 
 def test_the_default_makes_claims() -> None:
-    expected = ClaimsParameters(confidence=0.9, queries=50, budget=3, at_most=0.2, train_records=N)
-    assert make(confidence=0.9, at_most=0.2).parameters == expected
-    assert make(mechanism=None, confidence=0.9, at_most=0.2).parameters == expected
-    checked = make(mechanism="guess-and-check", queries=None, budget=None).parameters
+    expected = ClaimsParameters(confidence=0.9, queries=50, at_most=0.2, train_records=N)
+    assert make(confidence=0.9, mechanism=Claims(max_half_width=0.2)).parameters == expected
+    for name in (None, "claims"):
+        assert make(mechanism=name, confidence=0.9).parameters == replace(expected, at_most=None)
+    checked = make(mechanism=Claims(noise=0.0), queries=None).parameters
     assert checked == ClaimsParameters(noise=0.0, train_records=N)
     guard = Thresholdout(data(0))
     assert guard.parameters == ClaimsParameters()
@@ -87,7 +89,7 @@ def test_training_records_count_as_they_are_or_by_their_groups() -> None:
     holdout, train = np.arange(40.0), np.arange(40.0, 100.0)
     model = Groups(np.arange(40) // 4)
     plain = Thresholdout(holdout, train=train, dependence=model)
-    grouped = Thresholdout(holdout, train=train, dependence=model, train_groups=100 + np.arange(60) // 3)
+    grouped = Thresholdout(holdout, train=(train, None, 100 + np.arange(60) // 3), dependence=model)
     assert [guard.parameters.train_records for guard in (plain, grouped)] == [60, 20]  # type: ignore[attr-defined]
     assert grouped.parameters.effective == 10  # type: ignore[attr-defined]
     assert Thresholdout(holdout, dependence=model).parameters.train_records is None  # type: ignore[attr-defined]
@@ -105,20 +107,19 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
     guard = make(dependence=model)
     assert guard.parameters == planned
     assert repr(guard).startswith("<Thresholdout: Algorithm 1 (sparse vector) for ")
-    for missing in ("queries", "budget"):
+    for missing in ("queries", "mechanism"):
         with pytest.raises(InputError, match=rf"{missing}: None; expected: a number.*plan\(model, queries=100"):
             make(dependence=model, **{missing: None})
-    for mechanism in ("guess-and-check", ClaimsParameters()):
+    for mechanism in (ClaimsParameters(),):
         with pytest.raises(InputError, match=r"mechanism: .*of which no deviation of a mean can be bounded"):
             make(dependence=model, mechanism=mechanism)
-    assert make(dependence=model, mechanism="thresholdout").parameters == planned
-    with pytest.raises(InputError, match="at_most"):
-        make(dependence=model, at_most=0.1)
+    with pytest.raises(InputError, match="max_half_width"):
+        make(dependence=model, mechanism=Claims(max_half_width=0.1))
 
 
 def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -> None:
     """Before anything is computed on the holdout: whether it fails there would be told for nothing otherwise."""
-    guard = make(at_most=0.01)
+    guard = make(mechanism=Claims(max_half_width=0.01))
     first = data(0)[0][0, 0]
 
     def query(X: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -127,9 +128,9 @@ def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -
         return np.equal(y, 1)
 
     for _ in range(3):  # no interval about a mean near 1/2 is as short with 2,000 records
-        with pytest.raises(BudgetExhausted, match="above at_most") as caught:
+        with pytest.raises(BudgetExhausted, match="above max_half_width") as caught:
             guard.ask(query)
-        with pytest.raises(BudgetExhausted, match="a guard without at_most answers it"):
+        with pytest.raises(BudgetExhausted, match="a guard without max_half_width answers it"):
             guard.ask(0.5, np.arange(N) % 2)
     assert caught.value.what == "width"
     assert guard.told == pytest.approx(0.0, abs=1e-11)
@@ -144,12 +145,12 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
     """Also on the longer side of an interval that is not symmetric."""
     for most in np.geomspace(0.005, 0.1, 25):
         for train in (0.5, 0.9, 0.99):
-            guard = make(at_most=most, noise=SeededNoise(1))
+            guard = make(mechanism=Claims(max_half_width=most), random_state=1)
             values = np.arange(N) < round(train * N)
             try:
                 answer = guard.ask(train, values, binary=True)
             except BudgetExhausted:
-                wide = make(noise=SeededNoise(1)).ask(train, values, binary=True)
+                wide = make(random_state=1).ask(train, values, binary=True)
                 assert wide.source == "train"
                 assert wide.half_width > most * (1 - 1e-9)
             else:
@@ -162,37 +163,29 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
     [
         ({"queries": 0}, InputError, "queries"),
         ({"queries": 2.5}, InputTypeError, "queries"),
-        ({"budget": 0}, InputError, "budget"),
-        ({"budget": True}, InputTypeError, "budget"),
-        ({"budget": 2**63}, InputError, r"budget: 9223372036854775808; expected: .* at most 2\*\*63 - 1"),
         ({"queries": 2**63}, InputError, r"queries: 9223372036854775808; expected: .* at most 2\*\*63 - 1"),
-        ({"budget": "all"}, InputTypeError, "budget: 'all'; expected: .*mechanism='gaussian'"),
         ({"confidence": 1.0}, InputError, "confidence"),
         ({"confidence": 0}, InputError, "confidence"),
         ({"confidence": math.nan}, InputError, "confidence"),
-        ({"threshold": 0.1}, InputError, "noise_scale"),
-        ({"noise_scale": 0.1}, InputError, "threshold"),
-        ({"threshold": 0, "noise_scale": 0.1}, InputError, "threshold"),
-        ({"threshold": 0.1, "noise_scale": -1}, InputError, "noise_scale"),
-        ({"threshold": 0.1, "noise_scale": 0.1, "grid": 0.3}, InputError, "grid"),
-        ({"grid": 0.5}, InputError, "grid"),
-        ({"at_most": 0.0}, InputError, "at_most"),
-        ({"at_most": 1.5}, InputError, "at_most"),
-        ({"at_most": "narrow"}, InputTypeError, "at_most"),
-        ({"at_most": 0.1, "mechanism": "gaussian"}, InputError, "at_most: 0.1; expected: nothing beside"),
-        ({"at_most": 0.1, "threshold": 0.1, "noise_scale": 0.01}, InputError, "at_most: 0.1; expected: nothing beside"),
+        ({"mechanism": "ladder", "final_check": True}, InputError, "final_check: True for another mechanism"),
+        ({"mechanism": Claims(epsilon=1.0), "final_check": True}, InputError, "epsilon: 1 beside final_check=True"),
+        ({"mechanism": Claims(epsilon=1.0), "sampling": "fixed_features"}, InputError, "epsilon: 1 beside"),
+        ({"prior_queries": -1}, InputError, "prior_queries: -1; expected: how many scores"),
+        ({"prior_queries": "3"}, InputTypeError, "prior_queries: a str; expected: how many scores"),
+        ({"random_state": -1}, InputTypeError, "random_state: -1; expected: None for noise from the operating"),
+        ({"random_state": 0.5}, InputTypeError, "random_state: 0.5; expected: .*or a number for simulations"),
         ({"mechanism": "laplace"}, InputError, "mechanism"),
-        ({"mechanism": "splitting", "queries": None, "identically_distributed": True}, InputError, "queries"),
+        ({"mechanism": "splitting", "queries": None, "sampling": "iid"}, InputError, "queries"),
         ({"mechanism": 3}, InputTypeError, "mechanism"),
-        ({"mechanism": "gaussian", "threshold": 0.1, "noise_scale": 0.1}, InputError, "beside another mechanism"),
         (
             {"mechanism": "splitting"},
             InputError,
-            "mechanism: SplittingParameters.*without identically_distributed=True",
+            "mechanism: SplittingParameters.*without sampling='iid'",
         ),
-        ({"identically_distributed": 1}, InputTypeError, "identically_distributed: a int"),
+        ({"sampling": 1}, InputTypeError, "sampling: a int; expected: one of 'independent', 'iid', 'fixed_features'"),
+        ({"sampling": "identical"}, InputError, "sampling: 'identical'; expected: one of 'independent', 'iid'"),
         (
-            {"mechanism": "splitting", "dependence": MovingWindow(N, 2), "identically_distributed": True},
+            {"mechanism": "splitting", "dependence": MovingWindow(N, 2), "sampling": "iid"},
             InputError,
             "mechanism: SplittingParameters for a MovingWindow",
         ),
@@ -200,7 +193,7 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
             {
                 "mechanism": "splitting",
                 "dependence": Groups(np.repeat([0, 1, 2], [N // 2, N // 4, N // 4])),
-                "identically_distributed": True,
+                "sampling": "iid",
                 "queries": 2,
             },
             InputError,
@@ -224,9 +217,34 @@ def test_refuses_arguments_before_anything_is_written(
     assert not (tmp_path / "guard.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("made", "error", "message"),
+    [
+        (lambda: Claims(holdout_answers=0), InputError, "holdout_answers: 0; expected: an integer of at least 1"),
+        (lambda: Claims(holdout_answers=True), InputTypeError, "holdout_answers"),
+        (lambda: Claims(holdout_answers=2**63), InputError, r"9223372036854775808; expected: .* at most 2\*\*63 - 1"),
+        (lambda: Claims(max_half_width=0.0), InputError, "max_half_width"),
+        (lambda: Claims(max_half_width=1.5), InputError, "max_half_width"),
+        (lambda: Claims(max_half_width="narrow"), InputError, "max_half_width"),  # type: ignore[arg-type]
+        (lambda: Claims(epsilon=0), InputError, "epsilon: 0; expected: a positive number"),
+        (lambda: Claims(noise=-0.1), InputError, "noise"),
+        (lambda: SparseVector(0, 0.1), InputError, "threshold"),
+        (lambda: SparseVector("a", 0.1), InputError, "threshold"),  # type: ignore[arg-type]
+        (lambda: SparseVector(0.1, -1), InputError, "noise_scale"),
+        (lambda: SparseVector(0.1, 0.1, grid=0.3), InputError, "grid"),
+        (lambda: SparseVector(0.1, 0.1, budget=0), InputError, "budget"),
+    ],
+)
+def test_parameters_of_mechanisms_are_refused_where_they_are_given(
+    made: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        made()
+
+
 def test_the_largest_counts_that_a_refusal_names_work() -> None:
     """With one more, an answer that charges no budget could not be stored, and was refused for nothing."""
-    guard = make(budget=2**63 - 1, queries=2**63 - 1)
+    guard = make(mechanism=Claims(holdout_answers=2**63 - 1), queries=2**63 - 1)
     answer = guard.ask(0.5, np.arange(N) < N // 2, binary=True)
     assert (answer.source, answer.remaining) == ("train", 2**63 - 1)
 
@@ -234,9 +252,9 @@ def test_the_largest_counts_that_a_refusal_names_work() -> None:
 @pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), Decimal("0.25"), np.array(0.25)])
 def test_numbers_of_any_type_are_the_same_numbers(quarter: Any) -> None:
     guard = make(
-        threshold=quarter, noise_scale=quarter, grid=quarter, confidence=2 * quarter, budget=None, queries=None
+        mechanism=SparseVector(quarter, quarter, budget=None, grid=quarter), confidence=2 * quarter, queries=None
     )
-    plain = make(threshold=0.25, noise_scale=0.25, grid=0.25, confidence=0.5, budget=None, queries=None)
+    plain = make(mechanism=SparseVector(0.25, 0.25, budget=None, grid=0.25), confidence=0.5, queries=None)
     assert guard.parameters == plain.parameters
     assert guard.certificate.confidence == 0.5
     assert type(guard.parameters.threshold) is type(guard.certificate.confidence) is float  # type: ignore[attr-defined]
@@ -249,27 +267,31 @@ def test_a_training_value_is_a_number_of_any_type(quarter: Any) -> None:
 
 @pytest.mark.parametrize("declared", [Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(10**20 + 1, 10**20)])
 def test_a_declared_limit_is_never_exceeded(declared: Fraction) -> None:
-    private = make(private=declared, budget=2).parameters.private  # type: ignore[attr-defined]
+    exact: Any = declared
+    private = make(mechanism=Claims(epsilon=exact, holdout_answers=2)).parameters.private  # type: ignore[attr-defined]
     assert 0 <= declared - Fraction(private) < declared * 2**-52
 
 
 def test_a_known_guard_is_opened_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10, budget=None)
+    first = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10)
     planned = []
     monkeypatch.setattr(Thresholdout, "_choose", lambda self, declared: planned.append(declared))
-    again = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10, budget=None)
+    again = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10)
     assert (again.parameters, again._id, planned) == (first.parameters, first._id, [])
 
 
 def test_equal_rows_can_be_allowed() -> None:
     few = np.zeros((N, 1)), np.zeros(N)
-    with pytest.raises(OverlapError, match="allow_equal_rows"):
+    with pytest.raises(OverlapError, match="allow_duplicates"):
         Thresholdout(few, train=few)
-    assert Thresholdout(few, train=few, allow_equal_rows=True).n == N
+    assert Thresholdout(few, train=few, allow_duplicates=True).n == N
 
 
 def test_what_needs_a_training_part_says_so() -> None:
-    guard, model = Thresholdout(data(0), queries=50, budget=3), DummyClassifier().fit(*data(1))
+    guard, model = (
+        Thresholdout(data(0), queries=50, mechanism=Claims(holdout_answers=3)),
+        DummyClassifier().fit(*data(1)),
+    )
     for use in (
         lambda: guard.ask(lambda X, y: y),
         lambda: guard.score(model, cv="training"),
@@ -294,14 +316,13 @@ def test_missing_labels_and_masked_values_are_refused() -> None:
     ("changes", "message"),
     [
         ({"confidence": None}, "confidence"),
-        ({"threshold": "a"}, "threshold"),
-        ({"noise": 5}, "noise"),
-        ({"documents": 5}, "documents"),
+        ({"random_state": "seed"}, "random_state"),
+        ({"ledger": 5}, "ledger"),
     ],
 )
 def test_arguments_of_another_type(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(InputTypeError, match=message):
-        make(ledger=tmp_path / "guard.db", **changes)
+        make(**{"ledger": tmp_path / "guard.db", **changes})
     assert not (tmp_path / "guard.db").exists()
 
 
@@ -311,10 +332,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_what_a_refusal_of_parts_names_works() -> None:
-    with pytest.raises(InputError, match=r"mechanism='thresholdout', which answers from all records"):
+    with pytest.raises(InputError, match=r"mechanism='claims', which answers from all records"):
         make(mechanism=SplittingParameters(2))
-    assert "over all records" in make(mechanism="thresholdout").certificate.about
-    declared = make(mechanism=SplittingParameters(2), identically_distributed=True)
+    assert "over all records" in make(mechanism="claims").certificate.about
+    declared = make(mechanism=SplittingParameters(2), sampling="iid")
     assert "the part of the records that answers" in declared.certificate.about
 
 
@@ -322,15 +343,15 @@ def test_the_default_never_answers_from_a_part_though_that_would_be_narrower() -
     """300 records, 2 questions: what was planned once."""
     X, y = data(0)
     for queries, budget in ((1, 1), (2, 2), (3, 1)):
-        guard = Thresholdout((X[:300], y[:300]), queries=queries, budget=budget)
+        guard = Thresholdout((X[:300], y[:300]), queries=queries, mechanism=Claims(holdout_answers=budget))
         assert not guard.parameters.from_parts
         assert guard.certificate.splitting < guard.certificate.tolerance
 
 
 def test_a_declaration_belongs_to_the_guard(tmp_path: Path) -> None:
-    declared = {"mechanism": "splitting", "queries": 2, "identically_distributed": True}
+    declared = {"mechanism": "splitting", "queries": 2, "sampling": "iid"}
     make(ledger=tmp_path / "one.db", **declared)
     assert make(ledger=tmp_path / "one.db", **declared).parameters == SplittingParameters(2)
     make(ledger=tmp_path / "two.db")
-    with pytest.raises(LedgerMismatch, match="identically_distributed = False, not True"):
-        make(ledger=tmp_path / "two.db", identically_distributed=True)
+    with pytest.raises(LedgerMismatch, match="sampling = 'independent', not 'iid'"):
+        make(ledger=tmp_path / "two.db", sampling="iid")

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, Independent
 from tests.thresholdout.guards import N, data, make
-from thresholdout import SeededNoise, Thresholdout, certify
+from thresholdout import Claims, SparseVector, Thresholdout, certify
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -34,13 +35,12 @@ def test_the_same_records_in_another_order_and_another_container_share_the_budge
     guard = make(ledger=file)
     guard.ask(1.0, y == 1)
     frame = pd.DataFrame(X[turn], columns=["a", "b", "c"])
-    settings = {"train": (pd.DataFrame(data(1)[0], columns=["a", "b", "c"]), data(1)[1]), "queries": 50, "budget": 3}
-    again = Thresholdout(
-        (frame, pd.Series(y[turn]).astype(float)),
-        mechanism="thresholdout",
-        ledger=file,
-        **settings,  # type: ignore[arg-type]
-    )
+    settings: dict[str, Any] = {
+        "train": (pd.DataFrame(data(1)[0], columns=["a", "b", "c"]), data(1)[1]),
+        "queries": 50,
+        "mechanism": Claims(holdout_answers=3),
+    }
+    again = Thresholdout((frame, pd.Series(y[turn]).astype(float)), ledger=file, **settings)
     assert again.remaining == 2
     again.ask(1.0, y[turn] == 1)
     assert guard.remaining == 1
@@ -50,13 +50,13 @@ def test_the_same_records_in_another_order_and_another_container_share_the_budge
     "changes",
     [
         {"dependence": Groups(np.arange(N) // 4)},
-        {"mechanism": "splitting", "queries": 9, "identically_distributed": True},
+        {"mechanism": "splitting", "queries": 9, "sampling": "iid"},
     ],
 )
 def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, changes: dict[str, object]) -> None:
     (X, y), file = data(0), tmp_path / "guard.db"
     make(ledger=file, **changes).ask(1.0, np.zeros(N))
-    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
+    settings: dict[str, object] = {"train": data(1), "queries": 50, "mechanism": Claims(holdout_answers=3), **changes}
     with pytest.raises(LedgerMismatch, match="in the order of the first time"):
         Thresholdout((X[::-1], y[::-1]), ledger=file, **settings)  # type: ignore[arg-type]
     assert make(ledger=file, **changes).history.shape[0] == 1
@@ -78,13 +78,13 @@ def test_rows_are_known_by_their_content() -> None:
     for copied in (train[:5].astype(object), train[:5].astype(np.float32), train[:5].astype(">f8")):
         assert guard.origin(copied, labels[:5]) == "train"
     with pytest.raises(InputError, match="no pairs"):  # rows that contain labels would tell them
-        Thresholdout(X, queries=5, budget=1).origin(train)
+        Thresholdout(X, queries=5, mechanism=Claims(holdout_answers=1)).origin(train)
 
 
 def test_records_of_few_different_rows_are_told_apart_by_labels_and_numbers() -> None:
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 2, size=(2 * N, 2)), rng.normal(size=2 * N)
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, budget=3, mechanism="thresholdout")
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, mechanism=Claims(holdout_answers=3))
     assert guard.origin(X[N:], y[N:]) == "train"
     assert guard.origin(X, y) == guard.origin(X) == "other"
 
@@ -95,7 +95,9 @@ def test_training_records_are_known_from_the_training_part_alone() -> None:
     X, y = rng.integers(0, 2, size=(N, 2)), rng.integers(0, 2, size=N)
     for held in (X, X[::-1], X[:50], 1 - X, data(0)[0][:, :2]):
         labels = np.zeros(len(held), dtype=int)
-        guard = Thresholdout((held, labels), train=(X, y), queries=5, budget=1, allow_equal_rows=True)
+        guard = Thresholdout(
+            (held, labels), train=(X, y), queries=5, mechanism=Claims(holdout_answers=1), allow_duplicates=True
+        )
         assert guard.origin(X) == guard.origin(X, y) == guard.origin(X[5:], y[5:]) == "train"
 
 
@@ -103,14 +105,14 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 3.0, size=N)
     model = LogisticRegression().fit(*data(1))
-    guard = make(mechanism="splitting", queries=1, identically_distributed=True)
+    guard = make(mechanism="splitting", queries=1, sampling="iid")
     answer = guard.score(model, "accuracy", sample_weight=weights, cv="training")
     correct = model.predict(data(0)[0]) == data(0)[1]
     most = weights[0].max()
     assert answer.value == pytest.approx((np.minimum(weights[1], most) * correct).mean() / weights[0].mean(), abs=1e-6)
     assert answer.lower == 0.0
     assert answer.upper == pytest.approx(most / weights[0].mean())
-    plain = make(mechanism="splitting", queries=1, identically_distributed=True).score(model, "accuracy", cv="training")
+    plain = make(mechanism="splitting", queries=1, sampling="iid").score(model, "accuracy", cv="training")
     assert answer.half_width > plain.half_width * answer.upper  # that of values that are 0 or 1 is exact
     on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)), cv="training")
     trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
@@ -242,7 +244,7 @@ def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) 
 
 def test_failures_widen_the_half_widths_that_follow() -> None:
     """One arrangement of f failures among m questions, each an error or an interrupt, has 2^-20 (4m)^-f of beta."""
-    guard = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
+    guard = make(mechanism=SparseVector(0.05, 0.006, budget=3), random_state=0)
     before = guard.ask(lambda X, y: np.asarray(y)).half_width
     fail_on_the_holdout(guard)
     after = guard.ask(lambda X, y: np.asarray(y), key="once more").half_width
@@ -251,7 +253,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
     low, high = expected.interval(3, 1, "train", float(np.mean(data(1)[1])))
     assert after == pytest.approx(max(np.mean(data(1)[1]) - low, high - np.mean(data(1)[1])), rel=1e-4)
     assert after > 1.5 * before
-    plain = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
+    plain = make(mechanism=SparseVector(0.05, 0.006, budget=3), random_state=0)
     for number in range(3):
         unharmed = plain.ask(lambda X, y: np.asarray(y), key=f"{number}").half_width
     assert unharmed < after
@@ -260,7 +262,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
 @pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
 def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
     """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
-    guard = make(mechanism=mechanism, queries=60, identically_distributed=True)
+    guard = make(mechanism=mechanism, queries=60, sampling="iid")
     (X, y), known = data(0), {}
     for i in range(40):
         key = X[i, 0]
@@ -355,5 +357,5 @@ def test_the_training_part_is_handed_out_read_only() -> None:
 def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[object, object]]) -> None:
     ledger = MemoryLedger()
     make(ledger=ledger).ask(1.0, np.zeros(N))
-    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
+    settings = {"train": data(1), "queries": 50, "mechanism": Claims(holdout_answers=3)}
     assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).remaining == 2  # type: ignore[arg-type]

@@ -44,10 +44,9 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
     guard = Thresholdout(
         rng.random(n),
         queries=40,
-        budget=None if mechanism == "competition" else 10,
         mechanism=None if groups else mechanism,
         dependence=Groups(np.arange(n) // 2) if groups else None,
-        identically_distributed=mechanism == "splitting",
+        sampling="iid" if mechanism == "splitting" else "independent",
     )
     interaction, sources = guard._interaction, set()
     for k in range(12):

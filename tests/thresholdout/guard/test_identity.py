@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
 from thresholdout.data.identity import content_of
-from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnusable
-from thresholdout.guard.registration import ORDER
+from thresholdout.errors import BudgetExhausted, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import (
     Ledger,
     MemoryLedger,
@@ -26,7 +25,6 @@ from thresholdout.ledger import (
     move,
     rotate_key,
 )
-from thresholdout.ledger.entry_checks import CONTENT
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.report import report_of
 
@@ -131,17 +129,10 @@ def test_a_second_list_is_paid_from_what_the_first_one_left(ledger: Ledger) -> N
 def test_nobody_names_whose_guard_it_is(ledger: Ledger) -> None:
     for make_one in (
         lambda: Thresholdout((X, labels(1)), ledger=ledger, owner="ann"),  # type: ignore[call-arg]
-        lambda: KFoldGuard(X.reshape(-1, 1), labels(1), ledger=ledger, owner="ann"),  # type: ignore[call-arg]
+        lambda: KFoldGuard((X.reshape(-1, 1), labels(1)), ledger=ledger, owner="ann"),  # type: ignore[call-arg]
     ):
         with pytest.raises(TypeError, match="owner"):
             make_one()
-
-
-@pytest.mark.parametrize("name", [CONTENT, ORDER])
-def test_documents_that_the_guard_keeps_itself_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="other names"):
-        Thresholdout((X, labels(1)), queries=20, mechanism="gaussian", documents={name: "text"})
-    Thresholdout((X, labels(1)), queries=20, mechanism="gaussian", documents={"mine": "text"})
 
 
 def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path) -> None:

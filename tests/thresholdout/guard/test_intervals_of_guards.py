@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from graphs import Independent
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
@@ -123,7 +123,7 @@ def test_a_failure_leaves_intervals_for_a_smaller_share() -> None:
 
 
 def posterior_guard() -> Thresholdout:
-    return Thresholdout(np.arange(20_000.0), threshold=0.1, noise_scale=0.003, budget=4, queries=50)
+    return Thresholdout(np.arange(20_000.0), mechanism=SparseVector(0.1, 0.003, budget=4), queries=50)
 
 
 def test_posterior_answers_have_intervals_too() -> None:

@@ -35,7 +35,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
-from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
@@ -50,8 +50,14 @@ SPLITS = list(KFold(3, shuffle=True, random_state=0).split(X))
 
 
 def make(**changes: Any) -> KFoldGuard:
-    settings: dict[str, Any] = {"cv": 3, "queries": 20, "budget": 4, "noise": SeededNoise(0), **changes}
-    return KFoldGuard(X, Y, **settings)
+    settings: dict[str, Any] = {
+        "cv": 3,
+        "queries": 20,
+        "mechanism": Claims(holdout_answers=4),
+        "random_state": 0,
+        **changes,
+    }
+    return KFoldGuard((X, Y, settings.pop("groups", None)), **settings)
 
 
 def values_of(guard: KFoldGuard, estimator: Any, metric: Any) -> Any:
@@ -74,7 +80,7 @@ def test_values_are_those_of_cross_val_predict() -> None:
 def test_classes_that_a_fold_does_not_train_have_probability_0() -> None:
     features, labels = np.zeros((6, 1)), np.array(["a", "a", "a", "b", "b", "c"])
     guard = KFoldGuard(
-        np.arange(6.0)[:, None], labels, cv=PredefinedSplit([0, 0, 1, 1, 0, 0]), queries=1, mechanism="ladder"
+        (np.arange(6.0)[:, None], labels), cv=PredefinedSplit([0, 0, 1, 1, 0, 0]), queries=1, mechanism="ladder"
     )
     values = guard._values(DummyClassifier(strategy="prior"), brier_score(), features, labels, None)
     # Fold 0 is judged by a model of one a and one b; fold 1 by one of two a, one b and one c.
@@ -87,7 +93,7 @@ def test_classes_that_a_fold_does_not_train_have_probability_0() -> None:
 def test_values_of_a_fold_do_not_depend_on_what_other_folds_know() -> None:
     """A class that only this fold has is known to all other models; one that ends the order would win equal ranks."""
     features, labels = np.zeros((8, 1)), np.array([0, 0, 1, 0, 0, 0, 2, 2])
-    guard = KFoldGuard(features, labels, cv=PredefinedSplit([0, 0, 0, 0, 1, 1, 1, 1]))
+    guard = KFoldGuard((features, labels), cv=PredefinedSplit([0, 0, 0, 0, 1, 1, 1, 1]))
     most_frequent = DummyClassifier(strategy="most_frequent")
     found = guard._values(most_frequent, top_k_accuracy(2), features, labels, None)
     first = most_frequent.fit(features[4:], labels[4:]).predict_proba(features[:4])  # of the classes 0 and 2
@@ -121,7 +127,7 @@ def test_predictions_of_one_fold_do_not_move_or_change_those_of_another(learner:
     """Put together, fold 2 would be right about labels that its other model was fitted to, or that are only near."""
     features = np.arange(100.0)[:, None]
     labels = np.arange(100) // 7 % 2 * unit if unit == 1 else unit + np.arange(100) // 7 % 2
-    guard = KFoldGuard(features, labels, cv=PredefinedSplit(np.arange(100) // 50))
+    guard = KFoldGuard((features, labels), cv=PredefinedSplit(np.arange(100) // 50))
     before = guard.risk_left
     with pytest.raises(InputError, match="an error on the folds"):
         guard.score(learner)
@@ -164,7 +170,7 @@ def test_certificates_rest_on_the_inflation_alone() -> None:
 
 def test_one_last_question_has_the_limits_of_the_theorem() -> None:
     """Exactly: the slope is fixed for an average of 0.85, and each side has half of 0.05."""
-    guard = make(queries=1, budget=None)
+    guard = make(queries=1)
     average = float((cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean())
     answer = guard.score(GaussianNB())
     assert answer.value == pytest.approx(average, abs=1e-6)
@@ -196,16 +202,16 @@ def test_claims_about_fixed_truths_are_not_certified_for_folds_nor_those_about_f
 
 def test_groups_stay_together_and_count() -> None:
     groups = np.arange(1797) // 9
-    guard = make(groups=groups, cv=2, queries=2, budget=1)
+    guard = make(groups=groups, cv=2, queries=2, mechanism=Claims(holdout_answers=1))
     assert list(guard.folds.columns) == ["records", "groups", "train", "inflation"]
     assert guard.folds["groups"].sum() == 200
     assert guard.folds["records"].sum() == 1797
     assert (guard.folds["train"] == 1797 - guard.folds["records"]).all()
     assert guard.folds["inflation"].between(8.9, 9.0).all()
     assert guard.dependence.variance_inflation() == pytest.approx(18.0, rel=0.01)
-    by_model = make(dependence=Groups(groups), cv=2, queries=2, budget=1)
+    by_model = make(dependence=Groups(groups), cv=2, queries=2, mechanism=Claims(holdout_answers=1))
     assert by_model.dependence.fingerprint() == guard.dependence.fingerprint()
-    by_hand = make(groups=groups, cv=GroupKFold(2), queries=2, budget=1)
+    by_hand = make(groups=groups, cv=GroupKFold(2), queries=2, mechanism=Claims(holdout_answers=1))
     assert by_hand.folds["groups"].tolist() == [100, 100]
 
 
@@ -309,7 +315,7 @@ def test_refusals_come_before_charges_and_failures_are_charged_without_their_mes
 
 
 def test_a_key_is_answered_once_and_fits_nothing_then(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None}
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "random_state": None}
     first = make(**settings).score(GaussianNB(), key="naive")
     guard = make(**settings)
     again = guard.score(Broken(), key="naive")
@@ -321,7 +327,7 @@ def test_a_key_is_answered_once_and_fits_nothing_then(tmp_path: Path) -> None:
 
 
 def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
-    guard = make(ledger=tmp_path / "guard.db", noise=None)
+    guard = make(ledger=tmp_path / "guard.db", random_state=None)
     assert "each answer's own interval contains the truth" in guard.certificate.statement
     guard.score(GaussianNB())
     page = tmp_path / "report.html"
@@ -331,14 +337,14 @@ def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
 
 
 def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None, "queries": 3}
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "random_state": None, "queries": 3}
     make(**settings).score(GaussianNB(), expected=0.1)
     second = make(**settings)
     assert (len(second.history), second.remaining) == (1, 3 if second.answers[0].source == "holdout" else 4)
     with pytest.raises(LedgerMismatch):
         make(**settings, random_state=1)  # other folds
     with pytest.raises(LedgerMismatch):
-        Thresholdout((X, Y), queries=3, budget=4, mechanism="thresholdout", ledger=settings["ledger"])
+        Thresholdout((X, Y), queries=3, mechanism=Claims(holdout_answers=4), ledger=settings["ledger"])
     second.score(GaussianNB())
     second.score(GaussianNB())
     assert second.exhausted == "queries"
@@ -358,7 +364,7 @@ def test_searches_inside_are_fitted_anew_in_every_fold() -> None:
 
 def test_folds_tell_nothing_about_labels() -> None:
     shuffled = np.random.default_rng(1).permutation(Y)
-    other = KFoldGuard(X, shuffled, cv=3, queries=20, budget=4, noise=SeededNoise(0))
+    other = KFoldGuard((X, shuffled), cv=3, queries=20, mechanism=Claims(holdout_answers=4), random_state=0)
     pd.testing.assert_frame_equal(make().folds, other.folds)
 
 

@@ -19,11 +19,10 @@ from sklearn.metrics import balanced_accuracy_score
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.group_sizes import GroupSizes
 from tests.patience import PATIENCE
-from thresholdout import KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
 from thresholdout.mechanisms import ThresholdoutParameters
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring.metrics import absolute_error, squared_error
 
 N = 1500
@@ -64,12 +63,12 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 
 def lazy_guard(engine: Engine, table: pd.DataFrame, **declared: Any) -> Thresholdout:
-    declared = {"noise": SeededNoise(3), "label": "y", **declared}
-    return Thresholdout(engine(table[:N]), train=engine(table[N:]), **declared)
+    declared = {"random_state": 3, **declared}
+    return Thresholdout((engine(table[:N]), "y"), train=(engine(table[N:]), "y"), **declared)
 
 
 def array_guard(table: pd.DataFrame, **declared: Any) -> Thresholdout:
-    return Thresholdout(table[:N], train=table[N:], **{"noise": SeededNoise(3), **declared})
+    return Thresholdout(table[:N], train=table[N:], **{"random_state": 3, **declared})
 
 
 class Column:
@@ -92,9 +91,9 @@ def hit(table: pd.DataFrame, name: str) -> Any:
     "declared",
     [
         {},
-        {"mechanism": "guess-and-check", "queries": 5},
+        {"mechanism": Claims(noise=0.0), "queries": 5},
         {"groups": "g"},
-        {"private": 2.0},
+        {"mechanism": Claims(epsilon=2.0)},
         {"mechanism": "gaussian", "queries": 5},
         {"mechanism": ThresholdoutParameters(0.05, 0.005, budget=3, queries=5)},
     ],
@@ -143,13 +142,10 @@ def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups:
 
 @pytest.mark.parametrize(("groups", "about"), [(None, "difference"), ("g", "difference"), (None, "wins")])
 def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: Any, about: Any) -> None:
-    declared = {"groups": groups, "identically_distributed": groups is None}
+    declared = {"groups": groups, "sampling": "iid" if groups is None else "independent"}
     lazy, top, rest = lazy_guard(engine, table, **declared), table[:N], table[N:]
     eager = Thresholdout(
-        (top, top.y),
-        train=(rest, rest.y),
-        noise=SeededNoise(3),
-        **(declared | {"groups": None if groups is None else "g"}),
+        (top, top.y), train=(rest, rest.y), random_state=3, **declared | {"groups": None if groups is None else "g"}
     )
     values = tuple(hit(rest, name) for name in ("good", "bad"))
     found = lazy.compare("good", "bad", about=about)
@@ -220,7 +216,7 @@ def test_a_question_that_dies_in_the_engine_is_free_and_costs_once(
     tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
 ) -> None:
     holdout, train = files(tmp_path, table)
-    guard = Thresholdout(scan(holdout), train=scan(train), label="y", noise=SeededNoise(0))
+    guard = Thresholdout((scan(holdout), "y"), train=(scan(train), "y"), random_state=0)
     risk, content = guard.risk_left, holdout.read_bytes()
     holdout.unlink()
     right = nw.col("good") == nw.col("y")
@@ -248,7 +244,7 @@ def test_files_that_changed_are_seen_by_their_number_of_records_and_their_column
     tmp_path: Path, table: pd.DataFrame
 ) -> None:
     holdout, train = files(tmp_path, table)
-    guard = Thresholdout(SCANS[1](holdout), train=SCANS[1](train), label="y", noise=SeededNoise(0))
+    guard = Thresholdout((SCANS[1](holdout), "y"), train=(SCANS[1](train), "y"), random_state=0)
     for changed in (table[: N - 1], table[:N].rename(columns={"good": "other"})):
         changed.to_parquet(holdout)
         with pytest.raises(EngineFailed):
@@ -334,7 +330,7 @@ def test_values_that_should_be_ends_and_are_not_are_charged(engine: Engine, tabl
 def test_what_is_missing_or_out_of_range_counts_as_an_end(engine: Engine, table: pd.DataFrame) -> None:
     values = np.full(2 * N, 0.5)
     values[:300], values[300:600], values[600:900] = np.nan, 7.0, -np.inf
-    guard = lazy_guard(engine, table.assign(v=values), mechanism="guess-and-check")
+    guard = lazy_guard(engine, table.assign(v=values), mechanism=Claims(noise=0.0))
     answer = guard.ask(0.5, "v")
     assert answer.interval[0] <= (300 * 1.0 + 600 * 0.5) / N <= answer.interval[1]
     # of 1500 records 300 are missing (0), 300 above (1), 300 below (0), 600 are 1/2
@@ -442,7 +438,7 @@ def test_groups_are_those_of_a_column(engine: Engine, table: pd.DataFrame) -> No
 def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFrame) -> None:
     with pytest.raises(OverlapError):
         Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]))
-    Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]), allow_equal_rows=True)
+    Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]), allow_duplicates=True)
 
 
 @pytest.mark.parametrize(
@@ -458,9 +454,9 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"dependence": MarkovChain([[0.9, 0.1], [0.2, 0.8]], N)}, "in which each record has its place"),
         ({"dependence": Independent(3)}, "dependence: a model of 3 records"),
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
-        ({"mechanism": "competition"}, "'competition' for lazy frames"),
-        ({"mechanism": "splitting", "queries": 3, "identically_distributed": True}, "'splitting' for lazy frames"),
-        ({"given": "features"}, "given"),
+        ({"mechanism": "leaderboard"}, "'competition' for lazy frames"),
+        ({"mechanism": "splitting", "queries": 3, "sampling": "iid"}, "'splitting' for lazy frames"),
+        ({"sampling": "fixed_features"}, "given"),
         ({"label": "nr"}, "label: no column 'nr'"),
         ({"label": 3}, "label: a int"),
     ],
@@ -548,7 +544,7 @@ def test_a_model_of_dependence_is_named_by_what_declares_it(tmp_path: Path, tabl
 
 def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
     with pytest.raises(InputTypeError, match=r"train: the text or path 'train.parquet'.*scan_parquet"):
-        Thresholdout(of_polars(table[:N]), train="train.parquet", label="y")
+        Thresholdout((of_polars(table[:N]), "y"), train=("train.parquet", "y"))
     with pytest.raises(InputTypeError, match=r"holdout: the text or path 'a.parquet'.*scan_parquet"):
         Thresholdout(Path("a.parquet"), train=of_polars(table[N:]))
     with pytest.raises(InputTypeError, match=r"holdout: a tuple with a lazy frame; expected: .*label="):
@@ -558,7 +554,7 @@ def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
     with pytest.raises(InputTypeError, match="beside a holdout"):
         Thresholdout(table[:N], train=of_polars(table[N:]))
     with pytest.raises(InputError, match="label"):
-        Thresholdout(table[:N], train=table[N:], label="y")
+        Thresholdout((table[:N], "y"), train=(table[N:], "y"))
     with pytest.raises(InputError, match="predictions: columns for parts in memory"):
         Thresholdout(table[:N], train=table[N:]).join(of_polars(table), on="id")
     with pytest.raises(InputTypeError, match="the text 'good'"):
@@ -568,11 +564,11 @@ def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="'good' of type"):
         Thresholdout(of_polars(table[:N]), train=of_polars(table[N:].assign(good="a")))
     with pytest.raises(InputTypeError):
-        KFoldGuard(of_polars(table), of_polars(table))
+        KFoldGuard((of_polars(table), of_polars(table)))
 
 
 def test_a_guard_without_a_training_part(table: pd.DataFrame) -> None:
-    guard = Thresholdout(of_polars(table), label="y", noise=SeededNoise(0))
+    guard = Thresholdout((of_polars(table), "y"), random_state=0)
     answer = guard.score("good", train_values=0.9)
     assert answer.interval[0] <= float(hit(table, "good").mean()) <= answer.interval[1]
     with pytest.raises(InputError, match="no training part"):

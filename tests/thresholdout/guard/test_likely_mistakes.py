@@ -21,13 +21,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups, Independent, MovingWindow
 from thresholdout import (
+    Claims,
     InputError,
     InputTypeError,
     KFoldGuard,
     LikelyMistakeWarning,
     MechanismWarning,
-    PriorLooks,
-    SeededNoise,
+    PriorQueries,
+    SparseVector,
     Thresholdout,
     WideAnswersWarning,
     plan,
@@ -49,29 +50,29 @@ WIDE: list[tuple[int, dict[str, Any]]] = [
     (20, {}),
     (50, {}),
     (50, {"queries": 100}),
-    (50, {"queries": 1000, "mechanism": "guess-and-check"}),
-    (300, {"looks": 20}),
+    (50, {"queries": 1000, "mechanism": Claims(noise=0.0)}),
+    (300, {"prior_queries": 20}),
     (1000, {"dependence": Groups([record // 25 for record in range(1000)])}),
     (50, {"mechanism": "gaussian", "queries": 20}),
-    (200, {"mechanism": "splitting", "queries": 20, "identically_distributed": True}),
-    (300, {"private": 1.0}),
-    (100, {"threshold": 0.2, "noise_scale": 0.1, "budget": 1, "queries": 10}),
+    (200, {"mechanism": "splitting", "queries": 20, "sampling": "iid"}),
+    (300, {"mechanism": Claims(epsilon=1.0)}),
+    (100, {"mechanism": SparseVector(0.2, 0.1, budget=1), "queries": 10}),
 ]
 NOT_NARROW: list[tuple[int, dict[str, Any]]] = [
     (50, {"queries": 1}),
     (100, {}),
     (300, {}),
     (300, {"queries": 1000}),
-    (300, {"looks": PriorLooks(1, 20)}),
+    (300, {"prior_queries": PriorQueries(1, 20)}),
     (1000, {"dependence": Groups([record // 5 for record in range(1000)])}),
-    (20_000, {"threshold": 0.08, "noise_scale": 0.004, "budget": 1, "queries": 10}),
+    (20_000, {"mechanism": SparseVector(0.08, 0.004, budget=1), "queries": 10}),
 ]
 FEW: list[tuple[int, dict[str, Any]]] = [(200, {"queries": 1}), (299, {"queries": 1})]
 NARROW: list[tuple[int, dict[str, Any]]] = [
     (300, {"queries": 1}),
     (1000, {}),
     (1000, {"queries": 1000}),
-    (1000, {"looks": PriorLooks(1, 20)}),
+    (1000, {"prior_queries": PriorQueries(1, 20)}),
     (1000, {"mechanism": "ladder"}),
     (10_000, {"dependence": Groups([record // 5 for record in range(10_000)])}),
     (3000, {"mechanism": "gaussian", "queries": 20}),
@@ -83,7 +84,7 @@ def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[s
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will say next to nothing: ")
     assert "one look at the end (final_check). thresholdout.plan says by how much" in message
-    assert ("scores that were seen before (looks=)" in message) == ("looks" in declared)
+    assert ("scores that were seen before (prior_queries=) count" in message) == ("prior_queries" in declared)
 
 
 @pytest.mark.parametrize(("n", "declared"), NOT_NARROW, ids=str)
@@ -119,10 +120,10 @@ def test_a_guard_that_is_opened_again_says_it_no_more() -> None:
 def test_folds_say_it_too() -> None:
     X, y = np.arange(400.0).reshape(200, 2), np.arange(200) % 2
     with pytest.warns(WideAnswersWarning, match="any number of questions to 100 out-of-fold values"):
-        KFoldGuard(X[:100], y[:100])
+        KFoldGuard((X[:100], y[:100]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KFoldGuard(np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2)
+        KFoldGuard((np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2))
 
 
 class Unlimited(MovingWindow):
@@ -140,12 +141,12 @@ def test_another_mechanism_than_the_default_is_said() -> None:
     with pytest.warns(
         MechanismWarning, match=r"Algorithm 1 answers, by its privacy, 50 questions and 3 of them"
     ) as caught:
-        guard = Thresholdout(records, dependence=model, queries=50, budget=3)
+        guard = Thresholdout(records, dependence=model, queries=50, mechanism=Claims(holdout_answers=3))
     assert [Path(warning.filename).name for warning in caught] == ["test_likely_mistakes.py"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Thresholdout(records, dependence=model, mechanism=guard.parameters)
-        Thresholdout(records, queries=50, budget=3)
+        Thresholdout(records, queries=50, mechanism=Claims(holdout_answers=3))
 
 
 def mistakes(make: Callable[[], object]) -> list[str]:
@@ -227,14 +228,14 @@ def test_dates_without_an_order_are_said() -> None:
 def test_what_is_said_of_columns_does_not_depend_on_the_holdout() -> None:
     """Its values are secret: the training part and names decide."""
     frame, other = (table(patient=np.r_[holdout, np.arange(N)]) for holdout in (np.zeros(N, int), np.arange(N) + N))
-    assert mistakes(lambda: guard_of(frame, allow_equal_rows=True)) == mistakes(lambda: guard_of(other))
-    assert len(mistakes(lambda: guard_of(frame[::-1].reset_index(drop=True), allow_equal_rows=True))) == 0
+    assert mistakes(lambda: guard_of(frame, allow_duplicates=True)) == mistakes(lambda: guard_of(other))
+    assert len(mistakes(lambda: guard_of(frame[::-1].reset_index(drop=True), allow_duplicates=True))) == 0
 
 
 def refitted() -> tuple[Thresholdout, Any, Any]:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4 * N, 5)), rng.integers(0, 2, 4 * N)
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), random_state=0)
     honest = DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])
     return guard, DecisionTreeClassifier(random_state=0).fit(X, y), honest
 
@@ -257,11 +258,11 @@ def test_features_in_another_order_are_said() -> None:
     X = rng.normal(size=(4 * N, 5))
     y = (X[:, 0] > 0).astype(int)
     model = DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])
-    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), random_state=0)
     (message,) = mistakes(lambda: guard.score(model))
     assert "the same features in the same order" in message
     flattered = DecisionTreeClassifier(random_state=0).fit(X[N:], rng.permutation(y[N:]))
-    other = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    other = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), random_state=0)
     assert mistakes(lambda: other.score(flattered, cv="training")) == []  # as models do that were fitted closely
 
 
@@ -286,7 +287,7 @@ def test_a_class_that_training_never_had_is_said_by_the_answer() -> None:
     X = rng.normal(size=(4 * N, 5))
     y = np.where(X[:, 0] > 0, "a", "b").astype(object)
     y[: N // 3] = "c"
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), random_state=0)
     (message,) = mistakes(lambda: guard.score(DecisionTreeClassifier(random_state=0).fit(X[N:], y[N:])))
     assert "the same classes" in message
 
@@ -300,7 +301,7 @@ def test_a_gate_says_that_a_verdict_was_not_to_be_expected() -> None:
 
     def proposed(model: Any, turned: int = 1, old: Any = stump, **how: Any) -> tuple[str, list[str]]:
         holdout = (X[:N, ::turned], y[:N])
-        guard = Thresholdout(holdout, train=(X[N:], y[N:]), identically_distributed=True, noise=SeededNoise(0))
+        guard = Thresholdout(holdout, train=(X[N:], y[N:]), sampling="iid", random_state=0)
         told: list[Any] = []
         said = mistakes(lambda: told.append(guard.gate(old).propose(model, **how)))
         return told[0].letter, said
@@ -326,7 +327,7 @@ def test_a_surprise_at_a_gate_that_is_an_error_leaves_the_gate_as_decided() -> N
     y = (X[:, 0] > 0).astype(int)
     dull = DummyClassifier(strategy="constant", constant=0).fit(X[N:], y[N:])
     good = DecisionTreeClassifier(max_depth=1).fit(X[N:], y[N:])
-    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(0))
+    guard = Thresholdout((X[:N, ::-1], y[:N]), train=(X[N:], y[N:]), random_state=0)
     gate = guard.gate(dull)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LikelyMistakeWarning)
@@ -361,7 +362,7 @@ def test_features_that_look_a_little_like_labels_are_taken() -> None:
     X, several = np.arange(20.0)[:, None], np.arange(60).reshape(20, 3) % 2
     texts = np.array([f"document {number}" for number in range(20)])
     assert Thresholdout((X, several)).n == 20
-    assert Thresholdout((np.arange(20)[:, None] % 4, np.arange(20)[:, None] % 2), allow_equal_rows=True).n == 20
+    assert Thresholdout((np.arange(20)[:, None] % 4, np.arange(20)[:, None] % 2), allow_duplicates=True).n == 20
     assert Thresholdout((texts, several / 2)).n == 20
 
 
@@ -386,12 +387,12 @@ def test_a_risk_for_a_confidence_is_refused_with_what_was_meant(confidence: floa
 @pytest.mark.parametrize("values", [np.arange(N) < 900, [True] * 900 + [False] * 100, pd.Series(np.arange(N) < 900)])
 def test_a_number_beside_booleans_is_about_right_and_wrong(values: Any) -> None:
     """The type is public: an exact binomial interval, and not the one of any values in the range."""
-    one, two = (Thresholdout(np.arange(float(N)), noise=SeededNoise(0)) for _ in range(2))
+    one, two = (Thresholdout(np.arange(float(N)), random_state=0) for _ in range(2))
     told = one.ask(0.9, values)
     assert told.interval == two.ask(0.9, values, binary=True).interval
-    wide = Thresholdout(np.arange(float(N)), noise=SeededNoise(0)).ask(0.9, np.asarray(values, dtype=float))
+    wide = Thresholdout(np.arange(float(N)), random_state=0).ask(0.9, np.asarray(values, dtype=float))
     assert told.half_width < 0.85 * wide.half_width
-    (listed,) = Thresholdout(np.arange(float(N)), noise=SeededNoise(0)).ask_all([(0.9, values)])
+    (listed,) = Thresholdout(np.arange(float(N)), random_state=0).ask_all([(0.9, values)])
     assert listed.half_width < 0.85 * wide.half_width
 
 

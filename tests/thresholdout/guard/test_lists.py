@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from tests.sizes import corners
-from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
-from thresholdout.mechanisms import Claims, ClaimsParameters, Known
+from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 
 N = 400
 BINARY = Known(binary=True)
@@ -211,7 +211,7 @@ def test_the_best_of_models_with_other_names_is_another_question() -> None:
 def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
     """By enumeration: over all that a list of two questions can tell, the risks that are left, one by one."""
     n, keep, noise = 6, 0.25, SeededNoise(0)
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     left = 0.0
     for first in range(n + 1):
@@ -228,7 +228,7 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
 def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None:
     """A list of one question about values of 0, 1/2 and 1: over all intervals that 40 records can show."""
     n, keep, noise = 40, 0.25, SeededNoise(0)
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     letters = {}
     for zeros, ones in itertools.product(range(n + 1), repeat=2):
@@ -244,7 +244,7 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
 
 def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
     n, keep, noise = 6, 0.25, SeededNoise(0)
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     letters = {}
     for first in range(n + 1):
@@ -264,7 +264,7 @@ def test_truths_of_lists_are_covered(binary: bool) -> None:
     """3,000 lists of 5: at most 5 % are broken, by an exact limit at 1e-9; at a quarter of the width, a third are."""
     rng, noise, broken, narrow = np.random.default_rng(1), SeededNoise(1), 0, 0
     n, truths = 60, np.array([0.05, 0.3, 0.5, 0.8, 0.95])
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     known = BINARY if binary else Known(variance=0.04)
     for _ in range(3000):
         ones, shares = rng.random((5, n)) < truths[:, None], rng.beta(4 * truths, 4 * (1 - truths), size=(n, 5)).T
@@ -294,7 +294,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     assert len(guard.history) == 1
     y = (np.arange(N + 100) % 10 < 7).astype(int)
     X = np.arange(float(N + 100))[:, None]
-    single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), budget=1)
+    single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), mechanism=Claims(holdout_answers=1))
     assert len(single.score_all(models, tell="best", cv="training")) == 1
     assert single.remaining == 0
 

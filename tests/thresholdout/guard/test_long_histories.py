@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.cli import main
 from thresholdout.ledger import MemoryLedger, SQLLedger
 from thresholdout.model_selection.optuna_study import GuardedObjective
@@ -34,9 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """Ledgers of one guard with a short and a long history, and predictions that were not asked about."""
     folder = tmp_path_factory.mktemp("ledgers")
     memory, made = MemoryLedger(), {}
-    service = PredictionGuard.create(
-        memory, TABLE[:N], TABLE[N:], label="y", queries=9000, budget=10, mechanism="gaussian"
-    )
+    service = PredictionGuard.create(memory, TABLE[:N], TABLE[N:], label="y", queries=9000, mechanism="gaussian")
     for asked in range(1, LONG + 1):
         service.guard.ask(0.5, np.full(N, 0.5), name=f"question {asked} (accuracy)", key=f"key {asked}")
         if asked in (SHORT, LONG):
@@ -124,7 +122,7 @@ def test_a_history_is_read_once_with_few_calls_for_each_entry(
 def test_a_k_fold_question_reads_as_much_of_a_long_history_as_of_a_short_one(rows: list[int]) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)
-    guard = KFoldGuard(X, y, cv=3, queries=100, budget=2)
+    guard = KFoldGuard((X, y), cv=3, queries=100, mechanism=Claims(holdout_answers=2))
     read = []
     for asked in range(21):
         rows.clear()
@@ -141,7 +139,7 @@ def test_a_k_fold_question_reads_as_much_of_a_long_history_as_of_a_short_one(row
 def test_a_study_whose_guard_is_exhausted_does_not_read_its_history(rows: list[int]) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2 * N, 2)), rng.integers(0, 2, size=2 * N)
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=3, budget=1, mechanism="thresholdout")
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=3, mechanism=Claims(holdout_answers=1))
 
     def build(trial: Any) -> Any:
         return DecisionTreeClassifier(max_depth=trial.suggest_int("depth", 1, 30), random_state=0)

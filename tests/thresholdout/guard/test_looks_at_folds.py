@@ -62,13 +62,14 @@ def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: flo
 
 def cross_validation(**settings: Any) -> KFoldGuard:
     rng = np.random.default_rng(3)
-    return KFoldGuard(rng.random((2000, 1)), rng.integers(0, 2, 2000), cv=2, **settings)
+    groups = settings.pop("groups", None)
+    return KFoldGuard((rng.random((2000, 1)), rng.integers(0, 2, 2000), groups), cv=2, **settings)
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", LadderParameters(queries=3)])
+@pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=3)])
 @pytest.mark.parametrize("look", [BlackBox(0.01), GaussianAnswer(500.0)])
 def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look: Any) -> None:
-    queries = 3 if mechanism == "thresholdout" else None
+    queries = 3 if mechanism == "claims" else None
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
     for one in (guard, other):
         one.score(DummyClassifier(strategy="constant", constant=0))

@@ -16,10 +16,10 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from graphs import GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
-from thresholdout.mechanisms import Claims, ClaimsParameters, Known, LadderParameters
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, LadderParameters
 from thresholdout.mechanisms.claims import Reading
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox, Composed, Event, GaussianAnswer, LaplaceAnswer, SelfComposed
@@ -30,9 +30,8 @@ HOLDOUT = np.arange(10_000.0)
 
 def make(**settings: object) -> Thresholdout:
     """Return a guard of Algorithm 1, or of another mechanism."""
-    given: dict[str, object] = {"queries": 100, "budget": 1}
-    by_hand = {} if "mechanism" in settings else {"threshold": 0.04, "noise_scale": 0.0025}
-    return Thresholdout(HOLDOUT, **{**given, **by_hand, **settings})  # type: ignore[arg-type]
+    given: dict[str, object] = {"queries": 100, "mechanism": SparseVector(0.04, 0.0025, budget=1)}
+    return Thresholdout(HOLDOUT, **{**given, **settings})  # type: ignore[arg-type]
 
 
 def claiming(**settings: object) -> Thresholdout:
@@ -146,10 +145,8 @@ def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_looks_that_no_certificate_covers() -> None:
-    guard = make(dependence=MovingWindow(len(HOLDOUT), 2), threshold=0.1)
-    with pytest.raises(
-        InputError, match=r"have a delta, which is covered for independent records.*mechanism='thresholdout'"
-    ):
+    guard = make(dependence=MovingWindow(len(HOLDOUT), 2), mechanism=SparseVector(0.1, 0.0025, budget=1))
+    with pytest.raises(InputError, match=r"have a delta, which is covered for independent records.*mechanism='claims'"):
         guard.record_look(GaussianAnswer(1000.0))
     assert guard.recorded_looks == Composed([])
     after = guard.record_look(GaussianAnswer(1000.0), void=True)
@@ -160,7 +157,7 @@ def test_looks_that_no_certificate_covers() -> None:
 @pytest.mark.parametrize("groups", [None, np.arange(len(HOLDOUT)) // 2])
 def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> None:
     """At any time, on the route and the events of before."""
-    guard = make(groups=groups)
+    guard = make(dependence=None if groups is None else Groups(groups))
     first = guard.ask(0.25, HOLDOUT < 2500)
     guard.record_look(BlackBox(0.001))
     pure = guard.certificate
@@ -197,7 +194,7 @@ def test_pure_looks_beside_gaussian_answers() -> None:
 
 
 def test_mechanisms_that_no_look_is_proved_for() -> None:
-    guard = make(mechanism="splitting", identically_distributed=True, budget=None, queries=4)
+    guard = make(mechanism="splitting", sampling="iid", queries=4)
     with pytest.raises(
         InputError, match="'splitting': nothing is proved for this route beside other looks; guards that"
     ):
@@ -376,7 +373,7 @@ def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> 
 
 def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
     """Its price grows as the risk falls, so that of a larger risk would be too small."""
-    mechanism = Claims(ClaimsParameters(noise=0.0), 10**12)
+    mechanism = ClaimsMechanism(ClaimsParameters(noise=0.0), 10**12)
     state = replace(mechanism.start(SeededNoise(0)), log_risk=-800.0)
     after, outcome = mechanism.look(state, lambda risk: 1.0)
     assert outcome.risk == after.log_risk == -1e9

@@ -16,9 +16,9 @@ from graphs import Groups
 from graphs.numerics.rounding import shown_above
 from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.private_claims import SmallClaims
-from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import LedgerMismatch
-from thresholdout.mechanisms import Claims, ClaimsParameters, Known
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.edges import private_noise
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
 from thresholdout.model_selection import GuardedSearchCV
@@ -106,7 +106,7 @@ def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytes
 
     monkeypatch.setattr(MeanTest, "letter", letter)
     n, rng = 500, np.random.default_rng(3)
-    mechanism = Claims(ClaimsParameters(private=8.0, budget=6), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(private=8.0, budget=6), n)
     declared = private_noise(mechanism.parameters, n)
     assert declared is not None
     assert mechanism.epsilon(n) <= 8.0
@@ -148,7 +148,7 @@ def test_one_record_moves_a_value_by_at_most_what_is_counted() -> None:
         assert declared is not None
         assert declared.epsilon <= 100.0
         assert declared.epsilon == pytest.approx(2 * declared.moved * declared.letters / declared.scale)
-        steps, mechanism = declared.steps(1, n), Claims(parameters, n)
+        steps, mechanism = declared.steps(1, n), ClaimsMechanism(parameters, n)
         for _ in range(200):
             values = rng.random(n)
             before = mechanism.read(values, n, (0.0, 1.0), "values").on_grid(steps)
@@ -173,7 +173,7 @@ class Silent(LaplaceOnly):
 
 def test_what_is_told_is_a_function_of_the_letters() -> None:
     n = 400
-    mechanism = Claims(ClaimsParameters(private=20.0, budget=2), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(private=20.0, budget=2), n)
     declared = private_noise(mechanism.parameters, n)
     assert declared is not None
     noise, sessions = Silent(declared.scale), []
@@ -191,7 +191,7 @@ def test_what_is_told_is_a_function_of_the_letters() -> None:
 def test_truths_are_covered() -> None:
     """200 sessions of 6 questions, training values that mislead: at most 5 % are broken, by an exact limit at 1e-9."""
     rng, n, broken = np.random.default_rng(5), 300, 0
-    mechanism = Claims(ClaimsParameters(private=10.0, budget=4), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(private=10.0, budget=4), n)
     for seed in range(200):
         noise = SeededNoise(seed)
         state, wrong = mechanism.start(noise), False
@@ -225,7 +225,7 @@ class Constant:
 
 
 def private(**changes: Any) -> Thresholdout:
-    settings: dict[str, Any] = {"private": 2.0, "budget": 2, "noise": SeededNoise(0)}
+    settings: dict[str, Any] = {"mechanism": Claims(epsilon=2.0, holdout_answers=2), "random_state": 0}
     return Thresholdout((X[:N], Y[:N]), train=(X[N:], Y[N:]), **{**settings, **changes})
 
 
@@ -239,7 +239,7 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
     low, high = guard.score(Constant(1), cv="training").interval
     assert low < 0.7 < high
     with pytest.raises(LedgerMismatch, match="private"):
-        private(ledger=tmp_path / "guard.db", private=3.0)
+        private(ledger=tmp_path / "guard.db", mechanism=Claims(epsilon=3.0))
     with pytest.raises(InputError, match="failed on the holdout"):
         guard.score(Constant(1, fails=True), cv="training")
     again = private(ledger=tmp_path / "guard.db")
@@ -251,7 +251,7 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
 
 def test_an_epsilon_in_words_is_rounded_up() -> None:
     """To the nearest, 1.2349 would be said to be 1.23, which is less than what is proved."""
-    guard = private(private=1.2349, budget=1)
+    guard = private(mechanism=Claims(epsilon=1.2349, holdout_answers=1))
     assert guard.epsilon is not None
     assert guard.epsilon > 1.2348
     assert "epsilon 1.24 for all answers" in repr(guard)
@@ -266,7 +266,7 @@ def test_an_epsilon_in_words_is_rounded_up() -> None:
 
 
 def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
-    guard = private(budget=None)
+    guard = private()
     declared = private_noise(guard.parameters, N)  # type: ignore[arg-type]
     assert declared is not None
     asked = iter(range(100))
@@ -298,24 +298,24 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
             ask()
     assert guard.history.empty
     assert guard.score(models[0], cv="training").interval[0] < 0.3 < guard.score(models[0], cv="training").interval[1]
-    for changes in ({"final_check": True}, {"mechanism": "gaussian", "queries": 5}, {"mechanism": "guess-and-check"}):
-        with pytest.raises(InputError, match=r"private= alone, with mechanism='thresholdout'"):
+    for changes in ({"final_check": True}, {"mechanism": "gaussian", "queries": 5}, {"mechanism": Claims(noise=0.0)}):
+        with pytest.raises(InputError, match=r"private= alone, with mechanism='claims'"):
             private(**changes)
-    assert private(mechanism="thresholdout").epsilon is not None
+    assert private(mechanism="claims").epsilon is not None
     for value in (0.0, -1.0, math.nan):
         with pytest.raises(InputError, match="private"):
-            private(private=value)
+            private(mechanism=Claims(epsilon=value))
 
 
 def test_too_few_records_are_refused_with_the_epsilon_that_works() -> None:
     with pytest.raises(InputError, match=r"whose noise would hide everything.*at least 0\.0") as refused:
-        private(private=0.01, budget=3)
+        private(mechanism=Claims(epsilon=0.01, holdout_answers=3))
     least = float(str(refused.value).split("at least ")[1].split(",")[0])
-    assert private(private=least, budget=3).epsilon == pytest.approx(least, rel=1e-3)
+    assert private(mechanism=Claims(epsilon=least, holdout_answers=3)).epsilon == pytest.approx(least, rel=1e-3)
 
 
 def test_groups_and_losses_are_answered() -> None:
-    guard = private(dependence=Groups(np.arange(N) // 2), private=4.0)
+    guard = private(dependence=Groups(np.arange(N) // 2), mechanism=Claims(epsilon=4.0))
     low, high = guard.score(Constant(1), cv="training").interval
     assert low < 0.7 < high
     shares = np.linspace(0, 1, N)

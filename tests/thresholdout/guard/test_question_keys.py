@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from tests.sizes import corners
+from thresholdout import Claims
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.question_keys import content_key
 from thresholdout.model_selection import GuardedSearchCV
@@ -125,7 +126,7 @@ def test_code_of_a_script_counts_and_its_process_does_not(tmp_path: Path) -> Non
 
 def test_a_function_that_was_defined_again_is_another_question() -> None:
     """As in a notebook, where a cell is edited and run again under the same names."""
-    guard = KFoldGuard(X, Y, cv=2, queries=20, budget=10)
+    guard = KFoldGuard((X, Y), cv=2, queries=20, mechanism=Claims(holdout_answers=10))
     asked = []
     for body in ("X", "X", "X * 0"):
         names: dict[str, Any] = {"__name__": "__main__"}

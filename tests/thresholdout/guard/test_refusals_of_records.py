@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from tests.thresholdout.guards import N, data, make
-from thresholdout import KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV, count_queries
@@ -82,7 +82,7 @@ def test_where_records_come_from_has_one_word_for_all_that_are_not_a_whole_part(
 
 
 def test_a_guard_of_folds_knows_all_its_records_and_no_part_of_them() -> None:
-    guard = KFoldGuard(X, Y, cv=2, queries=5, budget=1)
+    guard = KFoldGuard((X, Y), cv=2, queries=5, mechanism=Claims(holdout_answers=1))
     for asked in (guard, elsewhere(guard)):
         assert {asked.origin(*table) for table in TABLES.values()} == {"other"}
         assert asked.origin(X[::-1]) == asked.origin(X, 1 - Y) == "holdout"

@@ -35,7 +35,7 @@ from tests.thresholdout.model_selection.digits import (
     train_scores,
     tree,
 )
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerClosed, LedgerUnusable, SearchFailed, SharingError
 from thresholdout.model_selection import count_queries
 from thresholdout.scoring import metrics
@@ -95,9 +95,8 @@ def test_records_are_known_by_content_when_parts_share_rows() -> None:
         (X[898:], Y[898:]),
         train=(X[:899], Y[:899]),
         queries=40,
-        budget=4,
-        mechanism="thresholdout",
-        allow_equal_rows=True,
+        mechanism=Claims(holdout_answers=4),
+        allow_duplicates=True,
     )
     search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split()).fit(X[:899], Y[:899])
     assert len(guard.history) == 3
@@ -183,12 +182,10 @@ def test_metrics_that_are_none(metric: Any, kind: type[InputError], message: str
 
 def test_a_statistic_needs_a_mechanism_that_answers_it() -> None:
     with pytest.raises(InputError, match="asked of gaussian"):
-        make(mechanism="gaussian", budget=None, threshold=None, noise_scale=None).scorer(
-            "balanced_accuracy", cv="training"
-        )
-    with pytest.raises(InputError, match=r"mechanism='thresholdout', and no threshold= or noise_scale="):
+        make(mechanism="gaussian", queries=20).scorer("balanced_accuracy", cv="training")
+    with pytest.raises(InputError, match="a guard with mechanism='claims'"):
         make().scorer("balanced_accuracy", cv="training")
-    guard = make(threshold=None, noise_scale=None)
+    guard = make(mechanism=None)
     search = GridSearchCV(
         tree(), DEPTHS, scoring=guard.scorer("balanced_accuracy", cv="training"), cv=guard.split()
     ).fit(*TRAIN)
@@ -218,7 +215,7 @@ def frame(rows: Any) -> Any:
 @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
 def test_containers(container: Callable[[Any], Any], n_jobs: int) -> None:
     train, holdout = container(TRAIN[0]), container(HOLDOUT[0])
-    guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, budget=20, mechanism="thresholdout")
+    guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, mechanism=Claims(holdout_answers=20))
     search = GridSearchCV(
         tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs, return_train_score=True
     ).fit(train, Y[:900])
@@ -230,7 +227,7 @@ def test_containers(container: Callable[[Any], Any], n_jobs: int) -> None:
 def test_a_pipeline_works_in_the_owner_as_it_does_in_the_worker() -> None:
     """Settings of scikit-learn belong to a thread; here the prediction needs names that only they provide."""
     train, holdout = frame(TRAIN[0]), frame(HOLDOUT[0])
-    guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, budget=20, mechanism="thresholdout")
+    guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, mechanism=Claims(holdout_answers=20))
     named = make_column_selector(pattern="^pixel")
     pipeline = make_pipeline(StandardScaler(), make_column_transformer((StandardScaler(), named)), tree())
     with sklearn.config_context(transform_output="pandas"):
@@ -318,7 +315,7 @@ def test_routed_weights_say_nothing_about_the_holdout() -> None:
     model, placeholder = tree().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0)
     with pytest.raises(InputError, match=r"sample_weight=\(train, holdout\)"):
         guard.scorer(cv="training")(model, placeholder, None, sample_weight=np.ones(2))
-    claims = make(threshold=None, noise_scale=None)
+    claims = make(mechanism=None)
     with pytest.raises(InputError, match="weights for 'balanced_accuracy'"):
         claims.scorer("balanced_accuracy", cv="training")(model, *TRAIN, sample_weight=np.ones(900))
     assert guard.history.empty
@@ -445,7 +442,7 @@ def test_a_lost_owner_ends_the_search() -> None:
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 def test_equal_rows_with_different_labels_are_no_placeholder() -> None:
     rows, labels = np.ones((200, 2)), np.arange(200) % 2
-    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=40, budget=4, mechanism="thresholdout")
+    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=40, mechanism=Claims(holdout_answers=4))
     scorer, model = guard.scorer(cv="training"), GaussianNB().fit(TRAIN[0][:, :2], TRAIN[1])
     assert scorer(model, rows, labels) == np.mean(model.predict(rows) == labels)
     assert guard.history.empty

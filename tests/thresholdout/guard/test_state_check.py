@@ -36,7 +36,9 @@ MECHANISMS: list[Parameters] = [
 
 def make(file: Path, mechanism: Parameters) -> Thresholdout:
     one_law = isinstance(mechanism, SplittingParameters)
-    return Thresholdout((np.arange(N), HALF), mechanism=mechanism, ledger=file, identically_distributed=one_law)
+    return Thresholdout(
+        (np.arange(N), HALF), mechanism=mechanism, ledger=file, sampling="iid" if one_law else "independent"
+    )
 
 
 def used(file: Path, mechanism: Parameters) -> Thresholdout:

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from tests.thresholdout.model_selection.digits import DEPTHS, HOLDOUT, TRAIN, X, Y, make, tree
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError
 
 
@@ -26,7 +26,12 @@ def test_all_that_is_given_is_for_fitting_and_one_record_stands_in(rows: Any, si
 
 def test_a_placeholder_has_at_most_4096_rows() -> None:
     train = np.arange(10_000.0)[:, None]
-    guard = Thresholdout((-1.0 - train[:50], np.zeros(50)), train=(train, np.zeros(10_000)), queries=5, budget=1)
+    guard = Thresholdout(
+        (-1.0 - train[:50], np.zeros(50)),
+        train=(train, np.zeros(10_000)),
+        queries=5,
+        mechanism=Claims(holdout_answers=1),
+    )
     assert [(fit.size, test.size) for fit, test in guard.split().split(train)] == [(10_000, 4096)]
 
 
@@ -89,7 +94,11 @@ def test_few_different_rows_are_told_apart_by_their_labels_and_numbers() -> None
     rng = np.random.default_rng(0)
     rows, labels = rng.integers(0, 2, (400, 2)), rng.integers(0, 2, 400)
     guard = Thresholdout(
-        (rows[:200], labels[:200]), train=(rows[200:], labels[200:]), queries=9, budget=2, allow_equal_rows=True
+        (rows[:200], labels[:200]),
+        train=(rows[200:], labels[200:]),
+        queries=9,
+        mechanism=Claims(holdout_answers=2),
+        allow_duplicates=True,
     )
     assert [len(fit) for fit, _ in guard.split().split(rows[250:], labels[250:])] == [150]
     for part in (slice(None), slice(0, 300)):  # every row of the holdout is a row of the training part, too

@@ -120,7 +120,7 @@ def test_what_a_guard_declares() -> None:
     holdout = -np.arange(8.0).reshape(4, 2)
     y = np.zeros(4)
     groups = np.repeat(list("abcdefgh"), 5)
-    guard = Thresholdout((holdout, y), train=(train, Y), dependence=Groups(list("wxyz")), train_groups=groups)
+    guard = Thresholdout((holdout, y), train=(train, Y, groups), dependence=Groups(list("wxyz")))
     folds = guard._records.training_folds
     assert folds.groups is not None
     assert len(np.unique(folds.groups)) == 8

@@ -48,7 +48,7 @@ TRAIN, HOLDOUT = (X[:N], Y[:N]), (X[N:], Y[N:])
 
 
 def make(**settings: Any) -> Thresholdout:
-    return Thresholdout(HOLDOUT, train=TRAIN, **settings)
+    return Thresholdout(HOLDOUT, **{"train": TRAIN, **settings})
 
 
 def nearest(k: int = 1, **settings: Any) -> Any:
@@ -97,13 +97,13 @@ class TestTheDefault:
 
     def test_keeps_groups_whole(self) -> None:
         groups = np.arange(N) // 6
-        guard = make(dependence=Groups(1000 + groups), train_groups=groups)
+        guard = make(dependence=Groups(1000 + groups), train=(*TRAIN, groups))
         guard.score(nearest(), cv=GroupKFold(4))
         folds = cross_val_predict(KNeighborsClassifier(1), *TRAIN, groups=groups, cv=GroupKFold(4))
         assert told(guard) == pytest.approx(np.mean(folds == TRAIN[1]), abs=1e-12)
         twins = np.concatenate([TRAIN[0][: N // 2]] * 2), np.concatenate([TRAIN[1][: N // 2]] * 2)
         pair = np.tile(np.arange(N // 2), 2)
-        guard = Thresholdout(HOLDOUT, train=twins, dependence=Groups(1000 + groups), train_groups=pair)
+        guard = Thresholdout(HOLDOUT, train=(*twins, pair), dependence=Groups(1000 + groups))
         model = KNeighborsClassifier(1).fit(*twins)
         guard.score(model)
         assert told(guard) < 0.8  # a copy of a record is never among those that are fitted
@@ -199,13 +199,13 @@ class TestAnySplitter:
 
     def test_gets_the_declared_groups(self) -> None:
         groups = np.repeat(np.arange(4), N // 4)
-        guard = make(dependence=Groups(10 + groups), train_groups=groups)
+        guard = make(dependence=Groups(10 + groups), train=(*TRAIN, groups))
         guard.score(nearest(), cv=LeaveOneGroupOut())
         folds = cross_val_predict(nearest(), *TRAIN, groups=groups, cv=LeaveOneGroupOut())
         assert told(guard) == pytest.approx(np.mean(folds == TRAIN[1]), abs=1e-12)
 
     def test_compares_both_models_by_the_same_folds(self) -> None:
-        guard = make(identically_distributed=True)
+        guard = make(sampling="iid")
         for about in ("difference", "wins"):
             found = guard.compare(nearest(9, leaf_size=20), nearest(9), cv=ShuffleSplit(3), about=about)
             assert told(guard) == (0.0 if about == "difference" else 0.5)
@@ -226,10 +226,10 @@ class TestAnySplitter:
         expected = np.mean(np.concatenate(hits) * weights[tested]) / weights.mean()
         assert told(guard) == pytest.approx(expected, abs=1e-9)
 
-    @pytest.mark.parametrize("given", [None, "features"])
-    def test_values_of_any_number_bound_nothing(self, given: Any) -> None:
+    @pytest.mark.parametrize("sampling", ["independent", "fixed_features"])
+    def test_values_of_any_number_bound_nothing(self, sampling: Any) -> None:
         """A training value is a claim: as few tests as one leave a valid interval."""
-        guard = make(given=given)
+        guard = make(sampling=sampling)
         found = guard.score(nearest(5), cv=[(np.arange(1, N), np.array([0]))])
         truth = float(np.mean(nearest(5).predict(HOLDOUT[0]) == HOLDOUT[1]))
         assert found.interval[0] <= truth <= found.interval[1]
@@ -295,7 +295,7 @@ class TestModelsThatCannotBeFittedAgain:
         assert guard.history.empty
 
     def test_a_gate_takes_values_of_both(self) -> None:
-        guard = make(identically_distributed=True)
+        guard = make(sampling="iid")
         rng = np.random.default_rng(0)
         low, high = (rng.uniform(size=N) < share for share in (0.5, 0.9))
         gate = guard.gate(Told(), train_values=low)
@@ -415,7 +415,7 @@ class TestSearches:
 
     def test_of_declared_groups_and_orders(self) -> None:
         other = 1000 + np.arange(N)
-        grouped = Thresholdout(HOLDOUT, train=self.TWINS, dependence=Groups(other), train_groups=self.GROUPS)
+        grouped = Thresholdout(HOLDOUT, train=(*self.TWINS, self.GROUPS), dependence=Groups(other))
         assert self.found(Thresholdout(HOLDOUT, train=self.TWINS)) > 0.75  # copies of what was fitted
         splits = list(StratifiedGroupKFold(5).split(*self.TWINS, self.GROUPS))
         expected = cross_val_score(KNeighborsClassifier(1), *self.TWINS, cv=splits).mean()

@@ -24,11 +24,11 @@ BAD.fit(*TRAIN)
 
 
 def made(mechanism: Any) -> Thresholdout:
-    return Thresholdout(HOLDOUT, train=TRAIN, queries=50, budget=5, mechanism=mechanism)
+    return Thresholdout(HOLDOUT, train=TRAIN, queries=50, mechanism=mechanism)
 
 
 def folds(mechanism: Any) -> KFoldGuard:
-    return KFoldGuard(X, Y, cv=2, queries=50, budget=5, mechanism=mechanism)
+    return KFoldGuard((X, Y), cv=2, queries=50, mechanism=mechanism)
 
 
 TOOLS: dict[str, Callable[[str], object]] = {
@@ -45,11 +45,9 @@ TOOLS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools_that_need_each_candidates_score_refuse_a_ladder(tool: str) -> None:
-    with pytest.raises(
-        InputError, match=r"guard: a ladder, .* not each candidate's; .*mechanism='thresholdout'; or gu"
-    ):
+    with pytest.raises(InputError, match=r"guard: a ladder, .* not each candidate's; .*mechanism='claims'; or gu"):
         TOOLS[tool]("ladder")
-    TOOLS[tool]("thresholdout")  # what the message names
+    TOOLS[tool]("claims")  # what the message names
     assert made("ladder").score(GOOD, "accuracy", cv="training").about == "best"
 
 

@@ -34,5 +34,5 @@ class Evaluator:
 def made(evaluate: Any = right, ledger: Path | None = None, name: str = "climb", **settings: Any) -> GuardedCandidates:
     """Return a climb over the examples; what begins with a letter of `Thresholdout` goes there."""
     declared = {key: settings.pop(key) for key in ("queries", "budget") if key in settings}
-    guard = guard_of_examples(**EXAMPLES, identically_distributed=True, ledger=ledger, **declared)
+    guard = guard_of_examples(**EXAMPLES, sampling="iid", ledger=ledger, **declared)
     return GuardedCandidates(guard, evaluate, name=name, **settings)

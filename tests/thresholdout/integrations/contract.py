@@ -117,7 +117,7 @@ class HookContract(ABC):
             act(text, part)
             return [right(text, example) for example in (TRAIN if part == "train" else HOLDOUT)]
 
-        climb = GuardedCandidates(guard_of_examples(TRAIN, HOLDOUT, identically_distributed=True, **declared), evaluate)
+        climb = GuardedCandidates(guard_of_examples(TRAIN, HOLDOUT, sampling="iid", **declared), evaluate)
         for text in texts:
             climb.propose(text)
         return climb

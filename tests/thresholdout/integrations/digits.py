@@ -15,7 +15,7 @@ HOLDOUT, TRAIN = slice(0, 900), slice(900, None)
 
 def guard(**declared: Any) -> Thresholdout:
     """Return a guard of the first half."""
-    settings: dict[str, Any] = {"identically_distributed": True, **declared}
+    settings: dict[str, Any] = {"sampling": "iid", **declared}
     return Thresholdout((X[HOLDOUT], Y[HOLDOUT]), train=(X[TRAIN], Y[TRAIN]), **settings)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.sizes import corners
 from tests.thresholdout.integrations.climbs import EXAMPLES, SECRET, Evaluator, made, right
-from thresholdout import InputError, OverlapError
+from thresholdout import Claims, InputError, OverlapError
 from thresholdout.errors import GuardExhaustedWarning, InputTypeError, SharingError
 from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.integrations import GuardedCandidates, guard_of_examples
@@ -80,7 +80,7 @@ def test_what_fails_for_the_holdout_is_charged_once_and_says_nothing(
             return right(text, part)[1:]
         return right(text, part)
 
-    climb = made(evaluate, budget=10)
+    climb = made(evaluate, mechanism=Claims(holdout_answers=10))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         verdicts = [climb.propose(text) for text in ("aaa", "aaaa!", "aaaa!", "aaaa!")]

@@ -21,7 +21,7 @@ TRAIN, HOLDOUT = slice(0, 20), slice(20, 100)
 
 def made(**declared: Any) -> GuardedModels:
     parts = [(np.array(QUESTIONS[part]), np.array(TARGETS[part])) for part in (HOLDOUT, TRAIN)]
-    return GuardedModels(Thresholdout(parts[0], train=parts[1], identically_distributed=True, **declared), graded())
+    return GuardedModels(Thresholdout(parts[0], train=parts[1], sampling="iid", **declared), graded())
 
 
 def model(wrong: int, fails: int | None = None) -> Any:

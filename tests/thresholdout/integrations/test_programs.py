@@ -44,7 +44,7 @@ def make(tmp_path: Path) -> Callable[..., GuardedPrograms]:
             (pd.DataFrame({"id": each, "note": SECRET if part == "holdout" else "none"}), labels(each % 2))
             for part, each in number.items()
         )
-        guard = Thresholdout(holdout, train=train, identically_distributed=True, **declared)
+        guard = Thresholdout(holdout, train=train, sampling="iid", **declared)
         command = f"{sys.executable} -I -S {script} {{candidate}} {{features}} {{predictions}}"
         return GuardedPrograms(guard, settings.pop("command", command), **settings)
 

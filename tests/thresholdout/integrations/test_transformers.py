@@ -45,7 +45,7 @@ def network() -> Any:
 
 
 def guard(**declared: Any) -> Thresholdout:
-    return Thresholdout((X[HOLDOUT], Y[HOLDOUT]), train=(X[VALID], Y[VALID]), identically_distributed=True, **declared)
+    return Thresholdout((X[HOLDOUT], Y[HOLDOUT]), train=(X[VALID], Y[VALID]), sampling="iid", **declared)
 
 
 def trainer(metrics: GuardedMetrics, folder: Path, sets: Any = None, callbacks: Any = (), **settings: Any) -> Any:

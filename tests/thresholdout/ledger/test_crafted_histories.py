@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.sizes import corners
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUnusable
 from thresholdout.ledger import MemoryLedger, SQLLedger, export_history, import_history, verify_export
@@ -59,7 +59,7 @@ def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **heade
 
 def parameters_of_a_guard() -> dict[str, Any]:
     ledger = MemoryLedger()
-    Thresholdout(np.arange(900.0), queries=10, budget=2, ledger=ledger, mechanism="gaussian")
+    Thresholdout(np.arange(900.0), queries=10, mechanism="gaussian", ledger=ledger)
     found: dict[str, Any] = ledger.parameters(ledger.guards()[0])
     return found
 
@@ -92,7 +92,7 @@ def odd_parameters(packed_zeros: str = "") -> dict[str, str]:
         "confidence above 1": changed(declared={"confidence": 1e9}),
         "no confidence": changed(declared={"confidence": None}),
         "queries in words": changed(declared={"queries": "many"}),
-        "budget in words": changed(chosen={"mechanism": "thresholdout", "budget": "large"}),
+        "budget in words": changed(chosen={"budget": "large"}),
         "a schedule that unpacks to much": changed(chosen={"schedule": packed}),
         "a schedule that is longer than it says": changed(chosen={"schedule": packed | {"answers": 10}}),
         "a schedule of a negative length": changed(chosen={"schedule": packed | {"answers": -1}}),
@@ -249,7 +249,7 @@ def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
     """What a ledger takes, an exported history takes, and may come back."""
     long = "\U0001f332" * 10_000
     with SQLLedger(tmp_path / "guard.db") as ledger:
-        guard = Thresholdout(np.arange(900.0), queries=10, budget=2, ledger=ledger, mechanism="thresholdout")
+        guard = Thresholdout(np.arange(900.0), queries=10, mechanism=Claims(holdout_answers=2), ledger=ledger)
         guard.ask(0.5, np.ones(900), name=long, key=long)
         for wrong in ({"name": long + "x"}, {"key": long + "x"}):
             with pytest.raises(InputError, match=r"10,001 characters.*at most 10,000"):
@@ -282,12 +282,12 @@ def test_a_schedule_is_unpacked_to_its_length_only() -> None:
 def test_a_table_with_other_parameters_is_damaged(text: str, tmp_path: Path) -> None:
     file = tmp_path / "guard.db"
     records = np.arange(900.0)
-    Thresholdout(records, queries=10, budget=2, ledger=file, mechanism="thresholdout")
+    Thresholdout(records, queries=10, mechanism=Claims(holdout_answers=2), ledger=file)
     with closing(sqlite3.connect(file)) as connection, connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("UPDATE guards SET parameters = ?", (text,))
     with pytest.raises(LedgerError, match=r"can't be read|rules"):
-        Thresholdout(records, queries=10, budget=2, ledger=file, mechanism="thresholdout")
+        Thresholdout(records, queries=10, mechanism=Claims(holdout_answers=2), ledger=file)
     for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
         run(command[0], file, *command[1:])

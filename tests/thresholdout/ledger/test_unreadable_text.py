@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import LedgerUnusable
 
 
 def opened(file: Path) -> Thresholdout:
-    return Thresholdout(np.arange(1000.0), queries=20, budget=1, mechanism="thresholdout", ledger=file)
+    return Thresholdout(np.arange(1000.0), queries=20, mechanism=Claims(holdout_answers=1), ledger=file)
 
 
 def chained(error: BaseException | None) -> str:

@@ -14,7 +14,7 @@ from thresholdout.mechanisms import (
     Ladder,
     LadderParameters,
     Parameters,
-    SparseVector,
+    SparseVectorMechanism,
     Splitting,
     SplittingParameters,
     ThresholdoutParameters,
@@ -26,7 +26,7 @@ from thresholdout.mechanisms import (
 SPARSE = ThresholdoutParameters(0.1, 1 / 3, 3, None, grid=1 / 7, ratios=DWORK_RATIOS)
 SCHEDULE = GaussianParameters([0.3, 0.1 + 1e-17, 0.1], queries=2, threshold=0.05, grid=1 / 3)
 ALL: list[tuple[Parameters, type]] = [
-    (SPARSE, SparseVector),
+    (SPARSE, SparseVectorMechanism),
     (SCHEDULE, GaussianGuard),
     (GaussianParameters(0.1), GaussianGuard),
     (LadderParameters(0.99, "minimize", 5, 2.5), Ladder),

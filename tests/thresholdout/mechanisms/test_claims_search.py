@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.mechanism import _rounded
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
@@ -98,7 +98,7 @@ def test_exact_directions_find_every_value() -> None:
 @pytest.mark.parametrize("values", ["equal", "ones"])
 def test_holdouts_of_one_record_are_answered(n: int, values: str) -> None:
     noise = SeededNoise(0)
-    mechanism = Claims(ClaimsParameters(), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(), n)
     state = mechanism.start(noise)
     for _ in range(20):
         reading = mechanism.read([0.5 if values == "equal" else 1.0] * n, n, (0, 1), "values", Known(variance=0.0))
@@ -126,7 +126,7 @@ def test_intervals_are_about_the_values_as_they_were_given() -> None:
     n = 1 << 14
     value = 0.5 + 2.0**-40  # rounded down by half a step of the grid
     noise, known = SeededNoise(0), Known(variance=0.0)
-    mechanism = Claims(ClaimsParameters(noise=0.0, effective=1e15), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(noise=0.0, effective=1e15), n)
     state = mechanism.start(noise)
     reading = mechanism.read([value] * n, n, (0, 1), "values", known)
     _, outcome = mechanism.step(state, 0.5, reading, noise)
@@ -169,7 +169,7 @@ def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so
 
 def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim() -> None:
     """It becomes a coin: what is claimed and how is decided before, and the count differs by at most the coins."""
-    mechanism, n = Claims(ClaimsParameters(noise=0.0), 200), 200
+    mechanism, n = ClaimsMechanism(ClaimsParameters(noise=0.0), 200), 200
     state = mechanism.start(SeededNoise(0))
     whole = np.repeat([1.0, 0.0], [150, 50])
     mixed = np.where(np.arange(n) % 10 == 0, 0.5, whole)

@@ -12,16 +12,16 @@ from tests.oracles.compared import Compared, Posed, drawn, given_features, score
 from tests.oracles.risk_left import coins
 from tests.sizes import corners
 from thresholdout.mechanisms import Known, Part
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)
 
 
-def claims(confidence: float, n: int, queries: int) -> Claims:
+def claims(confidence: float, n: int, queries: int) -> ClaimsMechanism:
     """Return the program without noise, with training values that are as good as can be."""
-    return Claims(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e9, queries=queries), n)
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e9, queries=queries), n)
 
 
 class TestSharesOfWins:

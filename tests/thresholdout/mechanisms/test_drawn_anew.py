@@ -17,13 +17,13 @@ from thresholdout.mechanisms import (
     Ladder,
     LadderParameters,
     Mechanism,
-    SparseVector,
+    SparseVectorMechanism,
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.claims.final import final_interval
 from thresholdout.mechanisms.claims.interval import MeanTest, hoeffding
 from thresholdout.mechanisms.claims.lists import list_level
-from thresholdout.mechanisms.claims.mechanism import Claims, _given
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism, _given
 from thresholdout.mechanisms.claims.score import Window, search
 
 N = 10_000
@@ -47,7 +47,7 @@ class Counted(LaplaceOnly):
 class TestAlgorithm1:
     """P2 and P3: a phase is one threshold, up to its hit; its noises are those of no other phase."""
 
-    mechanism = SparseVector(ThresholdoutParameters(0.25, 2.0**-10, budget=5, queries=None, grid=None))
+    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.25, 2.0**-10, budget=5, queries=None, grid=None))
     base = ONE // 4
 
     def test_the_threshold_is_drawn_anew_after_each_hit_and_kept_before(self) -> None:
@@ -76,8 +76,8 @@ class TestAlgorithm1:
         assert len(noise.scales) == 11
 
 
-def _claims(**changes: Any) -> Claims:
-    return Claims(ClaimsParameters(**{"queries": 100, **changes}), N)
+def _claims(**changes: Any) -> ClaimsMechanism:
+    return ClaimsMechanism(ClaimsParameters(**{"queries": 100, **changes}), N)
 
 
 def _reading(mechanism: Mechanism[Any, Any], ones: int) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
-    Claims,
+    ClaimsMechanism,
     ClaimsParameters,
     GaussianGuard,
     GaussianParameters,
@@ -23,7 +23,7 @@ from thresholdout.mechanisms import (
     LadderParameters,
     Mechanism,
     Outcome,
-    SparseVector,
+    SparseVectorMechanism,
     Splitting,
     SplittingParameters,
     ThresholdoutParameters,
@@ -35,14 +35,14 @@ N = 400
 AnyMechanism = Mechanism[Any, Any]
 
 MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
-    "sparse vector": lambda: SparseVector(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
+    "sparse vector": lambda: SparseVectorMechanism(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
     "gaussian": lambda: GaussianGuard(GaussianParameters([0.2, 0.1, 0.1, 0.05, 0.05, 0.02])),
     "gaussian with threshold": lambda: GaussianGuard(GaussianParameters(0.05, 9, threshold=0.1, grid=0.01)),
     "ladder": lambda: Ladder(LadderParameters(queries=8), N),
-    "claims": lambda: Claims(ClaimsParameters(queries=15, budget=9), N),
-    "claims without limits": lambda: Claims(ClaimsParameters(), N),
-    "claims without noise": lambda: Claims(ClaimsParameters(noise=0.0), N),
-    "claims about dependent records": lambda: Claims(ClaimsParameters(inflation=3.0, effective=150.0), N),
+    "claims": lambda: ClaimsMechanism(ClaimsParameters(queries=15, budget=9), N),
+    "claims without limits": lambda: ClaimsMechanism(ClaimsParameters(), N),
+    "claims without noise": lambda: ClaimsMechanism(ClaimsParameters(noise=0.0), N),
+    "claims about dependent records": lambda: ClaimsMechanism(ClaimsParameters(inflation=3.0, effective=150.0), N),
     "splitting": lambda: Splitting(SplittingParameters(7), N),
 }
 
@@ -185,7 +185,7 @@ def test_noise_does_not_refute_an_end_of_the_range() -> None:
     """No truth is below 0: a first claim from 0 on fails when the value is above it, and never on the other side."""
     for ones, train in ((0, 0.0), (N, 1.0)):
         for seed in range(50):
-            mechanism, noise = Claims(ClaimsParameters(), N), SeededNoise(seed)
+            mechanism, noise = ClaimsMechanism(ClaimsParameters(), N), SeededNoise(seed)
             values = mechanism.read(np.arange(N) < ones, N, (0.0, 1.0), "values", Known(binary=True))
             _, outcome = mechanism.step(mechanism.start(noise), train, values, noise)
             assert outcome.source == "train"

@@ -19,7 +19,7 @@ from tests.oracles.risk_left import Model
 from tests.oracles.trees_left import Channel, ListRule, Lists, Looks, LooksRule, Statistics, StatisticsRule
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
@@ -66,11 +66,11 @@ class TestLists:
         assert Lists(2, rule).worst(risk, 2) == reached > risk
 
 
-def _claims(confidence: float) -> Claims:
-    return Claims(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6), 3)
+def _claims(confidence: float) -> ClaimsMechanism:
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6), 3)
 
 
-def _ends(claims: Claims) -> list[float]:
+def _ends(claims: ClaimsMechanism) -> list[float]:
     """Expectations just outside of what lists of two questions say."""
     noise, ends = SeededNoise(0), set()
     for count in range(4):

@@ -33,7 +33,7 @@ NAMED = {
     "thresholdout/certificates/certificate.py": {"ThresholdoutParameters"},
     "thresholdout/certificates/certify_parameters.py": {"GaussianParameters", "ThresholdoutParameters"},
     "thresholdout/certificates/gaussian_certificate.py": {"GaussianGuard", "GaussianParameters"},
-    "thresholdout/certificates/problem.py": {"SparseVector", "ThresholdoutParameters"},
+    "thresholdout/certificates/problem.py": {"SparseVectorMechanism", "ThresholdoutParameters"},
     "thresholdout/planning/algorithm_1.py": {"ThresholdoutParameters"},
     "thresholdout/planning/all_from_holdout.py": {"GaussianGuard", "GaussianParameters"},
     "thresholdout/planning/declared_parameters.py": {
@@ -44,7 +44,7 @@ NAMED = {
         "ThresholdoutParameters",
     },
     "thresholdout/planning/request.py": {"ClaimsParameters"},
-    "thresholdout/planning/ways.py": {"Claims", "SplittingParameters"},
+    "thresholdout/planning/ways.py": {"ClaimsMechanism", "SplittingParameters"},
     "thresholdout/service/promises.py": {"LadderParameters"},
 }
 
@@ -67,7 +67,7 @@ def outside(sources: dict[str, Module]) -> dict[str, Module]:
 
 
 def test_every_mechanism_is_in_the_list() -> None:
-    built = {"Claims", "FoldClaims", "GaussianGuard", "Ladder", "SparseVector", "Splitting"}
+    built = {"ClaimsMechanism", "FoldClaims", "GaussianGuard", "Ladder", "SparseVectorMechanism", "Splitting"}
     parameters = {one.__name__ for one in Parameters.__subclasses__() if one.__module__.startswith("thresholdout.")}
     assert built <= classes()
     assert {kind.parameters.__name__ for kind in catalogue.KINDS} == parameters
@@ -282,7 +282,7 @@ class TestASeventh:
         with pytest.raises(InputError, match="a gate, asked of cells"):
             guard.gate(object())
         with pytest.raises(InputError, match="'features' for CellsParameters"):
-            made(given="features")
+            made(sampling="fixed_features")
         assert guard.remaining == 3
 
 

@@ -13,7 +13,7 @@ import pytest
 import thresholdout.mechanisms.claims.mechanism as mechanism
 from tests.oracles.risk_left import SOUND, Letters, Model, Program, Rule
 from tests.sizes import corners
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import Letter
 from thresholdout.mechanisms.claims.score import Found, Window, search
 
@@ -93,11 +93,11 @@ class TestTheRule:
         assert Letters(_FAIR, rule).worst(beta, 2) >= reached - _ABOVE
 
 
-def _claims(confidence: float, n: int, queries: int | None = None) -> Claims:
-    return Claims(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6, queries=queries), n)
+def _claims(confidence: float, n: int, queries: int | None = None) -> ClaimsMechanism:
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6, queries=queries), n)
 
 
-def _worst_laws(claims: Claims, n: int) -> list[float]:
+def _worst_laws(claims: ClaimsMechanism, n: int) -> list[float]:
     """Expectations just outside of intervals that a first question can be answered with."""
     probe = Program(Model((0.5,) * n, signed=False), claims)
     state = claims.start(probe._noise)

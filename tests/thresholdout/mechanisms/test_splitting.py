@@ -59,7 +59,7 @@ def test_the_certificate_is_about_these_parts() -> None:
 def test_unequal_groups_are_refused() -> None:
     """By decreasing size in turn, groups of 20, ..., 79 records put all odd sizes into one part."""
     labels = np.repeat(np.arange(60), np.arange(20, 80)).tolist()
-    with pytest.raises(InputError, match=r"groups of 20 to 79 records.*mechanism='thresholdout'"):
+    with pytest.raises(InputError, match=r"groups of 20 to 79 records.*mechanism='claims'"):
         Splitting(SplittingParameters(2), len(labels), labels)
 
 
@@ -101,7 +101,7 @@ def test_refusals() -> None:
 
 
 def guard_of(records: int = 4000, **more: Any) -> Thresholdout:
-    options: dict[str, Any] = {"queries": 4, "mechanism": "splitting", "identically_distributed": True} | more
+    options: dict[str, Any] = {"queries": 4, "mechanism": "splitting", "sampling": "iid"} | more
     return Thresholdout(np.arange(records), **options)
 
 
@@ -164,11 +164,7 @@ def test_a_value_between_becomes_a_coin() -> None:
 def test_after_a_failure_limits_are_for_a_smaller_share() -> None:
     records = np.arange(4000)
     guard = Thresholdout(
-        (records, records),
-        train=(-records - 1, records),
-        queries=4,
-        mechanism="splitting",
-        identically_distributed=True,
+        (records, records), train=(-records - 1, records), queries=4, mechanism="splitting", sampling="iid"
     )
 
     def breaks(X: np.ndarray, y: np.ndarray) -> np.ndarray:

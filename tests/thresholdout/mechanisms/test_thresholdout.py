@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.noise_doubles import LaplaceOnly
+from thresholdout import SparseVector
 from thresholdout.data.values import BLOCK
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     DWORK_RATIOS,
     Mechanism,
     NoiseRatios,
-    SparseVector,
+    SparseVectorMechanism,
     ThresholdoutParameters,
     ThresholdoutState,
     interaction_epsilon,
@@ -44,13 +45,7 @@ class Scripted(LaplaceOnly):
 
 
 def parameters(**changes: Any) -> ThresholdoutParameters:
-    values: dict[str, Any] = {
-        "threshold": 0.25,
-        "noise_scale": 2**-10,
-        "budget": 3,
-        "queries": 20,
-        "grid": None,
-    }
+    values: dict[str, Any] = {"mechanism": SparseVector(0.25, 2**-10, budget=3, grid=None), "queries": 20}
     return ThresholdoutParameters(**values | changes)
 
 
@@ -112,13 +107,13 @@ class TestParameters:
 class TestScales:
     @pytest.mark.parametrize("scale", [1e-12, 0.001, 0.0099999, 2**-10, 0.3, 1.0, 1e6])
     def test_resolution_is_a_power_of_two_far_below_the_scale(self, scale: float) -> None:
-        resolution = SparseVector(parameters(noise_scale=scale)).resolution
+        resolution = SparseVectorMechanism(parameters(noise_scale=scale)).resolution
         assert math.frexp(resolution)[0] == 0.5
         assert 2**40 <= Fraction(scale) / Fraction(resolution) < 2**41
 
     def test_each_noise_has_its_scale(self) -> None:
         """Threshold 1, test 2, answer 4 times sigma, in the order test, answer, new threshold."""
-        mechanism = SparseVector(parameters(noise_scale=0.001, threshold=0.1))
+        mechanism = SparseVectorMechanism(parameters(noise_scale=0.001, threshold=0.1))
         sigma = Fraction(0.001) / Fraction(mechanism.resolution)
         noise = Scripted([0] * 5)
         state = mechanism.start(noise)
@@ -127,7 +122,7 @@ class TestScales:
         assert noise.scales == [sigma, 2 * sigma, 2 * sigma, 4 * sigma, sigma]
 
     def test_other_ratios(self) -> None:
-        mechanism = SparseVector(parameters(noise_scale=2**-10, ratios=NoiseRatios(2, 4, 1)))
+        mechanism = SparseVectorMechanism(parameters(noise_scale=2**-10, ratios=NoiseRatios(2, 4, 1)))
         noise = Scripted([0] * 4)
         mechanism.step(mechanism.start(noise), 0.5, 0.9, noise)
         assert noise.scales == [2**41, 2**42, 2**40, 2**41]
@@ -136,7 +131,7 @@ class TestScales:
 class TestStep:
     def test_a_gap_above_the_noisy_threshold_is_answered_from_the_holdout(self) -> None:
         """gap 0.25, T = 0.25: |h - t| + gamma > T + delta iff gamma > delta, to the last integer."""
-        mechanism = SparseVector(parameters())
+        mechanism = SparseVectorMechanism(parameters())
         for gamma, source in ((6, "train"), (7, "train"), (8, "holdout")):
             noise = Scripted([7, gamma, 0, 0])
             _, outcome = mechanism.step(mechanism.start(noise), 0.5, 0.75, noise)
@@ -145,7 +140,7 @@ class TestStep:
 
     @pytest.mark.parametrize("train", [0.0, 0.1, 1 / 3, 1.0])
     def test_a_train_answer_is_the_train_value_and_leaves_the_threshold(self, train: float) -> None:
-        mechanism = SparseVector(parameters())
+        mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([123, 0])
         before = mechanism.start(noise)
         after, outcome = mechanism.step(before, train, train, noise)
@@ -153,7 +148,7 @@ class TestStep:
         assert after == ThresholdoutState(before.threshold, 0, 1)
 
     def test_a_holdout_answer_redraws_the_threshold_and_counts(self) -> None:
-        mechanism = SparseVector(parameters())
+        mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([123, 0, 2**40, -99])
         after, outcome = mechanism.step(mechanism.start(noise), 0.0, 0.5, noise)
         assert (outcome.value, outcome.source, outcome.hits, outcome.asked) == (0.5 + 2**-10, "holdout", 0, 1)
@@ -161,13 +156,13 @@ class TestStep:
 
     @pytest.mark.parametrize(("noise", "value"), [(ONE, 1.0), (-ONE, 0.0), (ONE // 4, 0.75), (1 - ONE // 2, 2**-50)])
     def test_answers_are_clipped(self, noise: int, value: float) -> None:
-        mechanism = SparseVector(parameters())
+        mechanism = SparseVectorMechanism(parameters())
         script = Scripted([0, 0, noise, 0])
         assert mechanism.step(mechanism.start(script), 0.0, 0.5, script)[1].value == value
 
     @given(st.integers(2, 200), st.integers(-2 * ONE, 2 * ONE), units)
     def test_answers_lie_on_the_grid_and_no_nearer_point_exists(self, levels: int, xi: int, holdout: float) -> None:
-        mechanism = SparseVector(parameters(grid=1 / (levels - 1), threshold=1e-6))
+        mechanism = SparseVectorMechanism(parameters(grid=1 / (levels - 1), threshold=1e-6))
         script = Scripted([-ONE, 0, xi, 0])
         _, outcome = mechanism.step(mechanism.start(script), 0.0, holdout, script)
         assert outcome.source == "holdout"
@@ -179,7 +174,9 @@ class TestStep:
 
     def test_no_more_values_than_declared(self) -> None:
         """The transcript certificate counts them."""
-        mechanism = SparseVector(parameters(grid=0.1, threshold=1e-6, budget=None, queries=None, noise_scale=1.0))
+        mechanism = SparseVectorMechanism(
+            parameters(grid=0.1, threshold=1e-6, budget=None, queries=None, noise_scale=1.0)
+        )
         noise = SeededNoise(3)
         state, values = mechanism.start(noise), set()
         for _ in range(3000):
@@ -190,7 +187,7 @@ class TestStep:
 
     @pytest.mark.parametrize("scale", [1e-12, 1e6])
     def test_the_extremes_of_the_noise_work(self, scale: float) -> None:
-        mechanism = SparseVector(parameters(noise_scale=scale))
+        mechanism = SparseVectorMechanism(parameters(noise_scale=scale))
         noise = SeededNoise(1)
         state = mechanism.start(noise)
         for holdout in (0.0, 1.0, 0.1):
@@ -200,7 +197,7 @@ class TestStep:
 
 class TestLimits:
     def test_budget(self) -> None:
-        mechanism = SparseVector(parameters(budget=1))
+        mechanism = SparseVectorMechanism(parameters(budget=1))
         noise = Scripted([0] * 4)
         state, _ = mechanism.step(mechanism.start(noise), 0.0, 1.0, noise)
         for train in (0.0, 1.0):
@@ -210,7 +207,7 @@ class TestLimits:
         assert len(noise.scales) == 4
 
     def test_queries(self) -> None:
-        mechanism = SparseVector(parameters(queries=1))
+        mechanism = SparseVectorMechanism(parameters(queries=1))
         noise = Scripted([0] * 2)
         state, _ = mechanism.step(mechanism.start(noise), 1.0, 1.0, noise)
         with pytest.raises(BudgetExhausted) as caught:
@@ -220,7 +217,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("value", [-1e-9, 1.0000001, math.nan, math.inf])
     def test_values_out_of_range_touch_no_noise(self, value: float) -> None:
-        mechanism = SparseVector(parameters())
+        mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([0])
         state = mechanism.start(noise)
         with pytest.raises(InputError, match=r"^train: .*expected: a number in \[0, 1\]"):
@@ -236,7 +233,7 @@ class TestState:
     def test_text_round_trip(self, threshold: int, hits: int, more: int) -> None:
         state = ThresholdoutState(threshold, hits, hits + more)
         assert ThresholdoutState.from_text(state.to_text()) == state
-        assert SparseVector(parameters()).restore(state.to_text()) == state
+        assert SparseVectorMechanism(parameters()).restore(state.to_text()) == state
 
     @pytest.mark.parametrize(
         "text",
@@ -271,7 +268,7 @@ class TestProperties:
         scale: float,
     ) -> None:
         """Steps are pure, the budget never grows, train answers leave the threshold, states survive their text."""
-        mechanism = SparseVector(parameters(budget=budget, queries=limit, grid=grid, noise_scale=scale))
+        mechanism = SparseVectorMechanism(parameters(budget=budget, queries=limit, grid=grid, noise_scale=scale))
         noise, again = SeededNoise(seed), SeededNoise(seed)
         state, twin = mechanism.start(noise), mechanism.start(again)
         for train, holdout in queries:
@@ -299,7 +296,7 @@ class TestProperties:
     ) -> None:
         """With the drawn integers as noises, less than the slack is left for the coupling with continuous ones."""
         chosen = parameters(grid=0.01)
-        mechanism = SparseVector(chosen)
+        mechanism = SparseVectorMechanism(chosen)
         script = Scripted([delta, gamma, xi, 0])
         _, outcome = mechanism.step(mechanism.start(script), train, holdout, script)
         error = abs(Fraction(outcome.value) - Fraction(holdout))
@@ -337,12 +334,12 @@ class TestEpsilon:
         assert ratio == pytest.approx(8 / 9, rel=1e-12)
 
     def test_method_and_function_agree(self) -> None:
-        mechanism: Mechanism[ThresholdoutState, float] = SparseVector(parameters())
+        mechanism: Mechanism[ThresholdoutState, float] = SparseVectorMechanism(parameters())
         assert mechanism.epsilon(77) == interaction_epsilon(77, 2**-10, 3)
         assert mechanism.noise_slack(77) == noise_slack(77, 2**-10)
 
     def test_without_a_budget_there_is_no_bound(self) -> None:
-        assert SparseVector(parameters(budget=None)).epsilon(100) == math.inf
+        assert SparseVectorMechanism(parameters(budget=None)).epsilon(100) == math.inf
 
     @pytest.mark.parametrize(
         ("arguments", "name"),
@@ -366,7 +363,7 @@ def test_noise_slack_is_four_steps_and_the_mean_error() -> None:
 @given(st.lists(st.booleans(), min_size=1, max_size=8))
 def test_draws_per_step_depend_on_the_source_alone(hits: list[bool]) -> None:
     """How much noise is used tells nothing beyond what is released: one draw, and two more for a hit."""
-    mechanism = SparseVector(parameters(budget=None))
+    mechanism = SparseVectorMechanism(parameters(budget=None))
     noise = Scripted([0] * 40)
     state = mechanism.start(noise)
     used = [len(noise.scales)]

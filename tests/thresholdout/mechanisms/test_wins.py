@@ -9,7 +9,7 @@ from scipy.stats import beta, binom
 
 from thresholdout import SeededNoise
 from thresholdout.errors import InputError
-from thresholdout.mechanisms import Claims, ClaimsParameters, Known, Outcome
+from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
 from thresholdout.mechanisms.claims.paired_models import Duel
@@ -20,11 +20,13 @@ N = 2000
 NOISE = SeededNoise(0)
 
 
-def mechanism(n: int = N, confidence: float = 0.95) -> Claims:
-    return Claims(ClaimsParameters(confidence=confidence, noise=0.0), n)
+def mechanism(n: int = N, confidence: float = 0.95) -> ClaimsMechanism:
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0), n)
 
 
-def compare(claims: Claims, state: ClaimsState, train: Duel, wins: int, losses: int) -> tuple[ClaimsState, Outcome]:
+def compare(
+    claims: ClaimsMechanism, state: ClaimsState, train: Duel, wins: int, losses: int
+) -> tuple[ClaimsState, Outcome]:
     known = Known(difference=True, duel=train)
     return claims.step(state, train.share, claims.duel(Duel(wins, losses, claims._n), known), NOISE)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.scoring.metrics import squared_error
 
 DIGITS = load_digits(return_X_y=True)
@@ -20,7 +20,7 @@ def make(data: Any, **changes: object) -> tuple[Thresholdout, slice, slice, slic
     """Return a guard on the last 40 % of the records, and which are for fitting, validation and holdout."""
     X, y = data
     a, b = int(0.4 * len(y)), int(0.6 * len(y))
-    choices: dict[str, Any] = {"queries": 400, "budget": 20, "mechanism": "thresholdout", **changes}
+    choices: dict[str, Any] = {"queries": 400, "mechanism": Claims(holdout_answers=20), **changes}
     guard = Thresholdout((X[b:], y[b:]), train=(X[:b], y[:b]), **choices)
     return guard, slice(0, a), slice(a, b), slice(b, None)
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import Thresholdout
+from thresholdout import SparseVector, Thresholdout
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:900], Y[:900]), (X[900:], Y[900:])
@@ -18,8 +18,8 @@ BACKENDS: Final = [("loky", 1), ("loky", 2), ("multiprocessing", 2), ("threading
 
 def make(**changes: Any) -> Thresholdout:
     """Return a guard; its parameters are given, since planning would take most of the time of these tests."""
-    given: dict[str, Any] = {"queries": 40, "budget": 20, "threshold": 0.1, "noise_scale": 0.0005}
-    return Thresholdout(HOLDOUT, train=TRAIN, **{"mechanism": "thresholdout", **given, **changes})
+    given: dict[str, Any] = {"queries": 40, "mechanism": SparseVector(0.1, 0.0005, budget=20)}
+    return Thresholdout(HOLDOUT, train=TRAIN, **{**given, **changes})
 
 
 def tree(**settings: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import optuna
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.model_selection import GuardedObjective
 
 QUERIES, BUDGET = 36, 20
@@ -29,19 +29,12 @@ class Lookup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([self.known_.get(x, int(x * 1e6) % 2) for x in X[:, 0]])
 
 
-def make(ledger: object = None, *, queries: int = QUERIES, budget: int = BUDGET, seed: int = 0) -> Thresholdout:
+def make(ledger: Any = None, *, queries: int = QUERIES, budget: int = BUDGET, seed: int = 0) -> Thresholdout:
     """Return a guard on records whose labels are coin tosses."""
     rng = np.random.default_rng(seed)
     X, y = rng.random((4000, 1)), rng.integers(0, 2, 4000)
     holdout, train = (X[2000:], y[2000:]), (X[:2000], y[:2000])
-    return Thresholdout(
-        holdout,
-        train=train,
-        queries=queries,
-        budget=budget,
-        mechanism="thresholdout",
-        ledger=ledger,  # type: ignore[arg-type]
-    )
+    return Thresholdout(holdout, train=train, queries=queries, mechanism=Claims(holdout_answers=budget), ledger=ledger)
 
 
 def build(trial: Any) -> Lookup:

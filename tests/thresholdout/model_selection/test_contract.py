@@ -27,6 +27,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, holdout_scores, make, train_scores, tree
+from thresholdout import Claims
 from thresholdout.errors import SearchExhausted
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
@@ -134,7 +135,7 @@ def test_a_refusal_is_not_swallowed(n_jobs: int) -> None:
 
 
 def test_halving_does_not_shrink_the_holdout() -> None:
-    naive, guard = Naive(), make(queries=100, budget=50)
+    naive, guard = Naive(), make(queries=100, mechanism=Claims(holdout_answers=50))
     settings: dict[str, Any] = {"min_resources": "smallest", "random_state": 0, "n_candidates": 6}
     HalvingRandomSearchCV(tree(), {"max_depth": range(1, 9)}, scoring=naive, cv=2, **settings).fit(*TRAIN)
     assert min(naive.sizes) < 30

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, make, tree
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
@@ -124,7 +124,7 @@ MEETS_A_MODEL_TWICE = {"random", "mapping", "both", "scored-by-the-inner-search"
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 @pytest.mark.filterwarnings("ignore:a question cannot be known by its content. it holds a guard")
 def test_as_many_as_fitting_asks(name: str) -> None:
-    guard = make(queries=200, budget=100)
+    guard = make(queries=200, mechanism=Claims(holdout_answers=100))
     search = SEARCHES[name](guard)
     counted = count_queries(guard, search)
     assert guard.history.empty
@@ -277,7 +277,7 @@ def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
 def test_training_records_that_are_all_equal_cannot_be_told_from_the_placeholder() -> None:
     """So their plain scores are questions, too, and are counted."""
     rows, labels = np.ones((100, 2)), np.zeros(100)
-    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=50, budget=5, mechanism="thresholdout")
+    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=50, mechanism=Claims(holdout_answers=5))
     search = guarded(guard, grid={"max_depth": [1, 2]}, return_train_score=True)
     assert count_queries(guard, search) == 4
     search.fit(rows, labels)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
 from tests.sizes import corners
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.model_selection import GuardedObjective, GuardedStopping, LightGBMCallback, xgboost_callback
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -21,7 +21,7 @@ VALID = np.arange(200, 300)
 
 
 def make() -> Thresholdout:
-    return Thresholdout((X[300:], Y[300:]), train=(X[:300], Y[:300]), queries=60, budget=5, mechanism="thresholdout")
+    return Thresholdout((X[300:], Y[300:]), train=(X[:300], Y[:300]), queries=60, mechanism=Claims(holdout_answers=5))
 
 
 def lightgbm_fit(guard: Thresholdout, patience: int) -> dict[str, Any]:

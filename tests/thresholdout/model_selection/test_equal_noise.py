@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from graphs import Independent
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError
-from thresholdout.mechanisms import GaussianGuard, GaussianParameters, SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import GaussianGuard, GaussianParameters, SparseVectorMechanism, ThresholdoutParameters
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning.all_from_holdout import gaussian_parameters
@@ -46,7 +46,7 @@ def test_no_place_is_better_with_the_noise_of_a_guard() -> None:
 def test_no_place_is_better_with_algorithm_1() -> None:
     """Training values, and one noise for all answers from the holdout."""
     parameters = ThresholdoutParameters(0.01, 0.002, budget=CANDIDATES, queries=CANDIDATES)
-    assert LEAST <= early_wins(SparseVector(parameters)) <= MOST
+    assert LEAST <= early_wins(SparseVectorMechanism(parameters)) <= MOST
 
 
 def test_with_a_schedule_early_ones_win_too_often() -> None:

@@ -36,7 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import Groups
 from tests.estimator_checks import each_check
 from tests.sizes import corners
-from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, Claims, SeededNoise, SparseVector, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.ledger import open_ledger
@@ -50,7 +50,7 @@ DEPTHS = {"max_depth": [1, 3, 6]}
 
 
 def make(**changes: Any) -> Thresholdout:
-    settings: dict[str, Any] = {"queries": 40, "budget": 4, "mechanism": "thresholdout", "noise": SeededNoise(0)}
+    settings: dict[str, Any] = {"queries": 40, "mechanism": Claims(holdout_answers=4), "random_state": 0}
     return Thresholdout(HOLDOUT, train=TRAIN, **{**settings, **changes})
 
 
@@ -96,7 +96,11 @@ def test_a_misleading_cross_validation_is_overruled() -> None:
     shuffled = rng.permutation(1000)
     X_train, y_train = X_train[shuffled], y_train[shuffled]
     guard = Thresholdout(
-        (features[200:], labels[200:]), train=(X_train, y_train), queries=2, budget=2, noise=SeededNoise(1)
+        (features[200:], labels[200:]),
+        train=(X_train, y_train),
+        queries=2,
+        mechanism=Claims(holdout_answers=2),
+        random_state=1,
     )
     search = GridSearchCV(tree(), {"max_depth": [1, None]}, cv=5)
     assert search.fit(X_train, y_train).best_params_ == {"max_depth": None}
@@ -111,7 +115,7 @@ def test_answers_and_charges_do_not_depend_on_the_number_of_jobs(backend: str) -
 
     found = []
     for n_jobs in (1, 2):
-        guard = make(budget=3, threshold=0.01, noise_scale=0.01, noise=SeededNoise(5))
+        guard = make(mechanism=SparseVector(0.01, 0.01, budget=3), random_state=5)
         with joblib.parallel_config(backend=backend):
             guarded = GuardedSearchCV(grid(n_jobs=n_jobs), guard, exhausted="train")
             with warnings.catch_warnings():
@@ -181,10 +185,10 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     parts: dict[str, Any] = {
         "train": (features[:200], target[:200]),
         "queries": 6,
-        "budget": 2,
-        "noise": SeededNoise(0),
+        "mechanism": Claims(holdout_answers=2),
+        "random_state": 0,
     }
-    guard = Thresholdout((features[200:], target[200:]), mechanism="thresholdout", **parts)
+    guard = Thresholdout((features[200:], target[200:]), mechanism="claims", **parts)
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
     with pytest.raises(InputError, match=r"None for scoring='r2', whose errors have no limit.*r2\(clip="):
         GuardedSearchCV(search, guard).fit(features[:200], target[:200])
@@ -246,7 +250,7 @@ def test_exhaustion(policy: Any) -> None:
 @pytest.mark.parametrize("scoring", ["f1_macro", "recall_macro", "balanced_accuracy", get_scorer("f1_macro")])
 def test_searches_by_statistics_and_by_scorer_objects(scoring: Any) -> None:
     """A name is the training value that the search has; a scorer object is asked for its statistic."""
-    guard = make(budget=None)
+    guard = make()
     guarded = GuardedSearchCV(grid(scoring=scoring), guard, tell="all").fit(*TRAIN)
     name = scoring if isinstance(scoring, str) else "f1_macro"
     assert set(guard.history["name"]) == {name}
@@ -286,7 +290,11 @@ def test_nan_goes_on_to_questions_whose_answers_are_known() -> None:
 
 
 def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_ledger(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None, "budget": 6}
+    settings: dict[str, Any] = {
+        "ledger": tmp_path / "guard.db",
+        "random_state": None,
+        "mechanism": Claims(holdout_answers=6),
+    }
     first = GuardedSearchCV(grid(), make(**settings)).fit(*TRAIN)
     again = make(**settings)
     second = GuardedSearchCV(grid(n_jobs=2), again).fit(*TRAIN)
@@ -360,7 +368,9 @@ def test_failing_candidates_are_left_out_and_failing_estimators_show_why() -> No
 def test_holdout_records_of_another_type_are_refused(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
-    guard = Thresholdout((rows[200:], labels[200:]), train=(rows[:200], labels[:200]), queries=9, budget=2)
+    guard = Thresholdout(
+        (rows[200:], labels[200:]), train=(rows[:200], labels[:200]), queries=9, mechanism=Claims(holdout_answers=2)
+    )
     for part in (slice(None), slice(150, 250)):
         with pytest.raises(InputError, match="not all in the guard's training part"):
             GuardedSearchCV(grid(), guard).fit(rows[part].astype(dtype), labels[part])
@@ -372,8 +382,8 @@ def test_holdout_records_of_another_type_are_refused(dtype: Any) -> None:
 def test_few_different_rows_do_not_let_the_holdout_in() -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.integers(0, 3, (400, 2)), rng.integers(0, 2, 400)
-    parts: dict[str, Any] = {"train": (rows[200:], labels[200:]), "allow_equal_rows": True}
-    guard = Thresholdout((rows[:200], labels[:200]), queries=9, budget=2, **parts)
+    parts: dict[str, Any] = {"train": (rows[200:], labels[200:]), "allow_duplicates": True}
+    guard = Thresholdout((rows[:200], labels[:200]), queries=9, mechanism=Claims(holdout_answers=2), **parts)
     for part in (slice(None), slice(0, 199)):
         with pytest.raises(InputError, match="not all in the guard's training part"):
             GuardedSearchCV(grid(), guard).fit(rows[part], labels[part])
@@ -395,7 +405,7 @@ class Fixed(Metric):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_metric_with_its_own_way_keeps_it(n_jobs: int) -> None:
     metric = Fixed("fixed", "predict", accuracy().values, (0.0, 1.0), True)
-    guard = make(threshold=0.05, noise_scale=0.001)
+    guard = make(mechanism=SparseVector(0.05, 0.001))
     search = GridSearchCV(tree(), {"max_depth": [2]}, cv=2, scoring="accuracy", n_jobs=n_jobs)
     guarded = GuardedSearchCV(search, guard, metric=metric).fit(*TRAIN)
     assert (guarded.answers_[0].name, guarded.answers_[0].value) == ("fixed", 0.25)
@@ -516,7 +526,7 @@ def test_metadata_routing() -> None:
 
 class TestWithKFoldGuard:
     def test_every_candidate_is_one_question_and_the_best_is_fitted_to_all_records(self) -> None:
-        guard = KFoldGuard(X, Y, cv=2, queries=6, budget=4, noise=SeededNoise(0))
+        guard = KFoldGuard((X, Y), cv=2, queries=6, mechanism=Claims(holdout_answers=4), random_state=0)
         guarded = GuardedSearchCV(grid(), guard)
         assert guarded.count_queries() == 3
         guarded.fit(X, Y)
@@ -540,7 +550,7 @@ class TestWithKFoldGuard:
         ],
     )
     def test_what_is_refused(self, search: Any, rows: slice, changes: dict[str, Any], expected: str) -> None:
-        guard = KFoldGuard(X, Y, cv=2, queries=6, budget=4)
+        guard = KFoldGuard((X, Y), cv=2, queries=6, mechanism=Claims(holdout_answers=4))
         with pytest.raises(InputError, match=expected):
             GuardedSearchCV(search, guard, **changes).fit(X[rows], Y[rows])
         assert guard.history.empty

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 
 from tests.sizes import corners
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError
 from thresholdout.model_selection import GuardedStopping
 
@@ -20,7 +20,7 @@ FIT, VALID = np.arange(600), np.arange(600, 1000)
 
 
 def make(**changes: object) -> Thresholdout:
-    choices: dict[str, Any] = {"queries": 60, "budget": 5, "mechanism": "thresholdout", **changes}
+    choices: dict[str, Any] = {"queries": 60, "mechanism": Claims(holdout_answers=5), **changes}
     return Thresholdout((X[1000:], Y[1000:]), train=(X[:1000], Y[:1000]), **choices)
 
 
@@ -150,7 +150,7 @@ def test_other_containers(form: str) -> None:
     shape: dict[str, Callable[[Any], Any]] = {"frame": pd.DataFrame, "sparse": csr_matrix, "list": np.ndarray.tolist}
     of = shape[form]
     guard = Thresholdout(
-        (of(X[1000:]), Y[1000:]), train=(of(X[:1000]), list(Y[:1000])), queries=60, budget=5, mechanism="thresholdout"
+        (of(X[1000:]), Y[1000:]), train=(of(X[:1000]), list(Y[:1000])), queries=60, mechanism=Claims(holdout_answers=5)
     )
     mask = np.arange(1000) >= 600
     stopping = GuardedStopping(guard, "accuracy", validation=mask, patience=5)

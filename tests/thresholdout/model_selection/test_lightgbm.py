@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, DIGITS, SQUARED, make, value
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SharingError
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback, LightGBMEval
 from thresholdout.scoring.metrics import squared_error
@@ -103,7 +103,7 @@ def test_a_fit_that_ends_by_itself_asks_about_its_best_round() -> None:
 
 def test_naive_early_stopping_spends_a_question_a_round() -> None:
     """What the economical way is compared with; it chooses the same round here, since no answer disagrees."""
-    guard, fitted, valid, _ = make(CANCER, budget=5)
+    guard, fitted, valid, _ = make(CANCER, mechanism=Claims(holdout_answers=5))
     rows = np.arange(len(CANCER[1]))[valid]
     few, every = GuardedStopping(guard, validation=rows), GuardedStopping(guard, validation=rows, ask="rounds")
     for stopping in (few, every):
@@ -379,7 +379,7 @@ def test_labels_of_the_holdout_are_not_compared_with_anybodys() -> None:
     """Sets without records are served alike, whether their labels are those of the holdout or others."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 3)), np.tile(np.repeat([0, 1], 150), 2)
-    guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=99, budget=5, mechanism="thresholdout")
+    guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=99, mechanism=Claims(holdout_answers=5))
     params = QUIET | {"metric": "none", "objective": "binary", "min_data_in_leaf": 5}
     for ones in range(148, 153):
         labels = np.arange(300) < ones

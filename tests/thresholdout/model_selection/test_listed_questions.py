@@ -14,7 +14,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 
 from tests.thresholdout.model_selection.digits import DEPTHS, HOLDOUT, TRAIN, holdout_scores, tree
-from thresholdout import BudgetExhausted, InputError, Thresholdout
+from thresholdout import BudgetExhausted, Claims, InputError, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.model_selection import GuardedSearchCV
 
@@ -176,23 +176,23 @@ def test_a_guard_without_risk_says_so() -> None:
 
 
 def test_a_guard_with_a_budget_is_asked_one_after_another_and_keeps_it() -> None:
-    guard = plain(budget=2)
+    guard = plain(mechanism=Claims(holdout_answers=2))
     guarded = GuardedSearchCV(grid(), guard).fit(*TRAIN)
     assert len(guarded.answers_) == 3
     assert guard.remaining == 2 - (guard.history["source"] == "holdout").sum()
     assert guard.history["list"].isna().all()
-    one = plain(budget=1)
+    one = plain(mechanism=Claims(holdout_answers=1))
     assert len(GuardedSearchCV(grid(), one, tell="best").fit(*TRAIN).answers_) == 1
     assert one.remaining == 0
 
 
 def test_what_cannot_be_told_is_refused_and_what_the_message_names_works() -> None:
     gaussian = plain(mechanism="gaussian", queries=5)
-    with pytest.raises(InputError, match="tell='all', or a guard with mechanism='thresholdout'"):
+    with pytest.raises(InputError, match="tell='all', or a guard with mechanism='claims'"):
         GuardedSearchCV(grid(), gaussian, tell="best").fit(*TRAIN)
     assert gaussian.history.empty
     assert len(GuardedSearchCV(grid(), gaussian, tell="all").fit(*TRAIN).answers_) == 3
-    assert len(GuardedSearchCV(grid(), plain(mechanism="thresholdout"), tell="best").fit(*TRAIN).answers_) == 1
+    assert len(GuardedSearchCV(grid(), plain(mechanism="claims"), tell="best").fit(*TRAIN).answers_) == 1
     with pytest.raises(InputError, match="tell: 'most'"):
         GuardedSearchCV(grid(), plain(), tell="most").fit(*TRAIN)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="keep"):

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.patience import PATIENCE
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.model_selection.optuna_worker import BUDGET, QUERIES, build, make
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.model_selection import GuardedObjective, stop_when_exhausted
 from thresholdout.scoring.metrics import absolute_error, squared_error
@@ -37,7 +37,7 @@ def _quiet() -> Iterator[None]:
 
 
 def cancer(**changes: object) -> Thresholdout:
-    choices: dict[str, Any] = {"queries": 40, "budget": 4, "mechanism": "thresholdout", **changes}
+    choices: dict[str, Any] = {"queries": 40, "mechanism": Claims(holdout_answers=4), **changes}
     return Thresholdout((X[300:], Y[300:]), train=(X[:300], Y[:300]), **choices)
 
 
@@ -124,8 +124,7 @@ def test_several_objectives_ask_one_question_each() -> None:
         (data[0][200:], data[1][200:]),
         train=(data[0][:200], data[1][:200]),
         queries=20,
-        budget=2,
-        mechanism="thresholdout",
+        mechanism=Claims(holdout_answers=2),
     )
     metrics = [squared_error(25_000.0), absolute_error(150.0)]
     objective = GuardedObjective(guard, lambda t: Ridge(t.suggest_float("alpha", 0.01, 1.0)), metrics, cv="training")
@@ -325,6 +324,6 @@ def test_arguments_are_checked() -> None:
         GuardedObjective(guard, tree, key="number", cv="training")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'raise', 'train', 'nan', 'stop'"):
         GuardedObjective(guard, tree, exhausted="pause", cv="training")  # type: ignore[arg-type]
-    bare = Thresholdout(np.arange(50.0), train=np.arange(100.0, 150.0), queries=5, budget=1, mechanism="thresholdout")
+    bare = Thresholdout(np.arange(50.0), train=np.arange(100.0, 150.0), queries=5, mechanism=Claims(holdout_answers=1))
     with pytest.raises(InputError, match="a training part without labels"):
         GuardedObjective(bare, tree, cv="training")

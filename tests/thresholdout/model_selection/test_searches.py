@@ -35,9 +35,9 @@ from tests.thresholdout.model_selection.digits import (
     train_scores,
     tree,
 )
+from thresholdout import SparseVector
 from thresholdout.errors import InputError
 from thresholdout.model_selection import count_queries
-from thresholdout.noise.sources import SeededNoise
 
 BY_BACKEND = pytest.mark.parametrize(
     ("backend", "n_jobs"), corners(BACKENDS, 0, 1, 3), ids=[f"{b}-{n}" for b, n in BACKENDS]
@@ -186,7 +186,7 @@ def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
 @BY_BACKEND
 def test_charges_are_exact_in_any_order(backend: str, n_jobs: int) -> None:
     """A tree that overfits is answered from the holdout, and charged; a shallow one is not: which is certain here."""
-    guard = make(threshold=0.1, noise_scale=0.001, queries=40, budget=20, noise=SeededNoise(0))
+    guard = make(mechanism=SparseVector(0.1, 0.001, budget=20), queries=40, random_state=0)
     depths = [1, 1, 12, 12, 12, 1]
     with joblib.parallel_config(backend):
         GridSearchCV(

@@ -19,7 +19,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.model_selection import GuardedStopping, keras_callback, lightning_callback
 from thresholdout.scoring.metrics import squared_error
@@ -32,7 +32,7 @@ FIT, VALID = slice(0, 600), np.arange(600, 1000)
 
 
 def make(y: Any = Y, **changes: object) -> Thresholdout:
-    choices: dict[str, Any] = {"queries": 60, "budget": 5, "mechanism": "thresholdout", **changes}
+    choices: dict[str, Any] = {"queries": 60, "mechanism": Claims(holdout_answers=5), **changes}
     return Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]), **choices)
 
 

@@ -36,7 +36,7 @@ def one_thread() -> Iterator[None]:
 
 
 def made(**settings: Any) -> GuardedStopping:
-    guard = Thresholdout((X[HOLDOUT], Y[HOLDOUT]), train=(X[:1000], Y[:1000]), identically_distributed=True)
+    guard = Thresholdout((X[HOLDOUT], Y[HOLDOUT]), train=(X[:1000], Y[:1000]), sampling="iid")
     return GuardedStopping(guard, "accuracy", validation=range(700, 1000), patience=2, key="fit", **settings)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thresholdout import KFoldGuard, Thresholdout, plan
+from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout, plan
 
 HARM = "<script>document.title = 'harm'</script> & \"quotes\" $a_b$ " + "long " * 30
 
@@ -23,14 +23,14 @@ def shown() -> dict[str, Any]:
     model, other = (LogisticRegression(C=C).fit(X[600:], y[600:]) for C in (1.0, 0.01))
     dummy = DummyClassifier().fit(X[600:], y[600:])
     guard = Thresholdout(
-        (X[:600], y[:600]), train=(X[600:], y[600:]), mechanism="guess-and-check", queries=20, budget=10
+        (X[:600], y[:600]), train=(X[600:], y[600:]), mechanism=Claims(holdout_answers=10, noise=0.0), queries=20
     )
     new = repr(guard), guard._repr_html_()
     answer = guard.score(model, cv=3)
     off = guard.ask(0.2, np.arange(600) < 400, name=HARM)
     listed = guard.score_all({HARM: other, "dummy": dummy}, cv=3)
     comparison = guard.compare_all({HARM: model}, dummy, cv=3)[0]
-    folds = KFoldGuard(X, y, cv=2)
+    folds = KFoldGuard((X, y), cv=2)
     folds.score(model)
     return {
         "new guard": Html(new[1]),
@@ -42,7 +42,7 @@ def shown() -> dict[str, Any]:
         "guard of folds": folds,
         "plan": plan(600, queries=20, expected=0.9),
         "certificate": guard.certificate,
-        "certificate that says nothing": Thresholdout(np.arange(900.0), threshold=0.1, noise_scale=0.01).certificate,
+        "certificate that says nothing": Thresholdout(np.arange(900.0), mechanism=SparseVector(0.1, 0.01)).certificate,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresholdout import LedgerMismatch, SeededNoise, Thresholdout
+from thresholdout import Claims, LedgerMismatch, PriorQueries, SparseVector, Thresholdout
 from thresholdout.errors import LedgerDamaged
 from thresholdout.ledger import MemoryLedger, open_ledger
 from thresholdout.mechanisms import GaussianParameters, LadderParameters, SplittingParameters
@@ -18,21 +18,20 @@ from thresholdout.planning.declaration import Declaration, read_declaration
 KEPT = Path(__file__).parents[2] / "ledgers" / "format-1"
 
 TEXT = (
-    '{"queries": 20, "budget": 2, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, '
-    '"noise_scale": null, "grid": null, "mechanism": {"mechanism": "ladder", "confidence": 0.95, "direction": '
+    '{"queries": 20, "confidence": 0.95, "mechanism": {"mechanism": "ladder", "confidence": 0.95, "direction": '
     '"maximize", "queries": 20, "inflation": 1.0, "effective": null, "random_truths": false}, '
-    '"identically_distributed": false, "given": null, "final_check": false, "dependence": "a model", '
-    '"for_release": true}'
+    '"sampling": "independent", "final_check": false, "dependence": "a model", "for_release": true, '
+    '"prior_queries": null}'
 )
 
 DECLARED = [
     Declaration(),
-    Declaration(queries=20, budget=3, confidence=0.9, at_most=0.1, mechanism="guess-and-check", final_check=True),
-    Declaration(threshold=0.04, noise_scale=0.0025, grid=0.001, queries=9, budget=1, dependence="x", for_release=False),
-    Declaration(mechanism=SplittingParameters(10), identically_distributed=True),
+    Declaration(queries=20, confidence=0.9, mechanism=Claims(max_half_width=0.1, noise=0.0), final_check=True),
+    Declaration(mechanism=SparseVector(0.04, 0.0025, 1, 0.001), queries=9, dependence="x", for_release=False),
+    Declaration(mechanism=SplittingParameters(10), sampling="iid"),
     Declaration(mechanism=GaussianParameters(NoiseSchedule([0.03, 0.02, 0.02]), 3, shares=(0.75, 1.25))),
-    Declaration(given="features", private=None),
-    Declaration(private=1.0, budget=4),
+    Declaration(sampling="fixed_features", prior_queries=PriorQueries(3, 101)),
+    Declaration(mechanism=Claims(epsilon=1.0, holdout_answers=4)),
 ]
 
 
@@ -46,13 +45,13 @@ def test_what_is_kept_is_read_again(declared: Declaration) -> None:
 
 
 def test_the_text_in_a_ledger_is_this() -> None:
-    declared = Declaration(queries=20, budget=2, mechanism=LadderParameters(queries=20), dependence="a model")
+    declared = Declaration(queries=20, mechanism=LadderParameters(queries=20), dependence="a model")
     assert json.dumps(declared.to_json()) == TEXT
 
 
 @pytest.mark.parametrize("name", ["algorithm-1", "from", "kfold", "labelled", "looks", "moved"])
 def test_kept_ledgers_are_written_again_as_they_are(name: str, tmp_path: Path) -> None:
-    """Byte for byte; what was no argument then is at its default."""
+    """Byte for byte."""
     copy = tmp_path / f"{name}.db"
     copy.touch(mode=0o600)
     copy.write_bytes((KEPT / f"{name}.db").read_bytes())
@@ -61,14 +60,12 @@ def test_kept_ledgers_are_written_again_as_they_are(name: str, tmp_path: Path) -
         kept: Any = ledger.parameters(guard)
         declared, _ = read_declaration(ledger, guard)
         written = declared.to_json()
-        known = {name: value for name, value in written.items() if name in kept["declared"]}
-        assert json.dumps(known) == json.dumps(kept["declared"])
-        assert all(value in (None, False) for name, value in written.items() if name not in kept["declared"])
+        assert json.dumps(written) == json.dumps(kept["declared"])
 
 
 def test_a_guard_keeps_its_declaration() -> None:
     ledger, records = MemoryLedger(), np.arange(500.0)
-    Thresholdout(records, queries=20, budget=2, ledger=ledger, noise=SeededNoise(1))
+    Thresholdout(records, queries=20, mechanism=Claims(holdout_answers=2), ledger=ledger, random_state=1)
     declared, _ = read_declaration(ledger, ledger.guards()[0])
     assert declared.queries == 20
     assert not declared.for_release
@@ -83,19 +80,20 @@ def test_nothing_in_it_can_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("queries", 21), ("budget", None), ("confidence", 0.9), ("at_most", 0.3), ("mechanism", "guess-and-check"),
-     ("identically_distributed", True), ("final_check", True), ("noise", SeededNoise(1))],
+    [("queries", 21), ("confidence", 0.9), ("mechanism", "claims"), ("mechanism", Claims(max_half_width=0.3)),
+     ("sampling", "iid"), ("final_check", True), ("random_state", 1), ("prior_queries", 1)],
 )  # fmt: skip
 def test_a_guard_is_opened_as_it_was_declared(argument: str, value: object) -> None:
     ledger, records = MemoryLedger(), np.arange(500.0)
-    told: dict[str, Any] = {"queries": 20, "budget": 2, "ledger": ledger}
+    told: dict[str, Any] = {"queries": 20, "mechanism": Claims(holdout_answers=2), "ledger": ledger}
     Thresholdout(records, **told)
-    with pytest.raises(LedgerMismatch, match=f"declared with {'for_release' if argument == 'noise' else argument} = "):
+    kept_as = "for_release" if argument == "random_state" else argument
+    with pytest.raises(LedgerMismatch, match=f"declared with {kept_as} = "):
         Thresholdout(records, **(told | {argument: value}))
     assert Thresholdout(records, **told).remaining == 2
 
 
-@pytest.mark.parametrize("name", ["queries", "budget", "confidence", "for_release"])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Declaration)])
 def test_what_has_always_been_there_has_to_be_there(name: str) -> None:
     kept = Declaration().to_json()
     del kept[name]
@@ -105,7 +103,13 @@ def test_what_has_always_been_there_has_to_be_there(name: str) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"queries": 0}, {"budget": "two"}, {"confidence": 1.5}, {"for_release": "no"}, {"mechanism": {"mechanism": "?"}}],
+    [
+        {"queries": 0},
+        {"mechanism": {"declared": "Claims", "holdout_answers": "two"}},
+        {"confidence": 1.5},
+        {"for_release": "no"},
+        {"mechanism": {"mechanism": "?"}},
+    ],
     ids=str,
 )
 def test_what_is_no_declaration_is_refused(change: dict[str, Any]) -> None:

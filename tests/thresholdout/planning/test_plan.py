@@ -13,7 +13,7 @@ from scipy.stats import beta
 
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from graphs.models.out_of_fold import OutOfFold
-from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
+from thresholdout import InputError, InputTypeError, PlanError, Thresholdout, plan
 from thresholdout.mechanisms import (
     ClaimsParameters,
     GaussianParameters,
@@ -68,11 +68,10 @@ def searched(
     holdout, own = np.arange(float(n)), np.arange(float(n), n + train * float(group))
     guard = Thresholdout(
         holdout,
-        train=own,
+        train=(own, None, np.repeat(np.arange(n, n + train), group)) if group > 1 else own,
         dependence=Groups(np.arange(n) // group) if group > 1 else None,
-        train_groups=np.repeat(np.arange(n, n + train), group) if group > 1 else None,
         queries=questions if declared else None,
-        noise=SeededNoise(seed),
+        random_state=seed,
     )
     hard = [rng.random(size) for size in (n // group, train)]
     found = []
@@ -288,7 +287,7 @@ def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     assert planned.half_width == planned.certificate.expected_half_width(0.9)
     assert "Algorithm 1 answers with queries=50 and budget=3" in planned.recommendation
     assert [way.name for way in planned.ways] == ["Algorithm 1"]
-    assert plan(model).recommended.call == "Thresholdout(..., queries=100, budget=1)"
+    assert plan(model).recommended.call == "Thresholdout(..., queries=100, mechanism=Claims(holdout_answers=1))"
     with pytest.raises(PlanError, match=r"claims only where .*; Algorithm 1 has ± .*: Thresholdout\(.*budget=1\)"):
         plan(model, mechanism="guess-and-check")
     with pytest.raises(PlanError, match="take more records, or fewer queries="):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphs import Groups
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 
 SECRET = 0.123456789
 """A feature's value that only the holdout has."""
@@ -20,7 +20,7 @@ def long_life(questions: int = 120) -> Thresholdout:
     dependence = Groups(np.arange(2000) // 2)
     parts = (X[:2000], y[:2000]), (X[2000:], y[2000:])
     guard = Thresholdout(
-        parts[0], train=parts[1], dependence=dependence, queries=200, budget=5, mechanism="thresholdout"
+        parts[0], train=parts[1], dependence=dependence, queries=200, mechanism=Claims(holdout_answers=5)
     )
     for k in range(questions):
         correct = ((X @ rng.normal(size=30) > 0) == y)[:2000]

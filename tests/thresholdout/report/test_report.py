@@ -15,7 +15,7 @@ from sklearn.dummy import DummyClassifier
 from graphs import Groups
 from tests.sizes import corners
 from tests.thresholdout.report.lives import SECRET, long_life
-from thresholdout import Thresholdout
+from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.guard_state import GuardState
@@ -23,7 +23,6 @@ from thresholdout.ledger import open_ledger
 from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.report_pictures import plot_against_train, plot_budget, thinned
@@ -120,7 +119,9 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     labels = np.where(np.arange(4000) % 2, "zebra-label", "okapi-label")
     table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": labels})
     path = tmp_path / "guard.db"
-    service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100, budget=1)
+    service = PredictionGuard.create(
+        path, table[:2000], table[2000:], label="y", queries=100, mechanism=Claims(holdout_answers=1)
+    )
     service.ask(pd.DataFrame({"id": table["id"], "prediction": labels}), "accuracy", name="first")
     output = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["report", str(path), "--output", str(output), "--title", "Zoo"])
@@ -136,7 +137,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
 def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     holdout = np.arange(1000.0)
-    guard = Thresholdout(holdout, queries=10, budget=2, mechanism="thresholdout", ledger=path)
+    guard = Thresholdout(holdout, queries=10, mechanism=Claims(holdout_answers=2), ledger=path)
     guard.ask(0.25, holdout < 250, name="small")
     result = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "page.html")])
     assert result.exit_code == 0, result.output
@@ -169,9 +170,7 @@ def test_a_new_guard_says_so() -> None:
 
 def test_looks_failures_seeds_and_closing_are_told() -> None:
     holdout = np.arange(10_000.0)
-    guard = Thresholdout(
-        holdout, train=holdout + 1e5, queries=100, budget=2, mechanism="thresholdout", noise=SeededNoise(0)
-    )
+    guard = Thresholdout(holdout, train=holdout + 1e5, queries=100, mechanism=Claims(holdout_answers=2), random_state=0)
     guard.record_look(BlackBox(0.01))
 
     def fails(values: np.ndarray) -> np.ndarray:
@@ -197,7 +196,7 @@ def test_every_mechanism_has_a_page(mechanism: str) -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
     options = {"queries": 20, "mechanism": LadderParameters() if mechanism == "ladder" else mechanism}
-    guard = Thresholdout(holdout, identically_distributed=True, **options)  # type: ignore[arg-type]
+    guard = Thresholdout(holdout, sampling="iid", **options)  # type: ignore[arg-type]
     for k in range(3):
         guard.ask(0.5, holdout > k / 4)
     report = guard.report()
@@ -222,7 +221,7 @@ def test_a_schedule_is_shown_by_its_ends() -> None:
 def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
-    guard = Thresholdout(holdout, queries=20, budget=2, mechanism="thresholdout")
+    guard = Thresholdout(holdout, queries=20, mechanism=Claims(holdout_answers=2))
     for high in (1.0, 2.0, 3.0, 4.0):
         guard.ask(0.5, holdout, bounds=(0.0, high))
     page = read(guard.report())
@@ -274,9 +273,8 @@ def test_the_pictures_show_what_they_say(guard: Thresholdout) -> None:
 def test_a_certificate_that_says_nothing_is_shown_as_that() -> None:
     holdout = np.arange(60.0)
     guard = Thresholdout(
-        holdout, dependence=Groups(np.zeros(60)), threshold=0.1, noise_scale=0.01, grid=0.01, queries=10, budget=2,
-        mechanism="thresholdout",
-    )  # fmt: skip
+        holdout, dependence=Groups(np.zeros(60)), mechanism=SparseVector(0.1, 0.01, budget=2, grid=0.01), queries=10
+    )
     guard.ask(0.5, holdout < 30)
     assert not math.isfinite(guard.certificate.tolerance) or guard.certificate.tolerance >= 1.0
     assert "Nothing is certified about the answers." in " ".join(read(guard.report()).text)
@@ -286,7 +284,7 @@ def test_where_a_guard_went_stays_out(tmp_path: Path) -> None:
     folder = tmp_path / "home-of-alice; if it is not there"
     folder.mkdir()
     with open_ledger(tmp_path / "source.db") as source, open_ledger(folder / "target.db") as target:
-        guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, ledger=source)
+        guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2), ledger=source)
         guard.ask(0.25, np.arange(1000) < 250)
         move(source, target, guard._id)
         shown = report_of(source, guard._id).html

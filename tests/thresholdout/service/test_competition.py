@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 from tests.sizes import sizes
+from thresholdout import Claims
 from thresholdout.cli import main
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.ledger import open_ledger
@@ -26,7 +27,7 @@ TABLE = pd.DataFrame({"id": [f"r{k}" for k in range(2 * N)], "y": LABELS, "day":
 
 
 def made(folder: Path, name: str = "guard", **settings: object) -> PredictionGuard:
-    settings = {"label": "y", "allow_equal_rows": True, **settings}
+    settings = {"label": "y", "allow_duplicates": True, **settings}
     return PredictionGuard.create(folder / f"{name}.db", TABLE[:N], TABLE[N:], **settings)  # type: ignore[arg-type]
 
 
@@ -65,7 +66,7 @@ def test_a_score_on_training_records_is_taken_for_nothing(tmp_path: Path) -> Non
 
 
 def test_other_guards_need_a_training_value(tmp_path: Path) -> None:
-    service = made(tmp_path, mechanism="thresholdout")
+    service = made(tmp_path, mechanism="claims")
     with pytest.raises(InputError, match="rows for both parts, or expected="):
         service.ask(right_in(0.8, 1))
     assert len(service.guard.history) == 0
@@ -112,11 +113,11 @@ def test_two_junk_submissions_end_nobody_s_budget(tmp_path: Path) -> None:
 
 
 def test_the_truth_is_given_the_features_where_that_is_proved(tmp_path: Path) -> None:
-    assert made(tmp_path, name="1").guard.given == "features"
-    assert made(tmp_path, name="2", given="nothing").guard.given is None
-    assert made(tmp_path, name="3", order="day", window=2).guard.given is None
-    with pytest.raises(InputError, match=r"^given: "):
-        made(tmp_path, name="4", order="day", window=2, given="features")
+    assert made(tmp_path, name="1").guard.sampling == "fixed_features"
+    assert made(tmp_path, name="2", sampling="independent").guard.sampling == "independent"
+    assert made(tmp_path, name="3", order="day", window=2).guard.sampling == "independent"
+    with pytest.raises(InputError, match=r"^sampling: "):
+        made(tmp_path, name="4", order="day", window=2, sampling="fixed_features")
 
 
 def test_comparisons_know_who_asks(tmp_path: Path) -> None:
@@ -147,16 +148,16 @@ def difference_of(b: pd.DataFrame, a: pd.DataFrame) -> float:
     return float(shares[0] - shares[1])
 
 
-@pytest.mark.parametrize("given", ["features", "nothing"])
+@pytest.mark.parametrize("sampling", ["fixed_features", "independent"])
 @pytest.mark.parametrize("expected", [None, 0.2, -1.0, 1.0])
-def test_comparisons_need_no_training_rows(tmp_path: Path, given: str, expected: float | None) -> None:
-    service = made(tmp_path, given=given)
+def test_comparisons_need_no_training_rows(tmp_path: Path, sampling: str, expected: float | None) -> None:
+    service = made(tmp_path, sampling=sampling)
     b, a = right_in(0.8, 1), right_in(0.6, 2)
     truth = difference_of(b, a)
     found = service.compare(b, a, expected=expected, client="ann")
     assert found.interval[0] <= truth <= found.interval[1]
     assert not found.answer.repeated
-    if given == "features":
+    if sampling == "fixed_features":
         assert found.verdict == "better"
     again = service.compare(service.read(b), service.decoded(service.read(a).encoded), expected=expected, client="ann")
     assert (again.answer.repeated, again.interval) == (True, found.interval)
@@ -190,7 +191,7 @@ def test_equal_tables_and_third_classes_are_no_difference(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_expected_of_a_difference_is_refused(tmp_path: Path) -> None:
-    service, other = made(tmp_path), made(tmp_path, mechanism="guess-and-check", name="other")
+    service, other = made(tmp_path), made(tmp_path, mechanism=Claims(noise=0.0), name="other")
     b, a = right_in(0.8, 1), right_in(0.6, 2)
     for wrong in (1.5, -1.01, np.nan, "much"):
         with pytest.raises(InputError, match=r"^expected: "):
@@ -292,7 +293,7 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
         assert result.exit_code == code, result.output
         return result.output
 
-    run("create", "g.db", "--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--allow-equal-rows")
+    run("create", "g.db", "--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--allow-duplicates")
     assert "no submissions by accuracy yet" in run("board", "g.db")
     for client, share in (("ann", 0.9), ("bob", 0.88), ("=cmd|x", 0.5)):
         right_in(share, 1).to_csv("p.csv", index=False)

@@ -29,7 +29,7 @@ TABLE = pd.DataFrame({"id": IDS, "y": LABELS, "patient": np.arange(2 * N) // 4, 
 
 
 def made(ledger: Ledger | None = None, table: pd.DataFrame = TABLE, **settings: Any) -> PredictionGuard:
-    settings = {"label": "y", "allow_equal_rows": True, **settings}
+    settings = {"label": "y", "allow_duplicates": True, **settings}
     return PredictionGuard.create(ledger or open_ledger(None), table[:N], table[N:], **settings)
 
 
@@ -79,12 +79,12 @@ def test_a_ledger_keeps_them_and_other_processes_see_them(tmp_path: Any) -> None
     assert again.identity == service.identity
     assert again.ask(wrong_on(range(300)), expected=1.0, client="ann").repeated
     same = PredictionGuard.create(
-        tmp_path / "guard.db", TABLE[:N], TABLE[N:], label="y", allow_equal_rows=True
+        tmp_path / "guard.db", TABLE[:N], TABLE[N:], label="y", allow_duplicates=True
     )  # the tables that it was made with
     assert len(same.corrections.notes) == 2
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "guess-and-check", "ladder", "competition"])
+@pytest.mark.parametrize("mechanism", ["claims", "ladder", "leaderboard"])
 def test_each_mechanism_with_notes_has_them(mechanism: str) -> None:
     service = made(mechanism=mechanism)
     service.ask(wrong_on(range(500)), expected=0.5)
@@ -167,7 +167,7 @@ def test_groups_count_by_the_records_that_are_left() -> None:
     ("settings", "basis", "words"),
     [
         ({"mechanism": "ladder"}, "public", "a guard that answers by ladder"),
-        ({"given": "nothing"}, "public", "not given the features"),
+        ({"sampling": "independent"}, "public", "not given the features"),
         ({}, "labels", "basis='public' says"),
     ],
 )

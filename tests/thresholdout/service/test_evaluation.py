@@ -416,8 +416,8 @@ def test_equal_rows_of_a_table_of_categories_can_be_served(service: EvaluationSe
     )
     with pytest.raises(ServiceRefused) as refused:
         service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y")
-    assert "--allow-equal-rows" in str(refused.value.details["expected"])
-    made = service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y", allow_equal_rows=True)
+    assert "--allow-duplicates" in str(refused.value.details["expected"])
+    made = service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y", allow_duplicates=True)
     assert made.records == 400
 
 

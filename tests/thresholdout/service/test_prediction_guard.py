@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from graphs import MarkovChain, MovingWindow
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
@@ -38,8 +38,7 @@ def made(path: Path, train: Sequence[Any], holdout: Sequence[Any], **settings: A
         *tables(train, holdout),
         label="y",
         queries=20,
-        budget=1,
-        mechanism="thresholdout",
+        mechanism=Claims(holdout_answers=1),
         **settings,
     )
 
@@ -274,7 +273,9 @@ def test_predictions_that_are_no_table_are_refused(tmp_path: Path) -> None:
 def test_edges_with_float_ids_meet_integer_ids(tmp_path: Path) -> None:
     train, holdout = (part.assign(id=part["id"].str[1:].astype(int)) for part in tables([0, 1], [0, 1]))
     edges = pd.DataFrame({"a": [1000.0, 1001.0, 5.0], "b": [1001.0, 1002.0, 1500.0]})
-    service = PredictionGuard.create(tmp_path / "guard.db", train, holdout, label="y", graph=edges, queries=5, budget=1)
+    service = PredictionGuard.create(
+        tmp_path / "guard.db", train, holdout, label="y", graph=edges, queries=5, mechanism=Claims(holdout_answers=1)
+    )
     sizes = service.guard.dependence.independent_groups()
     assert sizes is not None
     assert sorted(sizes.tolist()) == [1] * 997 + [3]
@@ -318,7 +319,7 @@ def chained(path: Path, start: float = N, law: Any = LAW, labels: tuple[str, str
     """Make a guard for a chain whose holdout begins at a time."""
     train, holdout = tables(*labels)
     parts = train.assign(t=range(N)), holdout.assign(t=start + np.arange(N))
-    settings: dict[str, Any] = {"queries": 20, "budget": 1, "mechanism": "thresholdout"}
+    settings: dict[str, Any] = {"queries": 20, "mechanism": Claims(holdout_answers=1)}
     return PredictionGuard.create(path / "guard.db", *parts, label="y", order="t", transition=law, **settings)
 
 
@@ -411,7 +412,7 @@ def test_an_existing_guard_must_be_the_same(tmp_path: Path) -> None:
     train, holdout = (part.rename(columns={"id": "key"}) for part in tables([0, 1], [0, 1]))
     with pytest.raises(LedgerMismatch, match="another id column"):
         PredictionGuard.create(
-            tmp_path / "guard.db", train, holdout, label="y", id="key", queries=20, budget=1, mechanism="thresholdout"
+            tmp_path / "guard.db", train, holdout, label="y", id="key", queries=20, mechanism=Claims(holdout_answers=1)
         )
 
 
@@ -427,10 +428,10 @@ def test_a_part_of_the_records_answers_no_predictions_by_id(tmp_path: Path, mech
     """A good model on one part and turned round on the other is true of the part only; see the attackers."""
     path = tmp_path / "guard.db"
     parts = tables([0, 1], [0, 1])
-    with pytest.raises(InputError, match=r"predictions that come in by id; expected: mechanism='thresholdout', which"):
+    with pytest.raises(InputError, match=r"predictions that come in by id; expected: mechanism='claims', which"):
         PredictionGuard.create(path, *parts, label="y", queries=4, mechanism=mechanism)
     assert not path.exists()
-    PredictionGuard.create(path, *parts, label="y", queries=4, budget=1, mechanism="thresholdout")  # as it says
+    PredictionGuard.create(path, *parts, label="y", queries=4, mechanism=Claims(holdout_answers=1))  # as it says
 
 
 def test_a_ladder_names_the_ladder_of_the_other_direction(tmp_path: Path) -> None:
@@ -476,7 +477,14 @@ def test_records_joined_through_a_training_record_are_one_group(tmp_path: Path) 
     table = pd.DataFrame({"id": [f"r{k}" for k in range(40)], "x": range(40), "y": [0, 1] * 20})
     edges = pd.DataFrame({"a": ["r0", "r0"], "b": ["r30", "r31"]})
     service = PredictionGuard.create(
-        tmp_path / "guard.db", table[:20], table[20:], label="y", graph=edges, queries=2, budget=1, confidence=0.5
+        tmp_path / "guard.db",
+        table[:20],
+        table[20:],
+        label="y",
+        graph=edges,
+        queries=2,
+        mechanism=Claims(holdout_answers=1),
+        confidence=0.5,
     )
     assert sorted(np.bincount(service.guard.dependence.groups))[-2:] == [1, 2]  # type: ignore[attr-defined]
 
@@ -489,14 +497,19 @@ def test_many_services_share_a_server() -> None:
         train, holdout = tables(labels, labels)
         holdout["id"] = train["id"] = [f"{name} {i}" for i in range(len(train))]
         holdout["id"] += " held"
-        settings: dict[str, Any] = {"label": "y", "queries": 9, "budget": 2, "allow_equal_rows": True}
+        settings: dict[str, Any] = {
+            "label": "y",
+            "queries": 9,
+            "mechanism": Claims(holdout_answers=2),
+            "allow_duplicates": True,
+        }
         services[name] = PredictionGuard.create(ledger, train, holdout, **settings)
         again = PredictionGuard.create(ledger, train, holdout, **settings)
         assert again.identity == services[name].identity
         with pytest.raises(LedgerMismatch, match="another training part"):
             PredictionGuard.create(ledger, train[1:], holdout, **settings)
     assert len(ledger.guards()) == 2
-    Thresholdout(np.arange(100.0), queries=9, budget=2, ledger=ledger)
+    Thresholdout(np.arange(100.0), queries=9, mechanism=Claims(holdout_answers=2), ledger=ledger)
     for name, service in services.items():
         found = PredictionGuard.open(ledger, service.identity[:8])
         assert (found.identity, found.queries) == (service.identity, 9)
@@ -511,9 +524,18 @@ def test_a_guard_without_labels_is_refused_and_left_as_it_is() -> None:
     ledger = MemoryLedger()
     train, holdout = tables([0, 1] * 20, [1, 0] * 20)
     records = [(np.asarray(t["id"].astype(str)), np.asarray(t["y"])) for t in (holdout, train)]
-    Thresholdout(records[0], train=records[1], queries=9, budget=2, given="features", ledger=ledger)
+    Thresholdout(
+        records[0],
+        train=records[1],
+        queries=9,
+        mechanism=Claims(holdout_answers=2),
+        sampling="fixed_features",
+        ledger=ledger,
+    )
     with pytest.raises(LedgerMismatch, match="made without labels"):
-        PredictionGuard.create(ledger, train, holdout, label="y", queries=9, budget=2, allow_equal_rows=True)
+        PredictionGuard.create(
+            ledger, train, holdout, label="y", queries=9, mechanism=Claims(holdout_answers=2), allow_duplicates=True
+        )
     with pytest.raises(LedgerUnusable, match="holds no labels"):
         PredictionGuard.open(ledger)
     assert [ledger.documents(identity) for identity in ledger.guards()] == [[CONTENT, ORDER]]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from thresholdout import Claims
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ClaimsParameters
@@ -23,7 +24,7 @@ TABLE = pd.DataFrame(
 
 
 def made(ledger: Ledger | None = None, table: pd.DataFrame = TABLE, **settings: Any) -> PredictionGuard:
-    settings = {"label": "y", "allow_equal_rows": True, **settings}
+    settings = {"label": "y", "allow_duplicates": True, **settings}
     return PredictionGuard.create(ledger or open_ledger(None), table[:N], table[N:], **settings)
 
 
@@ -107,10 +108,10 @@ def test_rows_of_training_records_decide_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "test"),
     [
-        ({"given": "nothing"}, "bets"),
+        ({"sampling": "independent"}, "bets"),
         ({"groups": "patient"}, "relative entropy"),
         ({"order": "day", "window": 1}, "relative entropy"),
-        ({"mechanism": "guess-and-check", "given": "features"}, "sign test"),
+        ({"mechanism": Claims(noise=0.0), "sampling": "fixed_features"}, "sign test"),
     ],
 )
 def test_each_dependence_has_its_test(settings: dict[str, Any], test: str) -> None:
@@ -144,12 +145,12 @@ def test_a_metric_that_fails_on_the_holdout_is_charged_and_refused_as_any_other_
         return (y == output).astype(float)
 
     metric = Metric("own", "predict", values, (0.0, 1.0), True)
-    service = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=3.0), given="features")
+    service = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=3.0), sampling="fixed_features")
     with pytest.raises(InputError, match="charged as an answer"):
         service.propose(wrong_on(), wrong_on(range(40)), metric, client="ann")
     assert service.guard.history["source"].tolist() == ["failed"]
     assert service.guard.history["client"].tolist() == ["ann"]
-    refused = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=2.0), given="features")
+    refused = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=2.0), sampling="fixed_features")
     for chosen in ("accuracy", metric):  # the longer letter has more than that, whatever happens on the holdout
         with pytest.raises(BudgetExhausted, match="others may still ask"):
             refused.propose(wrong_on(), wrong_on(range(40)), chosen, client="ann")

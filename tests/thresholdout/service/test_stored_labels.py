@@ -34,7 +34,7 @@ def tables(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def made(file: Path, kind: str = "integers", groups: str | None = None) -> PredictionGuard:
     train, holdout = tables(kind)
-    return PredictionGuard.create(file, train, holdout, label="y", groups=groups, allow_equal_rows=True)
+    return PredictionGuard.create(file, train, holdout, label="y", groups=groups, allow_duplicates=True)
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -64,7 +64,7 @@ def test_they_are_encrypted_where_the_ledger_is(tmp_path: Path) -> None:
     file, key = tmp_path / "guard.db", new_key()
     with open_ledger(file, key=key) as ledger:
         train, holdout = tables("texts")
-        identity = PredictionGuard.create(ledger, train, holdout, label="y", allow_equal_rows=True).identity
+        identity = PredictionGuard.create(ledger, train, holdout, label="y", allow_duplicates=True).identity
         assert set(ledger.documents(identity)) >= {DOCUMENT, *(f"{DOCUMENT}/{column}" for column in COLUMNS)}
     raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"secret-ant" not in raw
@@ -125,7 +125,7 @@ def test_another_training_part_or_group_is_another_guard(tmp_path: Path) -> None
     file = tmp_path / "guard.db"
     made(file, "integers", "who")
     train, holdout = tables("integers")
-    again = {"label": "y", "groups": "who", "allow_equal_rows": True}
+    again = {"label": "y", "groups": "who", "allow_duplicates": True}
     with pytest.raises(LedgerMismatch, match="another training part"):
         PredictionGuard.create(file, train[1:], holdout, **again)  # type: ignore[arg-type]
     with pytest.raises(LedgerMismatch):
@@ -142,7 +142,7 @@ PLAIN, PADDED = [k - 7 for k in range(2 * N)], [f"{k:03d}" for k in range(2 * N)
 def test_ids_are_joined_as_texts_whatever_holds_them(tmp_path: Path, ids: list[Any], kind: Any) -> None:
     train, holdout = tables("integers")
     train, holdout = train.assign(id=ids[:N]), holdout.assign(id=ids[N:])
-    service = PredictionGuard.create(tmp_path / "guard.db", train, holdout, label="y", allow_equal_rows=True)
+    service = PredictionGuard.create(tmp_path / "guard.db", train, holdout, label="y", allow_duplicates=True)
     wanted = np.arange(N) % 3 == 0
     table = pd.DataFrame({"id": ids[N:], "prediction": wanted.astype(int)})
     table["id"] = table["id"].astype(str).astype(object) if kind == "object" else table["id"].astype(kind)

@@ -100,7 +100,7 @@ def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -
     rng = np.random.default_rng(0)
     parameters = ClaimsParameters(at_most=0.1)
     simulated = SimulatedGuard(parameters, Independent(600), SeededNoise(5))
-    real = Thresholdout(np.arange(600.0), train=np.arange(600.0, 1200.0), mechanism=parameters, noise=SeededNoise(5))
+    real = Thresholdout(np.arange(600.0), train=np.arange(600.0, 1200.0), mechanism=parameters, random_state=5)
     refused = 0
     for k in range(30):
         share = rng.choice([0.5, 0.97])
@@ -124,9 +124,7 @@ def test_a_simulated_guard_answers_as_the_real_one(model: Any) -> None:
     rng = np.random.default_rng(0)
     chosen = ThresholdoutParameters(0.1, 0.002, budget=4, queries=30)
     simulated = SimulatedGuard(chosen, model, SeededNoise(5), 0.9)
-    real = Thresholdout(
-        np.arange(600), dependence=model, queries=30, budget=4, confidence=0.9, mechanism=chosen, noise=SeededNoise(5)
-    )
+    real = Thresholdout(np.arange(600), dependence=model, queries=30, mechanism=chosen, confidence=0.9, random_state=5)
     for _ in range(30):
         values = rng.random(600) < rng.random()
         train = float(np.clip(values.mean() + rng.choice([0.0, 0.4]), 0, 1))

@@ -94,7 +94,7 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
             "train",
             f"{found} of {holdout.n} holdout records occur in the training part too",
             "parts without common records; drop them from one part, or, if equal rows are different records here, say "
-            "allow_equal_rows=True",
+            "allow_duplicates=True",
         )
 
 

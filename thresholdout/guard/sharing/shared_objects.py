@@ -204,8 +204,8 @@ def share(thing: Shared) -> Shared:
     Examples
     --------
     >>> import numpy as np
-    >>> from thresholdout import Thresholdout
-    >>> guard = Thresholdout(np.arange(100.0), queries=10, budget=2)
+    >>> from thresholdout import Claims, Thresholdout
+    >>> guard = Thresholdout(np.arange(100.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> share(guard).ask(0.5, np.arange(100) % 2).query, len(guard.history)
     (1, 1)
     """

@@ -1,15 +1,15 @@
-"""Thresholdout with one number, the risk that is left: `Claims`."""
+"""Thresholdout with one number, the risk that is left: `ClaimsMechanism`."""
 
 from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.final_check import FinalCheck
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
-from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading
 from thresholdout.mechanisms.claims.state import ClaimsState
 
 __all__ = [
-    "Claims",
+    "ClaimsMechanism",
     "ClaimsParameters",
     "ClaimsState",
     "Competition",

@@ -24,7 +24,7 @@ from thresholdout.mechanisms.base import Known, Outcome, refuse_if
 from thresholdout.mechanisms.claims.clients import Client, client_of, credited, kept_as
 from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
-from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
@@ -122,7 +122,7 @@ def _near(distance: int) -> float:
     return 0.5 / (distance * (distance + 1)) if distance else 0.0
 
 
-class Competition(Claims):
+class Competition(ClaimsMechanism):
     """Claims by cells around guesses, with an allowance for each client.
 
     Parameters

@@ -86,7 +86,7 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
     if 8 * scale > UNITS:
         least = 16.0 * moved * letters / UNITS
         seen = f"{parameters.private:g} for {n} records and {letters} letters, whose noise would hide everything"
-        raise InputError("private", seen, f"at least {least * 1.001:.3g}, a smaller budget=, or more records")
+        raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
     return Private(scale, letters, moved)
 
 

@@ -14,7 +14,7 @@ import math
 from typing import Final
 
 from thresholdout.mechanisms.base import Known
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory, learn
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.question_claims import FirstClaim
@@ -49,7 +49,7 @@ def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: flo
     >>> round(guard_width(ClaimsParameters(queries=100), 1000, 100, 0.95), 3)
     0.039
     """
-    mechanism = Claims(parameters, n)
+    mechanism = ClaimsMechanism(parameters, n)
     state, total, asked = _start(mechanism), 0.0, 0
     while asked < questions:
         block = max(1, min(asked, questions - asked) // _BLOCK)
@@ -80,7 +80,7 @@ def list_width(parameters: ClaimsParameters, n: int, questions: int, score: floa
     >>> round(list_width(ClaimsParameters(), 1000, 100, 0.95), 4)
     0.0246
     """
-    mechanism = Claims(parameters, n)
+    mechanism = ClaimsMechanism(parameters, n)
     state = _start(mechanism)
     claim = mechanism.first_claim(state, score, _BINARY).claim
     value = round(score * claim.steps)
@@ -88,7 +88,7 @@ def list_width(parameters: ClaimsParameters, n: int, questions: int, score: floa
     return 0.5 * (high - low)
 
 
-def _start(mechanism: Claims) -> ClaimsState:
+def _start(mechanism: ClaimsMechanism) -> ClaimsState:
     return mechanism.start(SeededNoise(0))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thresholdout.mechanisms.claims.final import share_of
-from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 
@@ -47,4 +47,4 @@ class FinalCheck:
     def half_width(self, expected: float) -> float:
         """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
         risk = math.log1p(-self.parameters.confidence) - self.parameters.told + math.log(self.share)
-        return Claims(self.parameters, self.n).final_half_width(risk, expected)
+        return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected)

@@ -11,7 +11,7 @@ from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.expected_session import guard_width
 from thresholdout.mechanisms.claims.final_check import FinalCheck
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
-from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Kind
@@ -34,7 +34,7 @@ _FOLDED: Final = (
 )
 
 
-def claims_of(parameters: ClaimsParameters, n: int) -> Claims:
+def claims_of(parameters: ClaimsParameters, n: int) -> ClaimsMechanism:
     """Return the mechanism of some parameters: a competition where clients have an allowance.
 
     Examples
@@ -42,7 +42,7 @@ def claims_of(parameters: ClaimsParameters, n: int) -> Claims:
     >>> claims_of(ClaimsParameters(noise=0.0, allowance=24.0), 1000).name
     'competition'
     """
-    return Claims(parameters, n) if parameters.allowance is None else Competition(parameters, n)
+    return ClaimsMechanism(parameters, n) if parameters.allowance is None else Competition(parameters, n)
 
 
 def is_unlimited(model: DependenceModel) -> bool:
@@ -62,7 +62,7 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
         likely = Competition(parameters, n).first_half_width
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None
-        epsilon = None if parameters.private is None else Claims(parameters, n).epsilon(n)
+        epsilon = None if parameters.private is None else ClaimsMechanism(parameters, n).epsilon(n)
     return by.stated(
         "claims",
         1.0,
@@ -97,7 +97,9 @@ def _claims_suited(parameters: ClaimsParameters, by: Certifier[CertificateT]) ->
 
     if isinstance(by.model, OutOfFold) or is_unlimited(by.model):
         seen = f"ClaimsParameters for {by.model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
+        raise InputError(
+            "mechanism", seen, "queries= and mechanism=Claims(holdout_answers=...), which plan Algorithm 1"
+        )
     return parameters.for_records(by.model, by.confidence)
 
 
@@ -127,7 +129,7 @@ def _folds_certified(parameters: FoldClaimsParameters, by: Certifier[Certificate
 def _folds_suited(parameters: FoldClaimsParameters, by: Certifier[Any]) -> FoldClaimsParameters:
     """Refuse them: a guard of folds makes its own."""
     seen = f"FoldClaimsParameters for {by.model.describe()}"
-    raise InputError("mechanism", seen, "mechanism='thresholdout'; folds are those of KFoldGuard(X, y, cv=...)")
+    raise InputError("mechanism", seen, "mechanism='claims'; folds are those of KFoldGuard((X, y), cv=...)")
 
 
 CLAIMS: Final = Kind(

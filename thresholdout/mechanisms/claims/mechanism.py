@@ -39,13 +39,13 @@ from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 
-__all__ = ["Claims"]
+__all__ = ["ClaimsMechanism"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _USUAL: Final = 100  # questions, where their number is not declared
 
 
-class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
+class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
     """Claims about means, confirmed or not.
 
     Parameters
@@ -65,7 +65,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
     >>> from thresholdout.mechanisms import Known
     >>> from thresholdout.mechanisms.claims import ClaimsParameters
     >>> from thresholdout.noise.sources import SeededNoise
-    >>> mechanism, noise = Claims(ClaimsParameters(queries=100), n=1000), SeededNoise(0)
+    >>> mechanism, noise = ClaimsMechanism(ClaimsParameters(queries=100), n=1000), SeededNoise(0)
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values", Known(binary=True))
     >>> state, outcome = mechanism.step(mechanism.start(noise), 0.95, values, noise)
     >>> outcome.value, outcome.source, [round(limit, 3) for limit in outcome.interval]
@@ -77,7 +77,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
     from_totals: ClassVar[bool] = True
     expects_spread: ClassVar[bool] = True
 
-    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> Claims:
+    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
         """Return itself; refuse what the epsilon of its answers does not cover."""
         if self.parameters.private is not None:
             raise refuse_private(private or what)
@@ -303,7 +303,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
         Those of later answers are about the same, if training values are as near as sampling makes them.
         """
-        of = self if self.parameters.queries else Claims(replace(self.parameters, queries=_USUAL), self._n)
+        of = self if self.parameters.queries else ClaimsMechanism(replace(self.parameters, queries=_USUAL), self._n)
         low, high = of.first_claim(of.start(SeededNoise(0)), score, Known(binary=True)).interval
         return 0.5 * (high - low)
 

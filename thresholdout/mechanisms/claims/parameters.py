@@ -18,7 +18,7 @@ __all__ = ["ClaimsParameters"]
 
 @dataclass(frozen=True, slots=True)
 class ClaimsParameters(Parameters):
-    """Public parameters of `Claims`.
+    """Public parameters of `ClaimsMechanism`.
 
     Parameters
     ----------

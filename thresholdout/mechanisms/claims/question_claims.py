@@ -78,7 +78,7 @@ class FirstClaim:
 
 
 class QuestionClaims:
-    """The part of `Claims` that turns questions into claims.
+    """The part of `ClaimsMechanism` that turns questions into claims.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ _CLIMB: Final = 6  # numbers of a climb
 
 @dataclass(frozen=True, slots=True)
 class ClaimsState:
-    """State of `Claims`. The noise in the edges is secret, and left out of the representation.
+    """State of `ClaimsMechanism`. The noise in the edges is secret, and left out of the representation.
 
     Attributes
     ----------

@@ -44,9 +44,9 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from thresholdout import Thresholdout
+    >>> from thresholdout import Claims, Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), mechanism="guess-and-check")
+    >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), mechanism=Claims(noise=0.0))
     >>> small = sliced("accuracy", lambda X: X[:, 0] < 13.0, "small")
     >>> answer = guard.score(GaussianNB().fit(X[300:], y[300:]), small)
     >>> answer.name, answer.half_width < 0.25

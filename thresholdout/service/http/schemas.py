@@ -175,8 +175,8 @@ class HoldoutSettings(BaseModel):
     quota: int | None = Field(None, description="Submissions of each team.", ge=1)
     quota_days: float | None = Field(None, description="In so many days; null is all of the time.", gt=0)
     confidence: float = Field(0.95, ge=0.5, lt=1)
-    looks: int | None = Field(None, description="Scores of this holdout that were seen before.", ge=1)
-    allow_equal_rows: bool = Field(False, description="Whether equal rows of both parts are different records.")
+    prior_queries: int | None = Field(None, description="Scores of this holdout that were seen before.", ge=1)
+    allow_duplicates: bool = Field(False, description="Whether equal rows of both parts are different records.")
 
 
 class NewPhase(BaseModel):

@@ -163,7 +163,7 @@ def test_a_guard_records_a_training() -> None:
     assert pure_looks(training) == math.inf
     before, after = guard.certificate.tolerance, guard.record_look(training).tolerance
     assert before < after < 0.06
-    claims = Thresholdout(holdout, mechanism="thresholdout")  # what the message names
+    claims = Thresholdout(holdout, mechanism="claims")  # what the message names
     claims.record_look(training)
     low, high = claims.ask(0.5, holdout < 25_000, binary=True).interval
     assert 0.45 < low < 0.5 < high < 0.55

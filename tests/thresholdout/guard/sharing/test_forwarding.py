@@ -32,7 +32,7 @@ def model() -> DummyClassifier:
 
 MADE: dict[type[Shared], Callable[[], Shared]] = {
     Thresholdout: guard,
-    KFoldGuard: lambda: KFoldGuard(X, Y),
+    KFoldGuard: lambda: KFoldGuard((X, Y)),
     Gate: lambda: guard().gate(model()),
     GuardScorer: lambda: guard().scorer(cv="training"),
 }

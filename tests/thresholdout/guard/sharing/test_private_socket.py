@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.patience import PATIENCE, wait_until
-from thresholdout import Thresholdout
+from thresholdout import Claims, Thresholdout
 from thresholdout.errors import SharingError
 from thresholdout.guard.sharing import private_socket
 from thresholdout.guard.sharing import shared_objects as sharing
@@ -28,7 +28,7 @@ from thresholdout.guard.sharing.shared_objects import Handle, _Clients, handle_o
 @pytest.fixture
 def handle() -> Handle:
     records = np.arange(200.0)
-    return handle_of(Thresholdout(records, queries=10, budget=2, mechanism="thresholdout"))
+    return handle_of(Thresholdout(records, queries=10, mechanism=Claims(holdout_answers=2)))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_a_key_in_a_readable_file_opens_nothing_to_others(tmp_path: Path) -> None:
     """What unpickles requests must be behind something that no other user can pass."""
     records = np.arange(200.0)
-    guard = Thresholdout(records, train=records + 0.5, queries=10, budget=2, mechanism="thresholdout")
+    guard = Thresholdout(records, train=records + 0.5, queries=10, mechanism=Claims(holdout_answers=2))
     joblib.dump(guard, tmp_path / "search.joblib")
     assert handle_of(guard).authkey in (tmp_path / "search.joblib").read_bytes()  # so this is not what keeps them out
     listener = sharing._office._listener
@@ -160,7 +160,7 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sharing, "_clients", _Clients())
     office = sharing._Office({})  # without the connections of earlier tests, which may just be closed
     monkeypatch.setattr(sharing, "_office", office)
-    handle = handle_of(Thresholdout(np.arange(200.0), queries=10, budget=2, mechanism="thresholdout"))
+    handle = handle_of(Thresholdout(np.arange(200.0), queries=10, mechanism=Claims(holdout_answers=2)))
     monkeypatch.setattr(sharing, "_CLIENTS", 3)
     taken: list[Connection] = [Client(handle.address, authkey=handle.authkey) for _ in range(3)]
     with pytest.raises(SharingError, match=f"has {sharing._CLIENTS} connections already"):

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import Groups
 from tests.patience import PATIENCE, wait_until
 from tests.sizes import corners
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, SparseVector, Thresholdout
 from thresholdout.errors import (
     GuardExhaustedWarning,
     InputError,
@@ -39,7 +39,6 @@ from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing import shared_objects as sharing
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, handle_of, same, share
-from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.scoring import metrics
 
@@ -49,8 +48,8 @@ FORK = multiprocessing.get_context("fork")
 
 
 def make(**changes: Any) -> Thresholdout:
-    given: dict[str, Any] = {"queries": 100, "budget": 50, "threshold": 0.1, "noise_scale": 0.01}
-    return Thresholdout(HOLDOUT, train=TRAIN, **{"mechanism": "thresholdout", **given, **changes})
+    given: dict[str, Any] = {"queries": 100, "mechanism": SparseVector(0.1, 0.01, budget=50)}
+    return Thresholdout(HOLDOUT, train=TRAIN, **{**given, **changes})
 
 
 def shared(guard: Thresholdout) -> Thresholdout:
@@ -138,13 +137,13 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
     secret, weights = rng.integers(2**62, 2**63, size=(50, 4)), rng.random(50)
     labels = np.array([f"label {k}" for k in range(50)])
     guard = Thresholdout(
-        (secret, labels), train=(np.zeros((50, 4)), labels), queries=10, budget=2, documents={"labels": "document"}
+        (secret, labels), train=(np.zeros((50, 4)), labels), queries=10, mechanism=Claims(holdout_answers=2)
     )
     guard.ask(0.5, np.arange(50) % 2)
     for thing in (guard, guard.scorer(sample_weight=(np.ones(50), weights), cv="training"), guard.split()):
         text = pickle.dumps(thing)
         assert len(text) < 1000
-        needles = [value.tobytes() for value in (*secret.ravel(), *weights)] + [b"label 7", b"document"]
+        needles = [value.tobytes() for value in (*secret.ravel(), *weights)] + [b"label 7"]
         needles += [guard._ledger.state(guard._id).encode(), guard._id.encode()]
         assert not any(needle in text for needle in needles)
 
@@ -202,7 +201,7 @@ class Watched:
 
 
 def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
-    guard = make(noise=SeededNoise(1))
+    guard = make(random_state=1)
     scorer = guard.scorer(cv="training")
     there, scorer_there = shared(guard), share(scorer)
     assert isinstance(scorer_there, GuardScorer)
@@ -252,7 +251,7 @@ def test_a_forked_child_goes_on_in_the_same_file(tmp_path: Path) -> None:
 
 def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
     """A thread of the parent holds them at the fork, and is not there in the child, which would wait for ever."""
-    guard = make(queries=None, budget=None, threshold=None, noise_scale=None)
+    guard = make(queries=None, mechanism=None)
     model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
     gate, scorer = guard.gate(model), guard.scorer(cv="training")
     uses: list[Callable[[], Any]] = [
@@ -319,14 +318,14 @@ def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
 def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
     """Bit for bit, whether one process asks or two others in turn: the noise is drawn where the guard is."""
     depths = [1, 9, 2, 12, 3, 5, 10, 4]
-    settings: dict[str, Any] = {"threshold": 0.1, "noise_scale": 0.01}
+    settings: dict[str, Any] = {"mechanism": SparseVector(0.1, 0.01, budget=50)}
     stores = [None if ledger is None else tmp_path / f"{k} {ledger}" for k in range(2)]
-    alone = make(noise=SeededNoise(7), ledger=stores[0], **settings)
+    alone = make(random_state=7, ledger=stores[0], **settings)
     for k, depth in enumerate(depths):
         alone.score(
             DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}", cv="training"
         )
-    guard, turn = make(noise=SeededNoise(7), ledger=stores[1], **settings), FORK.Value("i", 0)
+    guard, turn = make(random_state=7, ledger=stores[1], **settings), FORK.Value("i", 0)
     children = [FORK.Process(target=ask_in_turn, args=(shared(guard), mine, turn, depths)) for mine in range(2)]
     for child in children:
         child.start()
@@ -343,7 +342,7 @@ def ask_often(guard: Any, times: int) -> list[int]:
 
 
 def test_charges_are_exact_under_processes_and_threads() -> None:
-    guard = make(queries=100, budget=100, threshold=0.001, noise_scale=1e-5)
+    guard = make(queries=100, mechanism=SparseVector(0.001, 1e-5, budget=100))
     calls = [joblib.delayed(ask_often)(guard, 10) for _ in range(6)]
     own = threading.Thread(target=lambda: [guard.ask(0.5, np.ones(897)) for _ in range(20)])
     own.start()
@@ -509,7 +508,10 @@ def test_a_big_estimator() -> None:
     features = rng.normal(size=(20_000, 200))
     model = KNeighborsClassifier(1).fit(features, np.zeros(20_000))
     guard = Thresholdout(
-        (features[:20] + 1.0, np.zeros(20)), train=(features[:20] - 1.0, np.zeros(20)), queries=3, budget=1
+        (features[:20] + 1.0, np.zeros(20)),
+        train=(features[:20] - 1.0, np.zeros(20)),
+        queries=3,
+        mechanism=Claims(holdout_answers=1),
     )
     there = shared(guard)
     assert len(pickle.dumps(model)) > 32_000_000

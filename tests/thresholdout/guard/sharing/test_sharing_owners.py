@@ -28,8 +28,7 @@ def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], bytes]]:
     code = """
         import pickle, sys, numpy as np
         from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
-                             budget=2, mechanism="thresholdout")
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
         sys.stdout.write(pickle.dumps([guard, guard.scorer(), guard.split()]).hex() + "\\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -88,8 +87,7 @@ def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
     code = """
         import os, pickle, sys, time, numpy as np
         from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
-                             budget=2, mechanism="thresholdout")
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
         sys.stdout.write(pickle.dumps(guard).hex() + "\\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -128,8 +126,7 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
         import pickle, numpy as np
         from joblib import Parallel, delayed
         from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
-                             budget=2, mechanism="thresholdout")
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
         from thresholdout.guard.sharing.shared_objects import handle_of
         print(handle_of(guard).address, handle_of(guard).call("remaining"))
     """

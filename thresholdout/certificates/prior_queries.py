@@ -10,17 +10,17 @@ from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.data.arguments import as_float, check_count
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["PriorLooks", "check_looks", "confidence_after"]
+__all__ = ["PriorQueries", "check_prior_queries", "confidence_after"]
 
 _FOUR_DECIMALS: Final = 10_001
 _LEAST: Final = 1e-12  # probability of error that is left; confidences are known to 1e-16
 _ROUNDING: Final = 1e-15
 _MOST: Final = 1e6  # nats; no holdout has an answer left after as many
-_EXPECTED: Final = "how many scores of this holdout were seen before, or PriorLooks(10, values=301)"
+_EXPECTED: Final = "how many scores of this holdout were seen before, or PriorQueries(10, values=301)"
 
 
 @dataclass(frozen=True, slots=True)
-class PriorLooks:
+class PriorQueries:
     """Scores of a holdout that were seen before its guard was made.
 
     Parameters
@@ -36,13 +36,13 @@ class PriorLooks:
     Notes
     -----
     The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, which is
-    the number of ways in which the looks can have come out; how each was chosen in view of the ones before does not
+    the number of ways in which the scores can have come out; how each was chosen in view of the ones before does not
     matter, nor that their number was (PROOFS.md, "Looks before the guard"). What else was seen counts too: a
     round at which training stopped on these records, a plot, a list of the records that a model got wrong.
 
     Examples
     --------
-    >>> PriorLooks(10).nats(300), PriorLooks(10, values=301).nats(300)
+    >>> PriorQueries(10).nats(300), PriorQueries(10, values=301).nats(300)
     (92.1..., 57.0...)
     """
 
@@ -50,11 +50,11 @@ class PriorLooks:
     values: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "number", check_count("looks", self.number))
+        object.__setattr__(self, "number", check_count("prior_queries", self.number))
         if self.values is not None:
             object.__setattr__(self, "values", check_count("values", self.values))
 
-    def counted(self, n: int) -> PriorLooks:
+    def counted(self, n: int) -> PriorQueries:
         """Return the same, with the number of values that scores of so many records can have."""
         return self if self.values is not None else replace(self, values=max(n + 1, _FOUR_DECIMALS))
 
@@ -71,7 +71,7 @@ class PriorLooks:
         told = self.number * math.log(values) * (1.0 + 1e-12)
         if told > _MOST:
             raise InputError(
-                "looks", f"{self.number:,} scores, which can tell {shown_above(told)} nats", "a new holdout"
+                "prior_queries", f"{self.number:,} scores, which can tell {shown_above(told)} nats", "a new holdout"
             )
         return told
 
@@ -83,8 +83,8 @@ class PriorLooks:
         return f"at most {times} of these records had been seen{of}"
 
 
-def check_looks(looks: object) -> PriorLooks | None:
-    """Return looks before a guard, given as their number or with what they could have been.
+def check_prior_queries(given: object) -> PriorQueries | None:
+    """Return queries before a guard, given as their number or with their numbers of values; ``None`` for none.
 
     Raises
     ------
@@ -93,30 +93,33 @@ def check_looks(looks: object) -> PriorLooks | None:
 
     Examples
     --------
-    >>> check_looks(10), check_looks(None)
-    (PriorLooks(number=10, values=None), None)
+    >>> check_prior_queries(10), check_prior_queries(0)
+    (PriorQueries(number=10, values=None), None)
     """
-    if looks is None or isinstance(looks, PriorLooks):
-        return looks
-    if as_float(looks) is None:
-        raise InputTypeError("looks", f"a {type(looks).__name__}", _EXPECTED)
+    if given is None or isinstance(given, PriorQueries):
+        return given
+    number = as_float(given)
+    if number is None:
+        raise InputTypeError("prior_queries", f"a {type(given).__name__}", _EXPECTED)
+    if number == 0.0:
+        return None
     try:
-        return PriorLooks(looks)  # type: ignore[arg-type]
+        return PriorQueries(given)  # type: ignore[arg-type]
     except InputError:
-        raise InputError("looks", looks, _EXPECTED) from None
+        raise InputError("prior_queries", given, _EXPECTED) from None
 
 
-def confidence_after(looks: PriorLooks | None, n: int, confidence: float) -> float:
-    """Return the confidence that answers need for themselves where looks come first, rounded up.
+def confidence_after(prior: PriorQueries | None, n: int, confidence: float) -> float:
+    """Return the confidence that answers need for themselves after prior queries, rounded up.
 
     Parameters
     ----------
-    looks : PriorLooks or None
+    prior : PriorQueries or None
         Before the guard.
     n : int
         Records of the holdout.
     confidence : float
-        With which answers are to hold after the looks.
+        With which answers are to hold after the prior queries.
 
     Raises
     ------
@@ -125,14 +128,14 @@ def confidence_after(looks: PriorLooks | None, n: int, confidence: float) -> flo
 
     Examples
     --------
-    >>> round(confidence_after(PriorLooks(1, values=5), 300, 0.95), 9)
+    >>> round(confidence_after(PriorQueries(1, values=5), 300, 0.95), 9)
     0.99
     """
-    if looks is None:
+    if prior is None:
         return confidence
-    left = (1.0 - confidence) * math.exp(-looks.nats(n)) * (1.0 - 1e-12) - _ROUNDING
+    left = (1.0 - confidence) * math.exp(-prior.nats(n)) * (1.0 - 1e-12) - _ROUNDING
     if left < _LEAST:
-        seen = f"{looks!r}, after which {shown_below(max(0.0, left), 1)} of the probability of error is left"
-        expected = f"at least {_LEAST:g} beside this mechanism; mechanism='thresholdout' takes any number of looks"
-        raise InputError("looks", seen, expected)
+        seen = f"{prior!r}, after which {shown_below(max(0.0, left), 1)} of the probability of error is left"
+        expected = f"at least {_LEAST:g} beside this mechanism; mechanism='claims' takes any number of queries"
+        raise InputError("prior_queries", seen, expected)
     return 1.0 - left

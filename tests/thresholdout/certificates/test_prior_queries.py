@@ -7,23 +7,23 @@ import dataclasses
 import pytest
 from mpmath import mp, mpf
 
-from thresholdout import InputError, InputTypeError, PriorLooks
-from thresholdout.certificates.prior_looks import check_looks, confidence_after
+from thresholdout import InputError, InputTypeError, PriorQueries
+from thresholdout.certificates.prior_queries import check_prior_queries, confidence_after
 
 
 @pytest.mark.parametrize(
     ("looks", "n", "count"),
     [
-        (PriorLooks(1), 300, 10_001),
-        (PriorLooks(3), 10_000, 10_001**3),
-        (PriorLooks(3), 20_000, 20_001**3),
-        (PriorLooks(10, values=301), 300, 301**10),
-        (PriorLooks(1, values=1), 300, 1),
-        (PriorLooks(1000, values=2), 5, 2**1000),
+        (PriorQueries(1), 300, 10_001),
+        (PriorQueries(3), 10_000, 10_001**3),
+        (PriorQueries(3), 20_000, 20_001**3),
+        (PriorQueries(10, values=301), 300, 301**10),
+        (PriorQueries(1, values=1), 300, 1),
+        (PriorQueries(1000, values=2), 5, 2**1000),
     ],
 )
 def test_nats_are_the_logarithm_of_the_number_of_outcomes_or_a_little_more(
-    looks: PriorLooks, n: int, count: int
+    looks: PriorQueries, n: int, count: int
 ) -> None:
     with mp.workdps(40):
         exact = mp.log(count)
@@ -33,7 +33,7 @@ def test_nats_are_the_logarithm_of_the_number_of_outcomes_or_a_little_more(
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999, 0.95 + 1e-16])
 @pytest.mark.parametrize(("number", "values"), [(1, 1), (1, 20), (2, 301), (3, 301)])
 def test_the_confidence_after_looks_leaves_no_more_than_the_share(confidence: float, number: int, values: int) -> None:
-    needed = confidence_after(PriorLooks(number, values), 300, confidence)
+    needed = confidence_after(PriorQueries(number, values), 300, confidence)
     with mp.workdps(40):
         share = (1 - mpf(confidence)) / mpf(values) ** number
         left = 1 - mpf(needed)
@@ -44,32 +44,32 @@ def test_the_confidence_after_looks_leaves_no_more_than_the_share(confidence: fl
 
 def test_without_looks_nothing_changes() -> None:
     assert confidence_after(None, 300, 0.95) == 0.95
-    assert check_looks(None) is None
+    assert check_prior_queries(None) is None
 
 
 def test_a_confidence_that_floats_do_not_know_is_refused() -> None:
-    with pytest.raises(InputError, match=r"looks: PriorLooks\(number=10, values=301\), after which 0 of the prob"):
-        confidence_after(PriorLooks(10, 301), 300, 0.95)
+    with pytest.raises(InputError, match=r"looks: PriorQueries\(number=10, values=301\), after which 0 of the prob"):
+        confidence_after(PriorQueries(10, 301), 300, 0.95)
 
 
 def test_counting_values_is_explicit_afterwards() -> None:
-    assert PriorLooks(4).counted(300) == PriorLooks(4, 10_001)
-    assert PriorLooks(4, 7).counted(300) == PriorLooks(4, 7)
-    assert "4 scores of these records" in PriorLooks(4).words
-    assert PriorLooks(1, 7).words.endswith("of 7 possible values each")
+    assert PriorQueries(4).counted(300) == PriorQueries(4, 10_001)
+    assert PriorQueries(4, 7).counted(300) == PriorQueries(4, 7)
+    assert "4 scores of these records" in PriorQueries(4).words
+    assert PriorQueries(1, 7).words.endswith("of 7 possible values each")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        PriorLooks(4).number = 3  # type: ignore[misc]
+        PriorQueries(4).number = 3  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("looks", [0, -1, 2.5, True, "ten", [10], 10**300])
 def test_what_is_no_number_of_looks_is_refused(looks: object) -> None:
     with pytest.raises(InputError, match=r"^looks: .*how many scores of this holdout were seen before") as caught:
-        check_looks(looks)
+        check_prior_queries(looks)
     assert isinstance(caught.value, InputTypeError) == (looks in ("ten", [10], True))
 
 
 def test_more_looks_than_any_holdout_bears_are_refused() -> None:
     with pytest.raises(InputError, match=r"looks: 1,000,000 scores, which can tell 9.2\de\+06 nats"):
-        PriorLooks(10**6).nats(300)
+        PriorQueries(10**6).nats(300)
     with pytest.raises(InputError, match="values: 0"):
-        PriorLooks(1, values=0)
+        PriorQueries(1, values=0)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from thresholdout import PriorLooks, SeededNoise, Thresholdout
+from thresholdout import Claims, PriorQueries, Thresholdout
 
 pytestmark = pytest.mark.statistical
 
@@ -28,7 +28,7 @@ def broken(looks: Any, seed: int, **declared: Any) -> bool:
     labels, signs = rng.integers(0, 2, size=N), rng.integers(0, 2, size=(LOOKS, N))
     scores = (signs == labels).mean(axis=1)  # what he has seen
     turned = np.where(scores > 0.5, 1, -1)[:, None] * (2 * signs - 1)
-    guard = Thresholdout(np.arange(float(N)), confidence=CONFIDENCE, looks=looks, noise=SeededNoise(seed), **declared)
+    guard = Thresholdout(np.arange(float(N)), confidence=CONFIDENCE, prior_queries=looks, random_state=seed, **declared)
     misses = False
     for used in (LOOKS // 4, LOOKS // 2, LOOKS):
         values = (turned[:used].sum(axis=0) > 0) == labels
@@ -37,12 +37,12 @@ def broken(looks: Any, seed: int, **declared: Any) -> bool:
     return misses
 
 
-GUARDS: list[dict[str, Any]] = [{}, {"queries": 3}, {"mechanism": "guess-and-check"}, {"mechanism": "ladder"}]
+GUARDS: list[dict[str, Any]] = [{}, {"queries": 3}, {"mechanism": Claims(noise=0.0)}, {"mechanism": "ladder"}]
 
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)
 def test_an_analyst_who_looked_and_says_so_is_covered(declared: dict[str, Any]) -> None:
-    assert sum(broken(PriorLooks(LOOKS, N + 1), seed, **declared) for seed in range(SESSIONS)) <= LIMIT
+    assert sum(broken(PriorQueries(LOOKS, N + 1), seed, **declared) for seed in range(SESSIONS)) <= LIMIT
 
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)
@@ -52,4 +52,4 @@ def test_a_guard_that_is_not_told_is_rejected(declared: dict[str, Any]) -> None:
 
 def test_few_looks_are_no_excuse_for_many() -> None:
     """One look declared where two hundred were taken."""
-    assert sum(broken(PriorLooks(1, N + 1), seed) for seed in range(SESSIONS)) > LIMIT
+    assert sum(broken(PriorQueries(1, N + 1), seed) for seed in range(SESSIONS)) > LIMIT

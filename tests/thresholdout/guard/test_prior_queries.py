@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphs import GaussianField, Groups
 from graphs.fitted_limits import FittedLimits
-from thresholdout import InputError, KFoldGuard, LedgerMismatch, PriorLooks, SeededNoise, Thresholdout, plan
+from thresholdout import Claims, InputError, KFoldGuard, LedgerMismatch, PriorQueries, SparseVector, Thresholdout, plan
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters
 
@@ -29,16 +29,18 @@ def all_bits(n: int) -> Bits:
 
 
 @cache
-def fails(n: int, right: int, confidence: float, looks: PriorLooks | None, how: str) -> bool:
+def fails(n: int, right: int, confidence: float, looks: PriorQueries | None, how: str) -> bool:
     """Whether a fresh guard's interval misses 1/2 when a prediction is right on so many of n records."""
-    guard = Thresholdout(np.arange(float(n)), mechanism="guess-and-check", confidence=confidence, looks=looks)
+    guard = Thresholdout(
+        np.arange(float(n)), mechanism=Claims(noise=0.0), confidence=confidence, prior_queries=looks or 0
+    )
     values = np.arange(n) < right
     answer = guard.ask([0, 1], values) if how == "ask" else guard.ask_all([([0, 1], values)], keep=0.0)[0]
     low, high = answer.interval
     return not low <= 0.5 <= high
 
 
-def failing(n: int, confidence: float, looks: PriorLooks | None, how: str) -> NDArray[np.bool_]:
+def failing(n: int, confidence: float, looks: PriorQueries | None, how: str) -> NDArray[np.bool_]:
     """Return, for every number of right records, whether the guard fails."""
     return np.array([fails(n, right, confidence, looks, how) for right in range(n + 1)])
 
@@ -53,7 +55,7 @@ def test_no_analyst_who_looked_first_fails_more_often_than_promised(confidence: 
     """One look with so many values picks one of so many predictions: the best set of them, of all sets."""
     n = 5
     labels = all_bits(n)
-    bad = failing(n, confidence, PriorLooks(1, values), how)
+    bad = failing(n, confidence, PriorQueries(1, values), how)
     broken = bad[(labels[:, None, :] == labels[None, :, :]).sum(axis=2)]  # predictions, labels
     worst = max(broken[list(chosen)].any(axis=0).mean() for chosen in itertools.combinations(range(2**n), values))
     assert worst <= 1.0 - confidence
@@ -81,10 +83,10 @@ def test_a_code_makes_a_guard_that_ignores_one_look_fail_always() -> None:
     assert len(words) == 16
     assert (right >= 6).all()
     assert failing(7, 0.87, None, "list")[right].mean() == 1.0
-    assert failing(7, 0.87, PriorLooks(1, values=16), "list")[right].mean() == 0.0
+    assert failing(7, 0.87, PriorQueries(1, values=16), "list")[right].mean() == 0.0
     # at the level that lets 7 of 7 through: 16 words of 128 sequences
-    assert failing(7, 0.74, PriorLooks(1, values=16), "list")[right].mean() == 16 / 128
-    assert failing(7, 0.74, PriorLooks(1, values=2), "list")[right].mean() == 1.0
+    assert failing(7, 0.74, PriorQueries(1, values=16), "list")[right].mean() == 16 / 128
+    assert failing(7, 0.74, PriorQueries(1, values=2), "list")[right].mean() == 1.0
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -96,7 +98,7 @@ def test_an_analyst_who_fits_the_signs_of_ten_scores_is_covered(how: str) -> Non
     votes = np.where(2 * scores > n, 1, -1) @ (2 * features - 1)
     right = ((votes > 0).astype(int) == labels).sum(axis=1)
     assert how == "ask" or failing(n, confidence, None, how)[right].mean() > 0.2
-    assert failing(n, confidence, PriorLooks(k, values=n + 1), how)[right].mean() <= 0.2
+    assert failing(n, confidence, PriorQueries(k, values=n + 1), how)[right].mean() <= 0.2
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -111,7 +113,7 @@ def test_an_analyst_who_stops_looking_when_he_is_lucky_may_count_afterwards(how:
         took = np.where(lucky.any(axis=1), lucky.argmax(axis=1) + 1, most)
         asked = scores[np.arange(len(labels)), took - 1]
         broken = np.mean(
-            [fails(n, s, confidence, PriorLooks(int(k), 2), how) for s, k in zip(asked, took, strict=True)]
+            [fails(n, s, confidence, PriorQueries(int(k), 2), how) for s, k in zip(asked, took, strict=True)]
         )
         assert broken <= 1.0 - confidence
     ignored = failing(n, confidence, None, how)[scores.max(axis=1)].mean()
@@ -121,12 +123,12 @@ def test_an_analyst_who_stops_looking_when_he_is_lucky_may_count_afterwards(how:
 HOLDOUT = np.arange(1000.0)
 
 
-@pytest.mark.parametrize("mechanism", [None, "guess-and-check", "gaussian", "ladder", "splitting"])
+@pytest.mark.parametrize("mechanism", [None, Claims(noise=0.0), "gaussian", "ladder", "splitting"])
 def test_a_guard_after_looks_is_as_one_of_their_share_of_the_error(mechanism: Any) -> None:
     """20 values: the same answer as at a twentieth of the probability of error."""
-    declared: dict[str, Any] = {"mechanism": mechanism, "queries": 20, "identically_distributed": True}
-    after = Thresholdout(HOLDOUT, **declared, looks=PriorLooks(1, 20), confidence=0.9, noise=SeededNoise(3))
-    plain = Thresholdout(HOLDOUT, **declared, confidence=1.0 - 0.1 / 20, noise=SeededNoise(3))
+    declared: dict[str, Any] = {"mechanism": mechanism, "queries": 20, "sampling": "iid"}
+    after = Thresholdout(HOLDOUT, **declared, prior_queries=PriorQueries(1, 20), confidence=0.9, random_state=3)
+    plain = Thresholdout(HOLDOUT, **declared, confidence=1.0 - 0.1 / 20, random_state=3)
     one, other = after.ask(0.25, HOLDOUT < 250), plain.ask(0.25, HOLDOUT < 250)
     assert one.value == pytest.approx(other.value, abs=1e-6)
     assert one.half_width == pytest.approx(other.half_width, rel=1e-6)
@@ -139,37 +141,39 @@ def test_a_guard_after_looks_is_as_one_of_their_share_of_the_error(mechanism: An
 def test_algorithm_1_after_looks() -> None:
     n = 20_000
     after = Thresholdout(
-        np.arange(float(n)), threshold=0.08, noise_scale=0.004, queries=10, budget=1, looks=PriorLooks(1, 20)
+        np.arange(float(n)),
+        mechanism=SparseVector(0.08, 0.004, budget=1),
+        queries=10,
+        prior_queries=PriorQueries(1, 20),
     )
     plain = Thresholdout(
-        np.arange(float(n)), threshold=0.08, noise_scale=0.004, queries=10, budget=1, confidence=0.9975
+        np.arange(float(n)), mechanism=SparseVector(0.08, 0.004, budget=1), queries=10, confidence=0.9975
     )
     assert after.certificate.tolerance == pytest.approx(plain.certificate.tolerance, rel=1e-6)
-    with pytest.raises(InputError, match=r"looks: .*mechanism='thresholdout' takes any number of looks"):
-        Thresholdout(np.arange(float(n)), threshold=0.08, noise_scale=0.004, queries=10, budget=1, looks=10)
+    with pytest.raises(InputError, match=r"looks: .*mechanism='claims' takes any number of looks"):
+        Thresholdout(np.arange(float(n)), mechanism=SparseVector(0.08, 0.004, budget=1), queries=10, prior_queries=10)
 
 
 def test_limits_of_a_fitted_model_are_taken_off_before() -> None:
     series = GaussianField.ar(0.3, 1000).fitted(FittedLimits("autoregressions", 500, 0.01))
-    guard = Thresholdout(HOLDOUT, dependence=series, looks=PriorLooks(1, 4))
+    guard = Thresholdout(HOLDOUT, dependence=series, prior_queries=PriorQueries(1, 4))
     assert guard.risk_left == pytest.approx((0.05 - 0.01) / 4, rel=1e-9)
     assert guard.certificate.limits is series.fitted_limits
 
 
 def test_looks_are_said_and_kept() -> None:
     ledger = MemoryLedger()
-    guard = Thresholdout(HOLDOUT, looks=10, ledger=ledger)
-    assert guard.looks == PriorLooks(10)
-    assert guard.certificate.looks == PriorLooks(10, 10_001)
+    guard = Thresholdout(HOLDOUT, prior_queries=10, ledger=ledger)
+    assert guard.certificate.prior_queries == PriorQueries(10, 10_001)
     seen = "at most 10 scores of these records had been seen, of 10,001 possible values each"
     assert seen in guard.certificate.statement
     assert "at most 10 scores of these records had been seen" in guard.report().html
     assert "seen by nobody" not in guard.report().html
     assert guard.told == pytest.approx(0.0, abs=1e-9)
-    assert Thresholdout(HOLDOUT, looks=10, ledger=ledger).looks == PriorLooks(10)
-    for other in (None, 9, PriorLooks(10, 301)):
-        with pytest.raises(LedgerMismatch, match="was declared with looks = "):
-            Thresholdout(HOLDOUT, looks=other, ledger=ledger)
+    assert Thresholdout(HOLDOUT, prior_queries=10, ledger=ledger).certificate == guard.certificate
+    for other in (0, 9, PriorQueries(10, 301)):
+        with pytest.raises(LedgerMismatch, match="was declared with prior_queries = "):
+            Thresholdout(HOLDOUT, prior_queries=other, ledger=ledger)
 
 
 def test_nothing_in_a_ledger_is_new_without_looks() -> None:
@@ -181,7 +185,7 @@ def test_nothing_in_a_ledger_is_new_without_looks() -> None:
 
 
 def test_answers_count_what_they_told_beside_the_looks() -> None:
-    guard = Thresholdout(HOLDOUT, looks=PriorLooks(2, 100), noise=SeededNoise(1))
+    guard = Thresholdout(HOLDOUT, prior_queries=PriorQueries(2, 100), random_state=1)
     assert guard.risk_left == pytest.approx(0.05 / 100**2)
     guard.ask(0.9, HOLDOUT < 250)
     assert guard.risk_left is not None
@@ -191,31 +195,33 @@ def test_answers_count_what_they_told_beside_the_looks() -> None:
 
 @pytest.mark.parametrize("model", [1000, Groups([record // 2 for record in range(1000)])])
 def test_a_plan_is_for_the_guard_after_the_looks(model: Any) -> None:
-    planned = plan(model, queries=20, looks=PriorLooks(3, 101))
+    planned = plan(model, queries=20, prior_queries=PriorQueries(3, 101))
     plain = plan(model, queries=20, confidence=1.0 - 0.05 / 101**3)
     assert planned.half_width == pytest.approx(plain.half_width, rel=1e-6)
     assert {way.name: round(way.half_width, 5) for way in planned.ways} == {
         way.name: round(way.half_width, 5) for way in plain.ways
     }
-    assert planned.looks == PriorLooks(3, 101)
+    assert planned.prior_queries == PriorQueries(3, 101)
     assert planned.certificate.confidence == 0.95
     assert "at most 3 scores" in planned.certificate.statement
     dependence = None if isinstance(model, int) else model
-    guard = Thresholdout(HOLDOUT, dependence=dependence, mechanism=planned.parameters, looks=PriorLooks(3, 101))
+    guard = Thresholdout(
+        HOLDOUT, dependence=dependence, mechanism=planned.parameters, prior_queries=PriorQueries(3, 101)
+    )
     assert guard.parameters == planned.parameters
-    with pytest.raises(InputError, match=r"looks: None, beside parameters that were planned after 13\.85 nats"):
+    with pytest.raises(InputError, match=r"prior_queries: None, beside parameters that were planned after 13\.85 nats"):
         Thresholdout(HOLDOUT, dependence=dependence, mechanism=planned.parameters)
 
 
 def test_the_number_of_records_that_a_width_takes_counts_the_looks() -> None:
-    found = plan(width=0.05, queries=20, looks=3, fixed=True)
-    assert found.looks == PriorLooks(3, 10_001)
+    found = plan(width=0.05, queries=20, prior_queries=3, fixed=True)
+    assert found.prior_queries == PriorQueries(3, 10_001)
     assert found.half_width <= 0.05
     assert found.records > plan(width=0.05, queries=20, fixed=True).records
 
 
 def test_a_final_check_pays_for_looks() -> None:
-    guard = Thresholdout(HOLDOUT, final_check=True, queries=10, looks=PriorLooks(1, 20))
+    guard = Thresholdout(HOLDOUT, final_check=True, queries=10, prior_queries=PriorQueries(1, 20))
     plain = Thresholdout(HOLDOUT, final_check=True, queries=10, confidence=0.9975)
     assert guard.certificate.final is not None
     assert plain.certificate.final is not None
@@ -223,13 +229,13 @@ def test_a_final_check_pays_for_looks() -> None:
     assert guard.final_half_width(0.9) == pytest.approx(plain.final_half_width(0.9), rel=1e-6)
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", LadderParameters(queries=5)])
+@pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=5)])
 def test_folds_pay_for_looks(mechanism: Any) -> None:
     from sklearn.dummy import DummyClassifier
 
     X, y = np.arange(400.0).reshape(200, 2), np.arange(200) % 2
-    after = KFoldGuard(X, y, cv=2, queries=5, looks=PriorLooks(1, 20), mechanism=mechanism)
-    plain = KFoldGuard(X, y, cv=2, queries=5, confidence=0.9975, mechanism=_at(mechanism, 0.9975))
+    after = KFoldGuard((X, y), cv=2, queries=5, prior_queries=PriorQueries(1, 20), mechanism=mechanism)
+    plain = KFoldGuard((X, y), cv=2, queries=5, confidence=0.9975, mechanism=_at(mechanism, 0.9975))
     one, other = (guard.score(DummyClassifier(strategy="constant", constant=1)) for guard in (after, plain))
     assert one.interval == pytest.approx(other.interval, rel=1e-6)
     assert "at most one score" in after.certificate.statement
@@ -240,5 +246,5 @@ def _at(mechanism: Any, confidence: float) -> Any:
 
 
 def test_parameters_by_hand_take_the_looks_of_the_guard() -> None:
-    guard = Thresholdout(HOLDOUT, mechanism=ClaimsParameters(queries=9), looks=PriorLooks(1, 20))
+    guard = Thresholdout(HOLDOUT, mechanism=ClaimsParameters(queries=9), prior_queries=PriorQueries(1, 20))
     assert guard.parameters.told == pytest.approx(np.log(20), rel=1e-9)
