@@ -180,7 +180,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
     assert LABELS.encode() not in contents(asked)
     monkeypatch.setenv(KEY_FILE_VARIABLE, "a.key")
     assert "secrets encrypted with a key" in run("status", "guard.db").output
-    run("rotate_key", "guard.db", "--new-key-file", "b.key")
+    run("rotate-key", "guard.db", "--new-key-file", "b.key")
     assert "another key" in run("status", "guard.db", code=1).output
     output = run("move", "guard.db", "new.db", "--key-file", "b.key").output  # a.key is the target's
     assert "answers here now" in output

@@ -308,7 +308,7 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     rows = {line.split()[1]: line.split()[0] for line in shown.splitlines()[1:4]}
     assert rows == {"ann": "1-2", "bob": "1-2", "=cmd|x": "3"}
     stored = [json.loads(line) for line in run("board", "g.db", "--json").splitlines()]
-    assert [one["client"] for one in stored] == ["ann", "bob", "=cmd|x"]
+    assert [one["team"] for one in stored] == ["ann", "bob", "=cmd|x"]
 
 
 def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
