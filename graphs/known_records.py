@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
+from graphs.inflation.forward_coupling import ForwardCoupling
 from graphs.inflation.parts import NetworkParts
 from graphs.leakage.network_messages import Propagation
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
@@ -33,11 +34,16 @@ class Network:
     edges: IntArray
     diameters: FloatArray
     nodes: IntArray
+    forward: ForwardCoupling | None = None
 
     @cached_property
     def inflations(self) -> NetworkParts:
         """The independent parts of the network, and the variance inflation of each."""
-        return NetworkParts(self.incidence, self.edges, self.diameters, self.weights(1.0))
+        return self.parts(self.weights(1.0))
+
+    def parts(self, weights: FloatArray) -> NetworkParts:
+        """Return the independent parts of the network, for means with these weights of the nodes."""
+        return NetworkParts(self.incidence, self.edges, self.diameters, weights, self.forward)
 
     def weights(self, of_records: float | FloatArray) -> FloatArray:
         """Return a weight for each node from those of the records, 0 for latent nodes."""
@@ -56,7 +62,9 @@ class Network:
             its.n_factors * copies,
         )
         edges = (self.edges + its.n_nodes * at[:, :, None]).reshape(-1, 2)
-        return Network(inside, edges, np.tile(self.diameters, copies), (self.nodes + its.n_nodes * at).ravel())
+        nodes = (self.nodes + its.n_nodes * at).ravel()
+        forward = None if self.forward is None else self.forward.repeated(copies)
+        return Network(inside, edges, np.tile(self.diameters, copies), nodes, forward)
 
     def without(self, known: BoolArray) -> CutNetwork:
         """Return what is left when known records are taken out."""
@@ -69,7 +77,8 @@ class Network:
         kept = ~out[self.edges].any(axis=1)
         is_record = np.zeros(its.n_nodes, dtype=np.bool_)
         is_record[self.nodes[~known]] = True
-        return CutNetwork(inside, self.edges[kept], self.diameters[kept], self.nodes, is_record)
+        forward = None if self.forward is None else self.forward.without(out)
+        return CutNetwork(inside, self.edges[kept], self.diameters[kept], self.nodes, is_record, forward)
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ class CutNetwork:
     diameters: FloatArray
     nodes: IntArray
     is_record: BoolArray
+    forward: ForwardCoupling | None = None
 
     @cached_property
     def propagation(self) -> Propagation:
@@ -100,7 +110,8 @@ class CutNetwork:
     @cached_property
     def inflations(self) -> NetworkParts:
         """The independent parts of what is left, and the variance inflation of each."""
-        return NetworkParts(self.incidence, self.edges, self.diameters, self.is_record.astype(np.float64))
+        weights = self.is_record.astype(np.float64)
+        return NetworkParts(self.incidence, self.edges, self.diameters, weights, self.forward)
 
     def leakages(self, epsilon: float | FloatArray, propagation: Propagation) -> FloatArray:
         """Return messages on what is left, shape (n,)."""

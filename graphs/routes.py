@@ -67,11 +67,16 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "copula": InflationRoute(
             False, "diagonal matrix above the correlations of Gaussians [Chen, Dafnis, Paouris 2015]"
         ),
+        "smoothing": InflationRoute(True, "McDiarmid, and Gaussian concentration of what noise leaves smooth"),
+        "elimination": InflationRoute(
+            True, "Azuma along an elimination order of the dependency graph [Zhang, Liu, Wang, Wang 2019]"
+        ),
         "folds": InflationRoute(False, "out-of-fold values: the widths of the folds add up"),
         "mixing": InflationRoute(True, "futures that differ little given two pasts, in blocks [Rio 2000]"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
         "ordered": InflationRoute(True, "messages of expected changes, records revealed in an order"),
+        "forward": InflationRoute(True, "changes coupled from parents to children, Azuma's inequality"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
         "evidence": InflationRoute(True, "kernels between known records, maximal couplings"),

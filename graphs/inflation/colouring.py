@@ -8,6 +8,7 @@ colourings.
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 
@@ -152,20 +153,45 @@ def fractional_chromatic_number(edges: IntArray, n_nodes: int) -> float:
     >>> round(fractional_chromatic_number(ring, 5), 9)
     2.5
     """
+    return _fractional(np.ascontiguousarray(edges, dtype=np.int64).tobytes(), n_nodes)
+
+
+@lru_cache(maxsize=1024)
+def _fractional(edge_bytes: bytes, n_nodes: int) -> float:
+    """Solve the linear program, unless a clique shows that the greedy colouring is best."""
     import networkx as nx
     from scipy.optimize import linprog
 
+    edges: IntArray = np.frombuffer(edge_bytes, dtype=np.int64).reshape(-1, 2)
+    greedy = float(greedy_colouring(edges, n_nodes).max() + 1)
+    if _clique_found(edges, n_nodes) == greedy:
+        return greedy
     graph: nx.Graph[int] = nx.empty_graph(n_nodes)
     graph.add_edges_from(edges.tolist())
     found = list(itertools.islice(nx.find_cliques(nx.complement(graph)), MOST_SETS + 1))
     if len(found) > MOST_SETS:
-        return float(greedy_colouring(edges, n_nodes).max() + 1)
+        return greedy
     cover: FloatArray = np.zeros((n_nodes, len(found)))
     for k, members in enumerate(found):
         cover[members, k] = 1.0
     result = linprog(np.ones(len(found)), A_ub=-cover, b_ub=-np.ones(n_nodes), method="highs")
     if result.status != 0 or result.x is None:
-        return float(greedy_colouring(edges, n_nodes).max() + 1)
+        return greedy
     weights: FloatArray = np.maximum(result.x, 0.0)
     least = float((cover @ weights).min()) * (1 - 2.0**-40)
-    return min(up(float(weights.sum()) / least, len(weights) + 4), float(greedy_colouring(edges, n_nodes).max() + 1))
+    return min(up(float(weights.sum()) / least, len(weights) + 4), greedy)
+
+
+def _clique_found(edges: IntArray, n_nodes: int) -> int:
+    """Return the size of a clique, grown from each node by neighbours of many neighbours."""
+    joined = np.zeros((n_nodes, n_nodes), dtype=np.bool_)
+    joined[edges[:, 0], edges[:, 1]] = joined[edges[:, 1], edges[:, 0]] = True
+    largest = 0
+    for node in range(n_nodes):
+        size, left = 1, joined[node].copy()
+        while left.any():
+            inside = np.where(left, joined[:, left].sum(axis=1), -1)
+            left &= joined[int(inside.argmax())]
+            size += 1
+        largest = max(largest, size)
+    return largest

@@ -7,10 +7,12 @@ section on Gaussian copulas.
 
 from __future__ import annotations
 
+import math
+
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import upward_sum
 
-__all__ = ["copula_inflation", "copula_records"]
+__all__ = ["copula_inflation", "copula_records", "smoothed_inflation"]
 
 
 def copula_inflation(diagonal: FloatArray) -> float:
@@ -39,3 +41,21 @@ def copula_records(radius: float, n: int) -> float:
     1.0
     """
     return min(max(n / radius * (1 - 2**-50), 1.0), float(n))
+
+
+def smoothed_inflation(of_means: float, least: float) -> float:
+    """Return 1 + (2/pi) (Lambda - s)/s, rounded up: the inflation of statistics with bounded differences.
+
+    Parameters
+    ----------
+    of_means : float
+        Lambda = tr(P)/n as in `copula_inflation`.
+    least : float
+        s, a positive lower bound on the smallest eigenvalue of R.
+
+    Examples
+    --------
+    >>> round(smoothed_inflation(3.0, 1 / 3), 6)
+    6.092958
+    """
+    return 1.0 + 2.0 / math.pi * (of_means - least) / least * (1 + 2**-48)

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from graphs.inflation.changes import Changes
+from graphs.inflation.forward_coupling import ForwardCoupling
 from graphs.inflation.interdependence import interdependence, interdependence_squares
 from graphs.inflation.ordered_messages import ordered_squares
 from graphs.numerics.arguments import FloatArray, IntArray
@@ -34,6 +35,8 @@ class NetworkParts:
         How strongly they hang together, for the interdependence matrix; infinite where it does not apply.
     weights : ndarray of shape (n_nodes,)
         By how much a mean times n changes with each node at most: 1 for a record, 0 for a latent node.
+    forward : ForwardCoupling, optional
+        The directed edges of a Bayesian network, which add the route "forward".
 
     Examples
     --------
@@ -50,8 +53,15 @@ class NetworkParts:
 
     routes: ClassVar[tuple[str, ...]] = ("components", "interdependence", "ordered", "influences")
 
-    def __init__(self, incidence: Incidence, edges: IntArray, diameters: FloatArray, weights: FloatArray) -> None:
-        self._changes = Changes(incidence)
+    def __init__(
+        self,
+        incidence: Incidence,
+        edges: IntArray,
+        diameters: FloatArray,
+        weights: FloatArray,
+        forward: ForwardCoupling | None = None,
+    ) -> None:
+        self._changes, self._directed = Changes(incidence), forward
         self._edges, self._diameters, self._weights = edges, diameters, weights
         self._sums: dict[str, FloatArray] = {}
 
@@ -93,7 +103,8 @@ class NetworkParts:
         return np.stack([self.sums(route) for route in self._applicable(bounded_differences)])
 
     def _applicable(self, bounded_differences: bool) -> tuple[str, ...]:
-        return tuple(name for name in self.routes if INFLATIONS[name].bounded_differences or not bounded_differences)
+        routes = self.routes if self._directed is None else (*self.routes, "forward")
+        return tuple(name for name in routes if INFLATIONS[name].bounded_differences or not bounded_differences)
 
     def _components(self) -> FloatArray:
         return up(self._of_parts(self._weights), len(self._weights)) ** 2 * (1 + 2.0**-50)
@@ -111,6 +122,10 @@ class NetworkParts:
         matrix = interdependence(self._edges, np.where(np.isfinite(self._diameters), self._diameters, 0.0), len(part))
         squares = interdependence_squares(matrix, weights, part)
         return np.where(infinite, np.inf, squares)
+
+    def _forward(self) -> FloatArray:
+        assert self._directed is not None
+        return self._directed.squares(self._weights, self.component)
 
     def _of_parts(self, values: FloatArray) -> FloatArray:
         found: FloatArray = np.bincount(self.component, weights=values).astype(np.float64)

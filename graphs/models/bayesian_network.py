@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from graphs.errors import ArgumentError
+from graphs.inflation.forward_coupling import ForwardCoupling, total_variations
+from graphs.known_records import Network
 from graphs.models.factor_graph import FactorGraph
 from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
 
@@ -24,10 +28,11 @@ class BayesianNetwork(FactorGraph):
     ----------
     digraph : networkx.DiGraph
         An edge from each parent to its child; nodes of any hashable type, in the order of the records.
-    cpds : mapping of nodes to array_like
+    cpds : mapping of nodes to array_like, or list of pgmpy.TabularCPD, optional
         For each node its conditional law given its parents: one axis per parent, in the order of
         ``digraph.predecessors(node)`` (the order in which the edges were added), then one axis for the states of the
         node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents.
+        Tables of pgmpy, whose first axis is the node, are turned; a pgmpy network has its own, and this is left out.
     latent : iterable of nodes
         Nodes that are no records, see `FactorGraph`.
 
@@ -41,7 +46,9 @@ class BayesianNetwork(FactorGraph):
     -----
     The law is the product of the tables, so a Bayesian network is the factor graph of its tables; two nodes are
     neighbours there when one is a parent of the other or they have a child in common, which is what `moralise` makes of
-    the directed graph. Everything said of `FactorGraph` holds here.
+    the directed graph. Everything said of `FactorGraph` holds here. Beside it, the variance inflation "forward" follows
+    a change from parents to children, whatever the parents of a child have in common (`graphs/PROOFS.md`, forward
+    couplings).
 
     Examples
     --------
@@ -59,10 +66,13 @@ class BayesianNetwork(FactorGraph):
     array([0.259952, 0.271546, 0.242799])
     """
 
+    inflation_methods: ClassVar[tuple[str, ...]] = (*FactorGraph.inflation_methods[:-1], "forward", "parts")
+    _inflations_given: ClassVar[tuple[str, ...]] = inflation_methods
     _is_law: ClassVar[bool] = True
 
-    def __init__(self, digraph: nx.DiGraph[Any], cpds: Mapping[Any, Any], *, latent: Iterable[Hashable] = ()) -> None:
+    def __init__(self, digraph: nx.DiGraph[Any], cpds: Any = None, *, latent: Iterable[Hashable] = ()) -> None:
         parents = _parents(digraph)
+        cpds = _tables(digraph, cpds)
         self._order = _topological(parents)
         unknown = [name for name in cpds if name not in parents]
         if unknown:
@@ -79,7 +89,30 @@ class BayesianNetwork(FactorGraph):
                 )
         factors = [((*above, name), table) for name, (above, table) in tables.items()]
         super().__init__(sizes, factors, latent=latent)
-        self._rows = {self._place[name]: _row(self._place, above, table) for name, (above, table) in tables.items()}
+        place = self._place
+        self._laws = {place[name]: (tuple(place[v] for v in above), table) for name, (above, table) in tables.items()}
+
+    def _network(self) -> Network:
+        return replace(super()._network(), forward=self._forward())
+
+    def _forward(self) -> ForwardCoupling:
+        """Return the directed edges, with how far a parent moves its child among possible states."""
+        states, m = self._potentials.states, len(self._nodes)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        tables = {}
+        for node, (above, table) in self._laws.items():
+            whole = all(len(states[v]) == size for v, size in zip((*above, node), table.shape, strict=True))
+            tables[node] = table if whole else table[np.ix_(*(states[v] for v in (*above, node)))]
+            alike.setdefault(tables[node].shape, []).append(node)
+        caps, edges, shares = np.zeros(m), [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
+        for nodes in alike.values():
+            of_parents, caps[nodes] = total_variations(np.stack([tables[node] for node in nodes]))
+            parents = np.array([self._laws[node][0] for node in nodes], dtype=np.int64)
+            edges.append(np.stack([parents.ravel(), np.repeat(nodes, parents.shape[1])], axis=1))
+            shares.append(of_parents.ravel())
+        ends, order = np.concatenate(edges), np.array([self._place[name] for name in self._order], dtype=np.int64)
+        unfit = np.zeros(m, dtype=np.bool_)
+        return ForwardCoupling(order, ends[:, 0], ends[:, 1], np.concatenate(shares), caps, unfit)
 
     @classmethod
     def _from(cls, parents: Mapping[Hashable, tuple[Hashable, ...]], tables: Any, latent: Any) -> BayesianNetwork:
@@ -115,16 +148,20 @@ class BayesianNetwork(FactorGraph):
         state = [0] * len(self._order)
         for name, uniform in zip(self._order, draws, strict=True):
             node = self._place[name]
-            above, sums = self._rows[node]
+            above, sums = self._sums[node]
             row = sums[tuple([state[parent] for parent in above])]
             state[node] = int(np.searchsorted(row[:-1], uniform * row[-1], side="right"))
         return np.array(state, dtype=np.int64)[self._records]
+
+    @cached_property
+    def _sums(self) -> dict[int, tuple[tuple[int, ...], FloatArray]]:
+        return {node: (above, np.cumsum(table, axis=-1)) for node, (above, table) in self._laws.items()}
 
     def describe(self) -> str:
         """Return one line of words about the model."""
         hidden = len(self._nodes) - self.n
         more = f" and {hidden} latent nodes" if hidden else ""
-        edges = sum(len(above) for above, _ in self._rows.values())
+        edges = sum(len(above) for above, _ in self._laws.values())
         return f"Bayesian network of {self.n} records{more} with {edges} edges"
 
 
@@ -199,6 +236,24 @@ def _topological(parents: Mapping[Hashable, tuple[Hashable, ...]]) -> list[Hasha
     return order
 
 
+def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
+    """Return the tables by node: as given, or those of a list of pgmpy's, or of a pgmpy network."""
+    expected = "a mapping of nodes to tables, or a list of pgmpy.TabularCPD"
+    if cpds is None:
+        if not hasattr(digraph, "get_cpds"):
+            raise ArgumentError("cpds", "no tables", f"{expected}; a pgmpy network has its own")
+        cpds = digraph.get_cpds()
+    if isinstance(cpds, Mapping):
+        return cpds
+    if not isinstance(cpds, list | tuple) or not all(_of_pgmpy(table) for table in cpds):
+        raise ArgumentError("cpds", f"a {type(cpds).__name__}", expected)
+    return {table.variable: table for table in cpds}
+
+
+def _of_pgmpy(value: Any) -> bool:
+    return hasattr(value, "variable") and hasattr(value, "variables") and hasattr(value, "values")
+
+
 def _conditional(
     name: Hashable, cpds: Mapping[Any, Any], parents: tuple[Hashable, ...]
 ) -> tuple[tuple[Hashable, ...], FloatArray]:
@@ -206,6 +261,8 @@ def _conditional(
     if name not in cpds:
         raise ArgumentError("cpds", f"no table for {name!r}", "one for each node")
     value, above = cpds[name], parents
+    if _of_pgmpy(value):
+        value = (tuple(value.variables[1:]), np.moveaxis(np.asarray(value.values), 0, -1))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple | list):
         stated = tuple(value[0])
         if set(stated) == set(parents) and len(stated) == len(parents):
@@ -215,6 +272,11 @@ def _conditional(
             raise ArgumentError("cpds", seen, f"those of the graph, {list(parents)!r}, in any order")
     expected = f"conditional probabilities of {name!r}: axes for the parents {list(above)!r}, then the node"
     table = real_array("cpds", value, expected)
+    if table.ndim == 2 and above and len(table) > 1 and (abs(table.sum(axis=0) - 1) <= SUM_TOLERANCE).all():
+        rows = table.ndim == len(above) + 1 and (abs(table.sum(axis=1) - 1) <= SUM_TOLERANCE).all()
+        if not rows:
+            seen = f"a table for {name!r} whose columns sum to 1, with the node first as in pgmpy"
+            raise ArgumentError("cpds", seen, f"{expected}; or the pgmpy.TabularCPD itself, which names its axes")
     if table.ndim != len(above) + 1 or table.size == 0:
         raise ArgumentError("cpds", f"a table of shape {table.shape} for {name!r}", expected)
     if not np.isfinite(table).all() or (table < 0).any():
@@ -234,10 +296,3 @@ def _is_number(value: Any) -> bool:
         return np.asarray(value).dtype.kind in "iuf"
     except ValueError:
         return False
-
-
-def _row(
-    place: Mapping[Hashable, int], parents: tuple[Hashable, ...], table: FloatArray
-) -> tuple[tuple[int, ...], FloatArray]:
-    """Return the numbers of the parents and the cumulative probabilities of a node."""
-    return tuple(place[parent] for parent in parents), np.cumsum(table, axis=-1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, colours_needed
+from graphs.inflation.elimination_order import elimination_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
@@ -55,8 +56,9 @@ class DependencyGraph(DependenceModel):
     record i through its neighbours only: the budgets of i and of its neighbours add up.
 
     Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
-    the mean number of neighbours plus one; see `graphs/PROOFS.md`, sections on colourings and windows. Known records
-    join the others: two records are joined then by a path between whose ends all are known.
+    the mean number of neighbours plus one. Statistics with bounded differences have that of an elimination order
+    [Zhang, Liu, Wang, Wang 2019]; see `graphs/PROOFS.md`, sections on colourings, windows and elimination orders. Known
+    records join the others: two records are joined then by a path between whose ends all are known.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class DependencyGraph(DependenceModel):
     """
 
     methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring")
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring", "elimination")
 
     def __init__(self, graph: GraphLike, *, distance: int = 1, records: Iterable[Hashable] | None = None) -> None:
         steps = check_count("distance", distance)
@@ -132,13 +134,27 @@ class DependencyGraph(DependenceModel):
 
     def _inflation(self, method: str) -> float:
         if method == "colouring":
-            return colouring_inflation(self._edges, self._component)
+            return self._coloured
+        if method == "elimination":
+            return self._eliminated
         sizes = np.bincount(self._component).astype(np.int64)
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
         """Return n over the largest number of colours of a component: records of one colour are independent."""
-        return self.n / colours_needed(self._edges, self._component)
+        return self.n / self._colours
+
+    @cached_property
+    def _coloured(self) -> float:
+        return colouring_inflation(self._edges, self._component)
+
+    @cached_property
+    def _eliminated(self) -> float:
+        return elimination_inflation(self._edges, self._component)
+
+    @cached_property
+    def _colours(self) -> float:
+        return colours_needed(self._edges, self._component)
 
     @cached_property
     def _component(self) -> IntArray:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from graphs.errors import ArgumentError
-from graphs.inflation.copula import copula_inflation, copula_records
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.copula import copula_inflation, copula_records, smoothed_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
@@ -90,11 +90,13 @@ class GaussianField(_Copula):
 
     With a diagonal P for which P - R is positive semidefinite, ``E prod F_i(X_i) <= prod (E F_i(X_i)^p_i)^(1/p_i)`` for
     positive functions [CDP15]_, so means of per-record values have the variance inflation tr(P)/n, and n over the
-    largest eigenvalue of R effective records. For means only, and void once records are known (`given`): what is known
-    of a function of Z changes the law of all that depends on it (but see `conditional_on_values`). Proofs are in
-    `graphs/PROOFS.md`, section on Gaussian copulas.
+    largest eigenvalue of R effective records. Statistics with bounded differences have the inflation
+    ``1 + (2/pi) (Lambda - s)/s``, with Lambda that of means and s the smallest eigenvalue of R ("smoothing"). Both are
+    void once records are known (`given`): what is known of a function of Z changes the law of all that depends on it
+    (but see `conditional_on_values`). Proofs are in `graphs/PROOFS.md`, section on Gaussian copulas.
 
-    One record may tell all about another that it depends on, so leakage is that of group privacy.
+    The leakage is that of group privacy, and nothing smaller holds where values are correlated: a Gaussian value is
+    unbounded, and a far one decides the sign of every value that it is correlated with (same section).
 
     References
     ----------
@@ -109,6 +111,8 @@ class GaussianField(_Copula):
     >>> model.leakage(0.1).round(9)
     array([0.2, 0.2, 0.1])
     """
+
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "copula", "smoothing")
 
     def __init__(self, correlation: Any, *, values_of: Iterable[Hashable] | None = None) -> None:
         self._labels: tuple[Hashable, ...] | None = None
@@ -327,6 +331,20 @@ class GaussianField(_Copula):
     def effective_records(self) -> float:
         """Return n over the largest eigenvalue of the correlation matrix, rounded down."""
         return self._copula_records
+
+    def _inflation(self, method: str) -> float:
+        if method != "smoothing":
+            return super()._inflation(method)
+        least = 0.0 if self._limits is not None else self._least
+        if least == 0.0:
+            fitted = "limits of fitted correlations say nothing about their smallest eigenvalue"
+            reason = "the smallest eigenvalue of the correlations is not shown to be positive"
+            raise RouteUnavailable(method, reason if self._limits is None else fitted, ("best", "components"))
+        return smoothed_inflation(copula_inflation(self._dominating), least)
+
+    @cached_property
+    def _least(self) -> float:
+        return self._correlation.least()
 
     @cached_property
     def _dominating(self) -> FloatArray:

@@ -299,6 +299,8 @@ class MarkovChain(DependenceModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if self.n == 1 and not isinstance(epsilon, float):
+            epsilon = float(epsilon[0])
         if method == "group" or (not self._charged(epsilon) and method != "blanket-published"):
             return self._group(epsilon)
         if method in ("messages", "long-edges"):

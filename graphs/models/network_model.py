@@ -104,9 +104,7 @@ class NetworkModel(DependenceModel):
         >>> round(MarkovField(([[0, 1]], 2), [[3, 1], [1, 3]]).squares(np.array([2.0, 1.0])), 9)
         7.25
         """
-        whole = self._whole
-        parts = NetworkParts(whole.incidence, whole.edges, whole.diameters, whole.weights(weights))
-        return parts.total("parts", bounded_differences=True)
+        return self._whole.parts(self._whole.weights(weights)).total("parts", bounded_differences=True)
 
     def _foremost(self) -> FloatArray:
         return self._inflations.foremost()[self._whole.nodes]

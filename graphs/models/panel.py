@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cached_property
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,31 +27,32 @@ MOST_STATES = 1_000_000
 
 
 class Panel(DependenceModel):
-    """Independent units that each have their own records, with the same dependence in every unit.
+    """Independent units that each have their own records, with the same kind of dependence in every unit.
 
     Patients who are measured week after week, firms over the years, schools with the same timetable.
 
     Parameters
     ----------
-    model : DependenceModel
+    model : DependenceModel, or callable
         How the records of one unit depend on one another; at least two records. Units need not have the same law: what
-        is declared is that this model's numbers hold in each of them.
-    units : int
-        Number of units. Records are in the order of the units, and inside a unit in the order of `model`:
-        record r of unit u is number ``u * model.n + r``.
+        is declared is that this model's numbers hold in each of them. For units of different numbers of records a
+        function from that number to the model of the unit: ``lambda n: MarkovChain(transition, n=n)``.
+    units : int, or sequence of int
+        Number of units; with a function the number of records of each unit. Records are in the order of the units, and
+        inside a unit in the order of its model: record r of unit u is number ``u * model.n + r`` where all are alike.
 
     Raises
     ------
     ArgumentError
-        For units of one record (they are `Independent`), out-of-fold values, or a number of units that is no positive
-        integer.
+        For units of one record where all are alike (they are `Independent`), out-of-fold values, numbers that are no
+        positive integers, and a function that returns anything but a model of so many records.
 
     Notes
     -----
     Nothing is told about a unit by the records of others, so leakages are those of one unit. Moment generating
-    functions of independent units multiply: the variance inflation is that of one unit, whatever the number of units,
-    and the effective records are as many times those of one unit as there are units. See `graphs/PROOFS.md`,
-    section on independent parts.
+    functions of independent units multiply: the variance inflation is the mean of those of the units, weighted by
+    their records, whatever the number of units, and the effective records of units that are alike are as many times
+    those of one unit as there are units. See `graphs/PROOFS.md`, section on independent parts.
 
     Examples
     --------
@@ -60,32 +62,44 @@ class Panel(DependenceModel):
     (4000, 2.8)
     >>> panel.describe()
     '200 independent units, each a Markov chain of 20 records over 2 states, stationary'
+    >>> visits = [20, 13, 7, 20, 1]
+    >>> panel = Panel(lambda n: MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=n), units=visits)
+    >>> panel.n, round(panel.variance_inflation(), 6)
+    (61, 2.697266)
     """
 
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "parts")
     _inflations_given: ClassVar[tuple[str, ...]] = inflation_methods
 
-    def __init__(self, model: DependenceModel, units: int) -> None:
-        if not isinstance(model, DependenceModel):
-            raise ArgumentError("model", repr(model), "a dependence model of the records of one unit")
-        if isinstance(model, OutOfFold):
-            raise ArgumentError("model", model.describe(), "a model of the records, not of values computed from others")
-        if model.n == 1:
-            raise ArgumentError("model", "units of one record", "at least two records (else `Independent(units)`)")
-        self._units = check_count("units", units)
-        self._model: DependenceModel = model
-        super().__init__(model.n * self._units)
-        self.methods = model.methods  # type: ignore[misc]
+    def __init__(self, model: DependenceModel | Callable[[int], DependenceModel], units: int | Sequence[int]) -> None:
+        if isinstance(model, DependenceModel):
+            if model.n == 1:
+                raise ArgumentError("model", "units of one record", "at least two records (else `Independent(units)`)")
+            self._kinds: list[DependenceModel] = [model]
+            self._kind_of: IntArray = np.zeros(check_count("units", units), dtype=np.int64)
+        else:
+            self._kinds, self._kind_of = _kinds(model, units)
+        for kind in self._kinds:
+            if isinstance(kind, OutOfFold):
+                raise ArgumentError(
+                    "model", kind.describe(), "a model of the records, not of values computed from others"
+                )
+        self._widths = np.array([kind.n for kind in self._kinds], dtype=np.int64)[self._kind_of]
+        self._starts = np.cumsum(self._widths) - self._widths
+        super().__init__(int(self._widths.sum()))
+        first, *others = self._kinds
+        common = [name for name in first.methods if all(name in kind.methods for kind in others)]
+        self.methods = tuple(common)  # type: ignore[misc]
 
     @property
     def model(self) -> DependenceModel:
-        """The model of one unit."""
-        return self._model
+        """The model of one unit, of the longest where they differ."""
+        return max(self._kinds, key=lambda kind: kind.n)
 
     @property
     def units(self) -> int:
         """Number of units."""
-        return self._units
+        return len(self._kind_of)
 
     @property
     def records(self) -> tuple[Hashable, ...]:
@@ -100,41 +114,65 @@ class Panel(DependenceModel):
         labels = self._record_labels()
         return tuple(range(self.n)) if labels is None else labels
 
+    def _each(self) -> Iterator[tuple[DependenceModel, IntArray]]:
+        """Yield each kind of unit, and the numbers of the records of its units, shape (units of that kind, records)."""
+        for number, kind in enumerate(self._kinds):
+            yield kind, self._starts[self._kind_of == number][:, None] + np.arange(kind.n)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        """How many units there are of each kind."""
+        counts: list[int] = np.bincount(self._kind_of, minlength=len(self._kinds)).tolist()
+        return counts
+
     # Leakage -----------------------------------------------------------------------------------------------
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if isinstance(epsilon, float):
-            return self._repeated(self._model._leakages(epsilon, method, adversary))
-        found = np.zeros((self._units, self._model.n))
-        for rows, budgets in _patterns(epsilon.reshape(self._units, -1)):
-            if budgets.any():  # a unit without a budget leaks nothing
-                found[rows] = self._model._leakages(budgets, method, adversary).expand()
-        return Profile.of(found.ravel())
+            return self._repeated([kind._leakages(epsilon, method, adversary) for kind in self._kinds])
+        found = np.zeros(self.n)
+        for kind, places in self._each():
+            for rows, budgets in _patterns(epsilon[places]):
+                if budgets.any():  # a unit without a budget leaks nothing
+                    found[places[rows]] = kind._leakages(budgets, method, adversary).expand()
+        return Profile.of(found)
 
     def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         return self._profile("best", epsilon, adversary)
 
-    def _repeated(self, unit: Profile) -> Profile:
-        """Return the profile of all units from that of one."""
-        index = np.repeat(np.arange(len(unit.values)), unit.counts) if unit.index is None else unit.index
-        return Profile(unit.values, unit.counts * self._units, np.tile(index, self._units))
+    def _repeated(self, profiles: list[Profile]) -> Profile:
+        """Return the profile of all units from those of one unit of each kind."""
+        indices, offset = np.empty(self.n, dtype=np.int64), 0
+        for unit, (_, places) in zip(profiles, self._each(), strict=True):
+            index = np.repeat(np.arange(len(unit.values)), unit.counts) if unit.index is None else unit.index
+            indices[places] = index + offset
+            offset += len(unit.values)
+        values = np.concatenate([unit.values for unit in profiles])
+        counts = np.concatenate([unit.counts * count for unit, count in zip(profiles, self._counts, strict=True)])
+        return Profile(values, counts, indices)
 
     # Variance inflation ------------------------------------------------------------------------------------
 
     def _inflation(self, method: str) -> float:
-        sizes = self._model.independent_groups()
-        if sizes is None:
-            return float(self._model.n)
-        return int(np.sum(sizes.astype(np.int64) ** 2)) / self._model.n * (1 + 2**-51)
+        if len(self._kinds) == 1 and self._kinds[0].independent_groups() is None:
+            return float(self._kinds[0].n)
+        sizes = self.independent_groups().astype(np.int64)
+        return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def _by_parts(self, bounded_differences: bool) -> tuple[float, str]:
-        table = self._model.explain_inflation(bounded_differences)
+        found = [kind.variance_inflation("best", bounded_differences) for kind in self._kinds]
+        if len(self._kinds) > 1:
+            total = math.fsum(
+                value * kind.n * count for value, kind, count in zip(found, self._kinds, self._counts, strict=True)
+            )
+            return up(total / self.n, len(found) + 4), f"the best route in each of {self.units} units"
+        table = self._kinds[0].explain_inflation(bounded_differences)
         which = table.index[table["won"]].tolist()
         inside = which[0] if which else "the number of records"
-        return self._model.variance_inflation("best", bounded_differences), f"{inside} in each of {self._units} units"
+        return found[0], f"{inside} in each of {self.units} units"
 
     def effective_records(self) -> float:
-        """Return those of one unit, at least one, times the number of units.
+        """Return n over the largest number of records that count as one in a unit.
 
         Examples
         --------
@@ -142,18 +180,28 @@ class Panel(DependenceModel):
         >>> Panel(MovingWindow(10, 1), 7).effective_records()
         35.0
         """
-        inside = self._model.effective_records()
-        return self._units * max(1.0, inside if inside is not None else 1.0)
+        inside = [max(1.0, kind.effective_records() or 1.0) for kind in self._kinds]
+        if len(inside) == 1:
+            return self.units * inside[0]
+        return self.n / up(max(kind.n / found for kind, found in zip(self._kinds, inside, strict=True)), 2)
 
     def independent_groups(self) -> IntArray:
         """Return the sizes of the units, or of the groups that each of them consists of."""
-        sizes = self._model.independent_groups()
-        return np.tile(np.array([self._model.n]) if sizes is None else sizes, self._units)
+        of_kind = [kind.independent_groups() for kind in self._kinds]
+        sizes = [np.array([k.n]) if s is None else s for k, s in zip(self._kinds, of_kind, strict=True)]
+        return np.concatenate([sizes[number] for number in self._kind_of.tolist()])
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
         """Return the blocks of one unit, as often as there are units."""
-        unit = self._model.revealed_blocks(missed / self._units)
-        return RevealedBlocks(unit.changes, tuple(count * self._units for count in unit.counts), unit.missed)
+        changes: dict[int, int] = {}
+        largest = 0.0
+        for kind, count in zip(self._kinds, self._counts, strict=True):
+            unit = kind.revealed_blocks(missed / self.units)
+            largest = max(largest, unit.missed)
+            for change, blocks in zip(unit.changes, unit.counts, strict=True):
+                changes[change] = changes.get(change, 0) + blocks * count
+        ordered = sorted(changes)
+        return RevealedBlocks(tuple(ordered), tuple(changes[change] for change in ordered), largest)
 
     # Known records -----------------------------------------------------------------------------------------
 
@@ -162,23 +210,24 @@ class Panel(DependenceModel):
 
     @cached_property
     def _all_units(self) -> Network | None:
-        unit = self._model._network()
-        return None if unit is None else unit.repeated(self._units)
+        unit = self._kinds[0]._network() if len(self._kinds) == 1 else None
+        return None if unit is None else unit.repeated(self.units)
 
     def _parts_given(self, known: BoolArray) -> IntArray:
-        width = self._model.n
-        found = np.empty((self._units, width), dtype=np.int64)
-        for rows, mask in _patterns(known.reshape(self._units, width)):
-            parts = self._model._parts_given(mask)
-            found[rows] = np.zeros(width) if parts is None else np.unique(parts, return_inverse=True)[1]
-        return (found + width * np.arange(self._units)[:, None]).ravel()
+        found = np.empty(self.n, dtype=np.int64)
+        for kind, places in self._each():
+            for rows, mask in _patterns(known[places]):
+                parts = kind._parts_given(mask)
+                inside = np.zeros(kind.n, dtype=np.int64) if parts is None else np.unique(parts, return_inverse=True)[1]
+                found[places[rows]] = inside + places[rows, :1]
+        return found
 
     def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str]:
         total = sum(
             count * unit.n * unit.variance_inflation("best", bounded_differences)
             for unit, count in self._units_given(known)
         )
-        return up(total / int((~known).sum()), self._units + 4), "the best route in each unit"
+        return up(total / int((~known).sum()), self.units + 4), "the best route in each unit"
 
     def _effective_given(self, known: BoolArray) -> float:
         shares = [unit.n / max(1.0, unit.effective_records() or 1.0) for unit, _ in self._units_given(known)]
@@ -186,45 +235,48 @@ class Panel(DependenceModel):
 
     def _units_given(self, known: BoolArray) -> Iterator[tuple[DependenceModel, int]]:
         """Yield what known records leave of a unit, and in how many units they leave that."""
-        names = self._model._record_labels() or range(self._model.n)
-        for rows, mask in _patterns(known.reshape(self._units, -1)):
-            if not mask.all():
-                inside = [names[k] for k in np.flatnonzero(mask).tolist()]
-                yield Given(self._model, inside) if inside else self._model, len(rows)
+        for kind, places in self._each():
+            names = kind._record_labels() or range(kind.n)
+            for rows, mask in _patterns(known[places]):
+                if not mask.all():
+                    inside = [names[k] for k in np.flatnonzero(mask).tolist()]
+                    yield Given(kind, inside) if inside else kind, len(rows)
 
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
     ) -> Profile:
-        if isinstance(epsilon, float):
-            return self._repeated(self._model._profile_given(method, epsilon, known[: self._model.n], None))
-        width = self._model.n
-        network = self._model._network()
-        found = np.full((self._units, width), np.inf)
+        if isinstance(epsilon, float) and len(self._kinds) == 1:
+            unit = self._kinds[0]
+            return self._repeated([unit._profile_given(method, epsilon, known[: unit.n], None)])
+        asked = np.broadcast_to(np.asarray(epsilon), (self.n,))
+        found = np.full(self.n, np.inf)
         refused: RouteUnavailable | None = None
-        for rows, both in _patterns(np.hstack([epsilon.reshape(-1, width), known.reshape(-1, width)])):
-            budgets, mask = both[:width], both[width:] > 0
-            if not budgets.any():  # nothing is asked about it, as of a unit that is known
-                found[rows] = 0.0
-                continue
-            inside = None if network is None else network.without(mask)
-            try:
-                found[rows] = self._model._profile_given(method, budgets, mask, inside).expand()
-            except RouteUnavailable as error:
-                refused = error
+        for kind, places in self._each():
+            network = kind._network()
+            for rows, both in _patterns(np.hstack([asked[places], known[places]])):
+                budgets, mask = both[: kind.n], both[kind.n :] > 0
+                if not budgets.any():  # nothing is asked about it, as of a unit that is known
+                    found[places[rows]] = 0.0
+                    continue
+                inside = None if network is None else network.without(mask)
+                try:
+                    found[places[rows]] = kind._profile_given(method, budgets, mask, inside).expand()
+                except RouteUnavailable as error:
+                    refused = error
         if refused is not None and not np.isfinite(found).any():
             raise refused
-        return Profile.of(found.ravel())
+        return Profile.of(found)
 
     def _sample_given(
         self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator
     ) -> npt.NDArray[Any] | None:
-        width = self._model.n
-        codes: list[dict[int, int]] = [{} for _ in range(self._units)]
+        codes: list[dict[int, int]] = [{} for _ in range(self.units)]
         for record, code in known().items():
-            codes[record // width][record % width] = code
+            unit = int(np.searchsorted(self._starts, record, side="right")) - 1
+            codes[unit][record - int(self._starts[unit])] = code
         drawn = []
-        for of_unit in codes:
-            rows = self._model._sample_given(lambda of_unit=of_unit: of_unit, rng)  # type: ignore[misc]
+        for number, of_unit in zip(self._kind_of.tolist(), codes, strict=True):
+            rows = self._kinds[number]._sample_given(lambda of_unit=of_unit: of_unit, rng)
             if rows is None:
                 return None
             drawn.append(rows)
@@ -244,7 +296,7 @@ class Panel(DependenceModel):
         -------
         ndarray of shape (n,)
         """
-        return np.concatenate([self._model.sample(rng) for _ in range(self._units)])
+        return np.concatenate([self._kinds[number].sample(rng) for number in self._kind_of.tolist()])
 
     def joint(self) -> FloatArray:
         """Return the table of joint probabilities of the records of all units, for small panels.
@@ -254,28 +306,54 @@ class Panel(DependenceModel):
         ArgumentError
             When the model of a unit does not state a law, or there are more than a million joint states.
         """
-        unit = self._model.joint()
-        if float(unit.size) ** self._units > MOST_STATES:
-            raise ArgumentError("model", f"{unit.size}^{self._units} joint states", f"at most {MOST_STATES}")
-        table = unit
-        for _ in range(self._units - 1):
-            table = np.multiply.outer(table, unit)
-        return table
+        tables = [self._kinds[number].joint() for number in self._kind_of.tolist()]
+        states = math.prod(float(table.size) for table in tables)
+        if states > MOST_STATES:
+            raise ArgumentError("model", f"{states:.6g} joint states", f"at most {MOST_STATES}")
+        return reduce(np.multiply.outer, tables)
 
     def describe(self) -> str:
         """Return one line of words about the model."""
-        units = "unit" if self._units == 1 else "units"
-        return f"{self._units} independent {units}, each a {self._model.describe()}"
+        units = "unit" if self.units == 1 else "units"
+        if len(self._kinds) == 1:
+            return f"{self.units} independent {units}, each a {self._kinds[0].describe()}"
+        lengths = f"{self._widths.min()} to {self._widths.max()} records"
+        return f"{self.units} independent units of {lengths}, the longest a {self.model.describe()}"
 
     def _fitted_with(self) -> FittedLimits | None:
-        return self._model.fitted_limits
+        limits = [kind.fitted_limits for kind in self._kinds]
+        return max(limits, key=lambda found: -1.0 if found is None else found.failure)
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
-        labels = self._model._record_labels()
-        return None if labels is None else tuple((unit, label) for unit in range(self._units) for label in labels)
+        of_kind = [kind._record_labels() for kind in self._kinds]
+        if all(labels is None for labels in of_kind):
+            return None
+        names = [labels or range(kind.n) for labels, kind in zip(of_kind, self._kinds, strict=True)]
+        return tuple((unit, label) for unit, number in enumerate(self._kind_of.tolist()) for label in names[number])
 
     def _content(self) -> Mapping[str, Any]:
-        return {"model": self._model.fingerprint(), "units": self._units}
+        if len(self._kinds) == 1:
+            return {"model": self._kinds[0].fingerprint(), "units": self.units}
+        return {"models": [kind.fingerprint() for kind in self._kinds], "kinds": self._kind_of}
+
+
+def _kinds(family: Any, units: Any) -> tuple[list[DependenceModel], IntArray]:
+    """Return the models of the different numbers of records, and which of them each unit has."""
+    if not callable(family):
+        expected = "a dependence model of the records of one unit, or a function from their number to it"
+        raise ArgumentError("model", repr(family), expected)
+    if np.ndim(units) != 1 or not len(units):
+        raise ArgumentError("units", repr(units), "the number of records of each unit, where model is a function")
+    lengths = np.array([check_count("units", length) for length in units], dtype=np.int64)
+    different, kind_of = np.unique(lengths, return_inverse=True)
+    kinds = []
+    for length in different.tolist():
+        kind = family(length)
+        if not isinstance(kind, DependenceModel) or kind.n != length:
+            seen = f"{kind!r} for a unit of {length} records"
+            raise ArgumentError("model", seen, f"a dependence model of {length} records")
+        kinds.append(kind)
+    return kinds, kind_of.astype(np.int64)
 
 
 def _patterns(table: npt.NDArray[Any]) -> Iterator[tuple[IntArray, npt.NDArray[Any]]]:

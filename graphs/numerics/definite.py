@@ -14,7 +14,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT, up
 
-__all__ = ["dominates", "is_semidefinite", "largest_eigenvalue", "least_lift"]
+__all__ = ["dominates", "is_semidefinite", "largest_eigenvalue", "least_lift", "smallest_eigenvalue"]
 
 #: Roundings granted to an entry of a factor beside one for each term of its sum.
 SPARE = 16
@@ -146,3 +146,19 @@ def largest_eigenvalue(matrix: FloatArray) -> float:
     near = float(np.linalg.eigvalsh(matrix)[-1])
     lift = least_lift(lambda share: dominates(np.full(n, near + share * most), matrix), 4 * n * UNIT, 1.0)
     return most if lift is None else min(near + lift * most, most)
+
+
+def smallest_eigenvalue(matrix: FloatArray) -> float:
+    """Return a lower bound on the smallest eigenvalue of a symmetric matrix, 0 where it is not shown to be positive.
+
+    Examples
+    --------
+    >>> round(smallest_eigenvalue(np.array([[1.0, 0.5], [0.5, 1.0]])), 9)
+    0.5
+    """
+    n = len(matrix)
+    near = float(np.linalg.eigvalsh(matrix)[0])
+    if near <= 0.0:
+        return 0.0
+    lift = least_lift(lambda share: dominates(np.full(n, -near * (1.0 - share)), -matrix), 1e-9, 1.0)
+    return 0.0 if lift is None else near * (1.0 - lift)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -146,20 +146,44 @@ class Potentials:
 
     @cached_property
     def incidence(self) -> Incidence:
-        """Which node is in which factor, and the diameter of the factor seen from there."""
+        """Which node is in which factor, and the diameter of the factor seen from there.
+
+        A positive factor of more than two nodes is written as a product of pairs and of what is left, where that
+        couples its nodes less (`graphs/PROOFS.md`, section on factors).
+        """
         nodes, factors, diameters = [], [], []
+        pairs, count = _PairLogs(), 0
         for positions, stack in _stacks(self.tables):
             members = np.array([self.tables[p].members for p in positions], dtype=np.int64)
             errors = np.array([self.tables[p].roundings * UNIT for p in positions])
+            whole = np.stack(_seen_from_members(_logs(stack), errors), axis=1)
+            if members.shape[1] == 2:
+                split = np.isfinite(whole).all(axis=1)
+                pairs.add(members[split], np.log(stack[split]), errors[split])
+                kept = ~split
+            else:
+                split, kept = np.zeros(len(stack), dtype=np.bool_), np.ones(len(stack), dtype=np.bool_)
+                positive = np.flatnonzero(stack.reshape(len(stack), -1).all(axis=1))
+                if len(positive):
+                    logs, rest, rest_errors = _interactions(np.log(stack[positive]), errors[positive])
+                    left = np.stack(_seen_from_members(rest, rest_errors), axis=1)
+                    better = _split_is_better(whole[positive], logs, left)
+                    split[positive[better]] = True
+                    whole[positive[better]] = left[better]
+                    for (a, b), table in logs.items():
+                        pairs.add(members[positive][better][:, [a, b]], table[better], np.zeros(int(better.sum())))
+            at = np.flatnonzero(kept)
             for axis in range(members.shape[1]):
-                nodes.append(members[:, axis])
-                factors.append(positions)
-                diameters.append(factor_diameters(np.moveaxis(stack, axis + 1, 1), errors))
-        if not nodes:
-            empty = np.zeros(0, dtype=np.int64)
-            return Incidence(empty, empty, np.zeros(0), self.n_nodes, 0)
+                nodes.append(members[at, axis])
+                factors.append(count + np.arange(len(at)))
+                diameters.append(whole[at, axis])
+            count += len(at)
+        edges, between = pairs.diameters(self.n_nodes)
+        nodes.append(edges.ravel())
+        factors.append(np.repeat(count + np.arange(len(edges)), 2))
+        diameters.append(np.repeat(between, 2))
         joined = np.concatenate(nodes), np.concatenate(factors), np.concatenate(diameters)
-        return Incidence(*joined, self.n_nodes, len(self.tables))
+        return Incidence(*joined, self.n_nodes, count + len(edges))
 
     @cached_property
     def pairs(self) -> tuple[IntArray, FloatArray]:
@@ -195,6 +219,82 @@ class Potentials:
         return np.where(self.component_counts[self.component] == 1, budgets, most)
 
 
+class _PairLogs:
+    """Logarithms of potentials of pairs of nodes, those of one pair added up."""
+
+    def __init__(self) -> None:
+        self._added: dict[tuple[int, ...], list[tuple[IntArray, FloatArray, FloatArray]]] = {}
+
+    def add(self, pairs: IntArray, logs: FloatArray, errors: FloatArray) -> None:
+        """Add tables of one shape, whose entries are off by at most `errors`; the smaller node of a pair first."""
+        if len(pairs):
+            self._added.setdefault(logs.shape[1:], []).append((pairs, logs, errors))
+
+    def diameters(self, n_nodes: int) -> tuple[IntArray, FloatArray]:
+        """Return the pairs, and the projective diameters of their potentials, rounded up."""
+        edges, found = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
+        for parts in self._added.values():
+            pairs, logs, errors = (np.concatenate(column) for column in zip(*parts, strict=True))
+            keys, place = np.unique(pairs[:, 0] * n_nodes + pairs[:, 1], return_inverse=True)
+            sums = np.zeros((len(keys), *logs.shape[1:]))
+            np.add.at(sums, place, logs)
+            sizes = np.bincount(place, weights=np.abs(logs).max(axis=(1, 2)), minlength=len(keys))
+            terms = np.bincount(place, minlength=len(keys)) + 2.0
+            off = np.bincount(place, weights=errors, minlength=len(keys)) + terms * UNIT * sizes
+            edges.append(np.stack(np.divmod(keys, n_nodes), axis=1))
+            found.append(log_ratio_ranges(sums, up(off, len(pairs))).max(axis=-1, initial=0.0))
+        return np.concatenate(edges), np.concatenate(found)
+
+
+def _logs(stack: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(stack)
+
+
+def _seen_from_members(logs: FloatArray, errors: FloatArray) -> list[FloatArray]:
+    """Return the diameters of factors seen from each of their members, from the logarithms of the factors."""
+    return [_diameters(np.moveaxis(logs, axis, 1), errors) for axis in range(1, logs.ndim)]
+
+
+def _interactions(
+    logs: FloatArray, errors: FloatArray
+) -> tuple[dict[tuple[int, int], FloatArray], FloatArray, FloatArray]:
+    """Return what logarithms of positive factors hold for each pair of members, the rest, and its errors.
+
+    Any tables of pairs are allowed; these are the interactions of an analysis of variance.
+    """
+    axes = range(1, logs.ndim)
+    rest = logs.copy()
+    scale = np.abs(logs).reshape(len(logs), -1).max(axis=1)
+    sizes, found = scale.copy(), {}
+    for a in axes:
+        for b in range(a + 1, logs.ndim):
+            table = logs.mean(axis=tuple(k for k in axes if k not in (a, b)))
+            table = table - table.mean(axis=1, keepdims=True) - table.mean(axis=2, keepdims=True)
+            found[a - 1, b - 1] = table
+            rest -= np.expand_dims(table, tuple(k for k in axes if k not in (a, b)))
+            sizes += np.abs(table).max(axis=(1, 2))
+    return found, rest, errors + (len(found) + 3) * UNIT * sizes
+
+
+def _split_is_better(
+    whole: FloatArray, logs: Mapping[tuple[int, int], FloatArray], left: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Return for which factors pairs and the rest couple the members less than the factor as one does.
+
+    Only a guess, by how far a change of one member spreads among the others to second order: either is valid.
+    """
+    k = whole.shape[1]
+    steps = np.zeros((len(whole), k, k))
+    for (a, b), table in logs.items():
+        width = log_ratio_ranges(table, np.zeros(len(table))).max(axis=-1)
+        steps[:, a, b] = steps[:, b, a] = np.tanh(width / 4)
+    around = (steps @ steps) * (1 - np.eye(k))
+    split = (steps + around).sum(axis=(1, 2)) + (k - 1) * np.tanh(left / 4).sum(axis=1)
+    better: npt.NDArray[np.bool_] = split < (k - 1) * np.tanh(whole / 4).sum(axis=1)
+    return better
+
+
 def factor_diameters(stack: FloatArray, errors: FloatArray) -> FloatArray:
     """Return the diameters of many factors of one shape, seen from their first member.
 
@@ -215,14 +315,17 @@ def factor_diameters(stack: FloatArray, errors: FloatArray) -> FloatArray:
     >>> factor_diameters(np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.zeros(1)).round(9)
     array([3.58351894])
     """
-    flat = stack.reshape(*stack.shape[:2], -1)
+    return _diameters(_logs(stack), errors)
+
+
+def _diameters(logs: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the diameters of factors seen from their first member, from their logarithms."""
+    flat = logs.reshape(*logs.shape[:2], -1)
     found = np.zeros(len(flat))
     rows = max(CHUNK // max(flat[0].size, 1), 1)
     for start in range(0, len(flat), rows):
         part = slice(start, start + rows)
-        with np.errstate(divide="ignore"):
-            logs = np.log(flat[part])
-        found[part] = log_ratio_ranges(logs, errors[part]).max(axis=-1, initial=0.0)
+        found[part] = log_ratio_ranges(flat[part], errors[part]).max(axis=-1, initial=0.0)
     return found
 
 

@@ -115,6 +115,11 @@ class ResponseOfSeries:
         raise ArgumentError("coefficients", seen, f"a stationary series, {roots}: difference the values, or use groups")
 
     @cached_property
+    def spectral_least(self) -> float:
+        """Lower bound on the spectral density of the series of variance 1, and so on all eigenvalues."""
+        return float((1 - 16 * UNIT) / up((self.most_norm * np.abs(self.polynomial).sum()) ** 2, len(self.polynomial)))
+
+    @cached_property
     def autocovariances(self) -> FloatArray:
         """Products of the computed response with itself, shifted: gamma_0, gamma_1, ... of shocks of variance 1."""
         from scipy.signal import correlate
@@ -265,6 +270,10 @@ class AutoregressiveCorrelation(Correlation):
         if self.n <= SMALL:
             found.append(up(largest_eigenvalue(self.dense()) + self.n * self.entry_error, 4))
         return min(found)
+
+    def least(self) -> float:
+        """Return the least value of the spectral density, rounded down."""
+        return self.response.spectral_least
 
     def component(self) -> IntArray:
         """Return one component, or as many as values for white noise."""

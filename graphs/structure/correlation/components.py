@@ -98,6 +98,13 @@ class VarianceComponents(Correlation):
             vector = moved / moved.max()
         return max(best, 1.0)
 
+    def least(self) -> float:
+        """Return the share of the noise, and that of the series times its own; effects of groups may add nothing."""
+        found = self._noise - 4 * UNIT
+        if self._units is not None:
+            found += self._series_share * self._response.spectral_least
+        return max(found * (1 - 8 * UNIT), 0.0)
+
     def component(self) -> IntArray:
         """Return the connected component of each record where groups and units join them."""
         from scipy.sparse import csr_array

@@ -11,7 +11,7 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
 from graphs.numerics.bisection import BoolArray
-from graphs.numerics.definite import dominates, largest_eigenvalue
+from graphs.numerics.definite import dominates, largest_eigenvalue, smallest_eigenvalue
 from graphs.structure.correlation.conditional import given_values
 from graphs.structure.correlation.diagonal import dominating_diagonal
 from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
@@ -49,6 +49,10 @@ class DenseCorrelation(Correlation):
         """Return the largest eigenvalue of the blocks, rounded up."""
         found = [largest_eigenvalue(self._matrix[np.ix_(members, members)]) for members in self._blocks]
         return max([1.0, *found])
+
+    def least(self) -> float:
+        """Return the smallest eigenvalue, rounded down."""
+        return smallest_eigenvalue(self._matrix)
 
     def component(self) -> IntArray:
         """Return the connected component of each value where entries that are not 0 join them."""

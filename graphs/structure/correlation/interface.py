@@ -54,6 +54,10 @@ class Correlation(ABC):
     def radius(self) -> float:
         """Return an upper bound on the largest eigenvalue of R."""
 
+    def least(self) -> float:
+        """Return a lower bound on the smallest eigenvalue of R, 0 where none is proved."""
+        return 0.0
+
     @abstractmethod
     def component(self) -> IntArray:
         """Return a number for each value; values with different numbers are independent."""

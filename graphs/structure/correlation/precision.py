@@ -93,6 +93,10 @@ class ConditionalAutoregression(Correlation):
             vector = self._of_records(moved / moved.max() + TINY)
         return max(best, 1.0)
 
+    def least(self) -> float:
+        """Return (1 - rho) / (1 + rho), rounded down: Q is between 1 - rho and 1 + rho times its diagonal D."""
+        return (1.0 - abs(self._rho)) / (1.0 + abs(self._rho)) * (1 - 8 * UNIT)
+
     def component(self) -> IntArray:
         """Return the connected component of each record in the graph."""
         from scipy.sparse.csgraph import connected_components

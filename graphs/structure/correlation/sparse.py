@@ -13,7 +13,7 @@ from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
-from graphs.numerics.rounding import up
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.correlation.conditional import given_values
 from graphs.structure.correlation.dense import TOLERANCE, refuse_indefinite
 from graphs.structure.correlation.diagonal import dominating_diagonal
@@ -87,6 +87,11 @@ class SparseCorrelation(Correlation):
                 break
             vector = moved / moved.max() + 1e-9
         return max(found, best)
+
+    def least(self) -> float:
+        """Return what diagonal dominance leaves of the ones on the diagonal, rounded down."""
+        sums = np.asarray(abs(self._matrix).sum(axis=1)).ravel()
+        return max(2.0 - float(up(sums, self.n).max()) - 4 * UNIT, 0.0)
 
     def component(self) -> IntArray:
         """Return the connected component of each value."""

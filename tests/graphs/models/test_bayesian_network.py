@@ -162,3 +162,37 @@ def test_words() -> None:
     model = BayesianNetwork(PAIR, {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]]}, latent=["a"])
     assert model.describe() == "Bayesian network of 1 records and 1 latent nodes with 1 edges"
     assert model.fingerprint() != FactorGraph([2, 2], [((0,), [0.5, 0.5]), ((0, 1), [[1, 0], [0, 1]])]).fingerprint()
+
+
+def test_tables_of_pgmpy_are_turned() -> None:
+    """The node comes first there; with two parents of different sizes every wrong order has another shape."""
+    pgmpy = pytest.importorskip("pgmpy.factors.discrete")
+    models = pytest.importorskip("pgmpy.models")
+    inference = pytest.importorskip("pgmpy.inference")
+    rng = np.random.default_rng(0)
+    network = models.DiscreteBayesianNetwork([("a", "c"), ("b", "c"), ("c", "d")])
+    tables = [
+        pgmpy.TabularCPD("a", 2, rng.dirichlet(np.ones(2), 1).T),
+        pgmpy.TabularCPD("b", 3, rng.dirichlet(np.ones(3), 1).T),
+        pgmpy.TabularCPD("c", 4, rng.dirichlet(np.ones(4), 6).T, ["b", "a"], [3, 2]),
+        pgmpy.TabularCPD("d", 2, rng.dirichlet(np.ones(2), 4).T, ["c"], [4]),
+    ]
+    network.add_cpds(*tables)
+    exact = inference.VariableElimination(network)
+    for model in (BayesianNetwork(network), BayesianNetwork(nx.DiGraph(network.edges), tables)):
+        for given in ({}, {"a": 1, "d": 0}):
+            expected = exact.query(["c"], evidence=given, show_progress=False).values
+            np.testing.assert_allclose(model.marginal(["c"], given=given), expected, rtol=1e-9)
+
+
+def test_a_raw_table_with_the_node_first_is_named() -> None:
+    graph = nx.DiGraph([("a", "c"), ("b", "c")])
+    flat = [[0.9, 0.8, 0.7, 0.4], [0.1, 0.2, 0.3, 0.6]]
+    with pytest.raises(ArgumentError, match="with the node first as in pgmpy"):
+        BayesianNetwork(graph, {"a": [0.5, 0.5], "b": [0.5, 0.5], "c": flat})
+    with pytest.raises(ArgumentError, match="with the node first as in pgmpy"):
+        BayesianNetwork(nx.DiGraph([(0, 1)]), {0: [0.5, 0.5], 1: [[0.9, 0.4], [0.1, 0.6]]})
+    with pytest.raises(ArgumentError, match="a pgmpy network has its own"):
+        BayesianNetwork(graph)
+    with pytest.raises(ArgumentError, match=r"list of pgmpy\.TabularCPD"):
+        BayesianNetwork(graph, [1, 2, 3])

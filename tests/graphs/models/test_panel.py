@@ -159,3 +159,67 @@ def test_what_is_no_panel_is_refused(model: Any, count: Any, message: str) -> No
 def test_too_many_joint_states_are_refused() -> None:
     with pytest.raises(ArgumentError, match="joint states"):
         Panel(MarkovChain(TWO, 5), 5).joint()
+
+
+def family(n: int) -> MarkovChain:
+    return MarkovChain(TWO, n=n)
+
+
+def test_units_of_different_lengths_are_parts_of_their_own() -> None:
+    lengths = [5, 2, 5, 1, 3]
+    panel = Panel(family, lengths)
+    alone = [family(n) for n in lengths]
+    assert (panel.n, panel.units, panel.model.n) == (16, 5, 5)
+    for bounded in (False, True):
+        sums = sum(chain.n * chain.variance_inflation(bounded_differences=bounded) for chain in alone)
+        assert panel.variance_inflation(bounded_differences=bounded) == pytest.approx(sums / 16, rel=1e-12)
+    assert panel.effective_records() == pytest.approx(
+        16 / max(chain.n / (chain.effective_records() or 1.0) for chain in alone), rel=1e-12
+    )
+    for epsilon in (0.2, np.random.default_rng(0).uniform(0, 0.3, 16)):
+        rows = np.split(np.broadcast_to(epsilon, 16), np.cumsum(lengths)[:-1])
+        for method in ("best", "messages", "quilt", "group"):
+            expected = np.concatenate([c.leakage(row, method) for c, row in zip(alone, rows, strict=True)])
+            np.testing.assert_allclose(panel.leakage(epsilon, method), expected, rtol=1e-12)
+    assert panel.independent_groups().tolist() == lengths
+    assert panel.revealed_blocks().blocks == sum(chain.revealed_blocks().blocks for chain in alone)
+    np.testing.assert_allclose(panel.joint().sum(), 1.0)
+    assert panel.sample(np.random.default_rng(0)).shape == (16,)
+    assert Panel(family, [5, 2]).fingerprint() != Panel(family, [2, 5]).fingerprint()
+
+
+def test_known_records_of_units_of_different_lengths() -> None:
+    panel = Panel(family, [4, 2, 3])
+    rest = panel.given({1: 0, 4: 1, 5: 0})  # one of the first unit, all of the second
+    parts: list[DependenceModel] = [family(4).given([1]), family(3)]
+    expected = sum(part.n * part.variance_inflation() for part in parts) / 6
+    assert rest.variance_inflation() == pytest.approx(expected, rel=1e-12)
+    leakages = np.concatenate([np.asarray(part.leakage(0.1), dtype=np.float64) for part in parts])
+    np.testing.assert_allclose(rest.leakage(0.1), leakages, rtol=1e-12)
+    law = rest.joint()
+    np.testing.assert_allclose(law, np.multiply.outer(family(4).given({1: 0}).joint(), family(3).joint()), rtol=1e-12)
+    drawn = rest.sample(np.random.default_rng(0))
+    assert drawn.shape == (6,)
+    record = 0
+    others = list(range(1, 6))
+    worst = max(
+        exact_leakage(law, np.full(6, 0.1), record, known)
+        for size in range(3)
+        for known in itertools.combinations(others, size)
+    )
+    assert worst <= rest.leakage(0.1)[record] + 1e-7
+
+
+@pytest.mark.parametrize(
+    ("model", "units", "words"),
+    [
+        (family, 3, "number of records of each unit"),
+        (family, [3, 0], "units"),
+        (lambda n: MarkovChain(TWO, n=n + 1), [3, 2], "of 2 records"),
+        (lambda n: n, [3], "of 3 records"),
+        (3, [3], "function from their number"),
+    ],
+)
+def test_families_that_are_refused(model: Any, units: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        Panel(model, units)
