@@ -33,7 +33,7 @@ def elimination_inflation(edges: IntArray, component: IntArray) -> float:
     A tree: every record with the one above it, and the root by itself.
 
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])
-    >>> elimination_inflation(path, np.zeros(4, dtype=int)).round(9)
+    >>> round(elimination_inflation(path, np.zeros(4, dtype=int)), 9)
     3.25
     """
     widths, _ = joined_blocks(*eliminated(edges, component))

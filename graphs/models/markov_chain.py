@@ -298,9 +298,11 @@ class MarkovChain(DependenceModel):
 
     # Leakage -----------------------------------------------------------------------------------------------
 
+    def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
+        alone = float(epsilon[0]) if self.n == 1 and not isinstance(epsilon, float) else epsilon
+        return super()._leakages(alone, method, adversary)
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        if self.n == 1 and not isinstance(epsilon, float):
-            epsilon = float(epsilon[0])
         if method == "group" or (not self._charged(epsilon) and method != "blanket-published"):
             return self._group(epsilon)
         if method in ("messages", "long-edges"):

@@ -65,7 +65,7 @@ class Panel(DependenceModel):
     >>> visits = [20, 13, 7, 20, 1]
     >>> panel = Panel(lambda n: MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=n), units=visits)
     >>> panel.n, round(panel.variance_inflation(), 6)
-    (61, 2.697266)
+    (61, 2.705438)
     """
 
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "parts")
