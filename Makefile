@@ -39,6 +39,11 @@ HOOKS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
 HOOKS_TESTS := $(filter-out %/test_shinka.py,$(wildcard tests/thresholdout/integrations/test_*.py)) \
 	tests/thresholdout/model_selection/test_trainer_loops.py
 
+# The tools whose logs are read; they need other versions than the hooks. promptfoo comes from npm, where that is.
+EVALUATIONS := .venv-evaluations
+EVALUATIONS_LIBRARIES := inspect-ai==0.3.285 lm-eval==0.4.13 mlflow==3.17.2
+PROMPTFOO := promptfoo@0.121.20
+
 # The packages whose guarantees others build on; `make coverage` fails below COVERED percent of their lines and branches.
 CORE := graphs thresholdout/guard thresholdout/mechanisms thresholdout/certificates thresholdout/limits thresholdout/ledger
 COVERED ?= 0
@@ -46,7 +51,7 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines system-packages lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +62,7 @@ help:
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
 	@echo "make test-engines lazy frames of Dask and Spark, in an environment of its own (Spark needs Java)"
 	@echo "make test-hooks   hooks in the loops of other libraries, in environments of their own (a gigabyte)"
+	@echo "make test-evaluations readers on logs that Inspect, lm-eval, promptfoo and MLflow write there and then"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
@@ -95,6 +101,13 @@ $(HOOKS)/.made: Makefile pyproject.toml
 	$(PYTHON) -m venv $(HOOKS)
 	$(HOOKS)/bin/python -m pip install --quiet --disable-pip-version-check $(HOOKS_INDEX) -e '.[client]' \
 		$(HOOKS_LIBRARIES) $(HOOKS_NEEDS) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
+$(EVALUATIONS)/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv $(EVALUATIONS)
+	$(EVALUATIONS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[evals]' \
+		$(EVALUATIONS_LIBRARIES) 'pytest>=8' 'hypothesis>=6.100' 'sybil>=9'
+	if command -v npm; then npm install --silent --no-save --prefix $(EVALUATIONS)/npm $(PROMPTFOO); fi
 	@touch $@
 
 $(ENGINES)/.made: Makefile pyproject.toml
@@ -147,6 +160,10 @@ test-hooks: $(HOOKS)/.made $(SHINKA)/.made
 		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file; done
 	OPENBLAS_NUM_THREADS=1 $(SHINKA)/bin/python -m pytest tests/thresholdout/integrations/test_shinka.py
 
+test-evaluations: $(EVALUATIONS)/.made
+	PATH=$(CURDIR)/$(EVALUATIONS)/npm/node_modules/.bin:$$PATH $(EVALUATIONS)/bin/python -m pytest -m slow \
+		-W ignore tests/thresholdout/evaluations/test_tools.py
+
 test-pythons: $(NEWER_PYTHONS:%=test-python%)
 
 test-python3.%:
@@ -177,7 +194,7 @@ experiments: $(VENV)/.test
 	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(HOOKS) $(SHINKA) $(ENGINES) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(HOOKS) $(SHINKA) $(ENGINES) $(EVALUATIONS) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	rm -rf .hypothesis .benchmarks .coverage dist build docs/_build docs/generated docs/gallery docs/sg_execution_times.rst
 	rm -rf thresholdout-demo.png benchmarks/experiments/.cells *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -61,6 +61,7 @@ PAGES = {
     "guarantees": "README.md#What is guaranteed, and what is not",
     "proofs": "thresholdout/PROOFS.md",
     "proofs-dependence": "graphs/PROOFS.md",
+    "proofs-paired": "thresholdout/limits/PROOFS.md",
     "proofs-looks": "thresholdout/privacy/accounting/LOOKS.md",
     "proofs-accounting": "thresholdout/privacy/accounting/PROOFS.md",
     "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",

@@ -8,6 +8,7 @@ import graphs
 import graphs.estimation
 import thresholdout
 import thresholdout.client
+import thresholdout.evaluations
 import thresholdout.integrations
 import thresholdout.ledger
 import thresholdout.model_selection
@@ -36,6 +37,7 @@ PACKAGES = [
     thresholdout.scoring,
     thresholdout.model_selection,
     thresholdout.integrations,
+    thresholdout.evaluations,
     thresholdout.ledger,
     thresholdout.service,
     thresholdout.client,

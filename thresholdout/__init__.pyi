@@ -6,6 +6,7 @@ from .certificates.prior_queries import PriorQueries as PriorQueries
 from .data.record_structure import TimeOrder as TimeOrder
 from .errors import (
     BudgetExhausted as BudgetExhausted,
+    EvaluationFileError as EvaluationFileError,
     GuardExhaustedWarning as GuardExhaustedWarning,
     InputError as InputError,
     InputTypeError as InputTypeError,
@@ -46,6 +47,7 @@ __all__ = [
     "BudgetExhausted",
     "Certificate",
     "Claims",
+    "EvaluationFileError",
     "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",

@@ -7,6 +7,7 @@
     │   ├── InputTypeError (TypeError)      its type cannot be used
     │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
+    ├── EvaluationFileError             a log or a table of scores that cannot be used: .path, .reason
     ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason, .late
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
@@ -39,6 +40,7 @@ from graphs.errors import ArgumentError
 __all__ = [
     "BudgetExhausted",
     "EngineFailed",
+    "EvaluationFileError",
     "GuardExhaustedWarning",
     "IndexColumnWarning",
     "InputError",
@@ -348,6 +350,31 @@ class EngineFailed(ThresholdoutError):
 
     def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str, bool]]:
         return (type(self), (self.part, self.reason, self.late))
+
+
+class EvaluationFileError(ThresholdoutError):
+    """A log or a table of scores that cannot be used.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    reason : str
+        What is wrong with it, and what to do.
+
+    Examples
+    --------
+    >>> print(EvaluationFileError("pr.eval", "it has no samples; run the evaluation again"))
+    pr.eval: it has no samples; run the evaluation again
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+    def __reduce__(self) -> tuple[type[EvaluationFileError], tuple[str, str]]:
+        return (type(self), (self.path, self.reason))
 
 
 class SharingError(ThresholdoutError, TypeError):

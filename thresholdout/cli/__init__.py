@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from thresholdout.cli.agent_commands import evaluate_server, mcp
+from thresholdout.cli.eval_commands import evaluation
 from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
 from thresholdout.cli.label_commands import correct, propose
 from thresholdout.cli.ledger_commands import backup, close, encrypt, export, import_, key, move, rotate_key, verify
@@ -25,6 +26,7 @@ def main() -> None:
 
 for _command in (
     plan,
+    evaluation,
     create,
     ask,
     compare,

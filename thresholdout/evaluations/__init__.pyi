@@ -1,0 +1,10 @@
+from .difference import (
+    Difference as Difference,
+    Ranking as Ranking,
+    diff as diff,
+    rank as rank,
+)
+from .reading import read as read
+from .scores import Scores as Scores
+
+__all__: list[str]

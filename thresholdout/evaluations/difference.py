@@ -1,0 +1,368 @@
+"""Comparing runs: a difference, its interval, and a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.evaluations.pairing import Pairs, pair
+from thresholdout.evaluations.scores import Scores, samples_each
+
+__all__ = ["Difference", "Ranking", "Slice", "diff", "rank"]
+
+SCHEMA: Final = "thresholdout.eval.diff/1"
+_POWER: Final = 0.8  # with which the smallest drop is seen
+_UNSEEN: Final = 3.0  # differing items that zero of them leave plausible: the rule of three
+
+Verdict = Literal["worse", "not worse", "unclear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of the items; `worse` is corrected for the number of slices."""
+
+    name: str
+    items: int
+    difference: float
+    low: float
+    high: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A candidate's run against a baseline's.
+
+    Parameters
+    ----------
+    base, candidate : str
+        Where the runs come from.
+    metric : str
+    items, clusters : int
+        Number of items in both runs, and of clusters; `clusters` is the number of items where none are declared.
+    clustered : bool
+    samples, errors : tuple
+        Of the base, and of the candidate: samples of an item, and samples without a score.
+    difference : float
+        Mean of candidate less base, as a fraction of the range.
+    low, high : float
+        Normal 95 % interval: Student's t on cluster totals, with one degree of freedom less than clusters.
+    verdict : {"worse", "not worse", "unclear"}
+        "worse" at the level; "not worse" by more than the margin, at the level; each one-sided.
+    test : str
+        The test that gave the verdict; both where it is unclear.
+    margin, level : float
+    smallest_drop : float or None
+        The smallest drop that is called worse with probability .8; None where no drop can be.
+    slices : tuple of Slice
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import diff, read
+    >>> base = pd.DataFrame({"id": range(100), "score": [1] * 80 + [0] * 20})
+    >>> candidate = pd.DataFrame({"id": range(100), "score": [1] * 65 + [0] * 35})
+    >>> found = diff(read(base), read(candidate))
+    >>> found.verdict, found.test, found.difference
+    ('worse', 'sign test', -0.15)
+    """
+
+    base: str
+    candidate: str
+    metric: str
+    items: int
+    clusters: int
+    clustered: bool
+    samples: tuple[float, float]
+    errors: tuple[int, int]
+    difference: float
+    low: float
+    high: float
+    verdict: Verdict
+    test: str
+    margin: float
+    level: float
+    smallest_drop: float | None
+    slices: tuple[Slice, ...] = ()
+
+    def exit(self, allow_unclear: bool = False) -> int:
+        """Return the exit code of the command line: 0, 1 for worse, 3 for unclear."""
+        if self.verdict == "unclear":
+            return 0 if allow_unclear else 3
+        return 1 if self.verdict == "worse" else 0
+
+    def as_dict(self, allow_unclear: bool = False) -> dict[str, Any]:
+        """Return the JSON form, with differences as fractions."""
+        found: dict[str, Any] = {
+            "schema": SCHEMA,
+            "metric": self.metric,
+            "items": self.items,
+            "samples": {"base": _whole(self.samples[0]), "candidate": _whole(self.samples[1])},
+            "errors": {"base": self.errors[0], "candidate": self.errors[1]},
+            "clusters": self.clusters,
+            "difference": self.difference,
+            "interval": {"low": self.low, "high": self.high, "level": 0.95},
+            "verdict": self.verdict,
+            "test": self.test,
+            "margin": self.margin,
+            "smallest_drop": self.smallest_drop,
+            "exit": self.exit(allow_unclear),
+        }
+        if self.slices:
+            found["slices"] = [
+                {
+                    "name": each.name,
+                    "items": each.items,
+                    "difference": each.difference,
+                    "interval": {"low": each.low, "high": each.high, "level": 0.95},
+                    "worse": each.worse,
+                }
+                for each in self.slices
+            ]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Several candidates against one baseline.
+
+    Parameters
+    ----------
+    differences : tuple of Difference
+        One for each candidate, the best mean first; each at the level divided by their number.
+    ranks : dict
+        For each run, the base among them, its best and worst rank; all hold together with probability 1 - level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import rank, read
+    >>> runs = [pd.DataFrame({"id": range(99), "score": [1] * k + [0] * (99 - k)}) for k in (50, 20, 52)]
+    >>> base, *candidates = (read(run) for run in runs)
+    >>> [(found.difference < 0, found.verdict) for found in rank(base, candidates).differences]
+    [(False, 'not worse'), (True, 'worse')]
+    """
+
+    differences: tuple[Difference, ...]
+    ranks: tuple[tuple[str, int, int], ...]
+
+    def exit(self, allow_unclear: bool = False) -> int:
+        """Return 0 if a candidate passes, 1 if all are worse, 3 otherwise."""
+        exits = {each.exit(allow_unclear) for each in self.differences}
+        return 0 if 0 in exits else 1 if exits == {1} else 3
+
+
+def diff(
+    base: Scores,
+    candidate: Scores,
+    *,
+    margin: float = 0.02,
+    level: float = 0.05,
+    any_laws: bool = False,
+    allow_missing: float = 1.0,
+) -> Difference:
+    """Compare a candidate's run with a baseline's, once.
+
+    Parameters
+    ----------
+    base, candidate : Scores
+        Two runs of one set, of one metric.
+    margin : float, default=0.02
+        A drop of less than this is accepted, as a fraction of the range.
+    level : float, default=0.05
+        Probability of a wrong "worse", and of a wrong "not worse", each.
+    any_laws : bool, default=False
+        Use bets on cluster totals, which hold for any laws.
+    allow_missing : float, default=1
+        Percent of items or samples that may be without a score.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    EvaluationFileError
+        The runs cannot be compared: other items, too many missing.
+    InputError
+        An argument cannot be used, or the runs have different metrics.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import read
+    >>> frame = pd.DataFrame({"id": range(200), "score": [1, 0] * 100})
+    >>> diff(read(frame), read(frame)).verdict
+    'not worse'
+    """
+    _check(margin, level)
+    pairs = pair(base, candidate, allow_missing)
+    slices = _slices(pairs, level, any_laws) if pairs.tags is not None else ()
+    return _difference(pairs, base, candidate, margin, level, any_laws, slices)
+
+
+def rank(
+    base: Scores,
+    candidates: Sequence[Scores],
+    *,
+    margin: float = 0.02,
+    level: float = 0.05,
+    any_laws: bool = False,
+    allow_missing: float = 1.0,
+) -> Ranking:
+    """Compare several candidates with a baseline and with each other.
+
+    Parameters
+    ----------
+    base : Scores
+    candidates : sequence of Scores
+    margin, level, any_laws, allow_missing
+        As in `diff`; the level is for all candidates together.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import read
+    >>> frame = pd.DataFrame({"id": range(200), "score": [1, 0] * 100})
+    >>> rank(read(frame), [read(frame)]).ranks
+    (('the frame', 1, 2), ('the frame', 1, 2))
+    """
+    _check(margin, level)
+    if not candidates:
+        raise InputError("candidates", "none", "at least one run")
+    each = level / len(candidates)
+    differences = [
+        _difference(pair(base, candidate, allow_missing), base, candidate, margin, each, any_laws)
+        for candidate in candidates
+    ]
+    runs = [base, *candidates]
+    found = []
+    for i, first in enumerate(runs):
+        for j, second in enumerate(runs):
+            if i != j:
+                found.append((pair(first, second, allow_missing).log_p_worse(any_laws), i, j))
+    above = [0] * len(runs)
+    below = [0] * len(runs)
+    for worse, better in _holm([p for p, _, _ in found], level, [(j, i) for _, i, j in found]):
+        above[worse] += 1
+        below[better] += 1
+    ranks = tuple((run.name, 1 + above[k], len(runs) - below[k]) for k, run in enumerate(runs))
+    differences.sort(key=lambda found: -found.difference)
+    return Ranking(tuple(differences), ranks)
+
+
+def _whole(number: float) -> float:
+    return int(number) if number.is_integer() else number
+
+
+def _check(margin: float, level: float) -> None:
+    if not 0.0 < margin < 1.0:
+        raise InputError("margin", margin, "a fraction between 0 and 1, such as 0.02 for two points")
+    if not 0.0 < level <= 0.25:
+        raise InputError("level", level, "a probability above 0 and at most 0.25")
+
+
+def _difference(
+    pairs: Pairs,
+    base: Scores,
+    candidate: Scores,
+    margin: float,
+    level: float,
+    any_laws: bool,
+    slices: tuple[Slice, ...] = (),
+) -> Difference:
+    log_level = math.log(level)
+    worse_test, margin_test = pairs.tests(any_laws)
+    verdict: Verdict = "unclear"
+    test = worse_test if worse_test == margin_test else f"{worse_test}; {margin_test}"
+    if base.file_digest and base.file_digest == candidate.file_digest:
+        verdict, test = "not worse", "identical files"
+    elif pairs.log_p_worse(any_laws) <= log_level:
+        verdict, test = "worse", worse_test
+    elif pairs.not_worse(margin, log_level, any_laws):
+        verdict, test = "not worse", margin_test
+    low, high = _interval(pairs)
+    return Difference(
+        base.name,
+        candidate.name,
+        base.metric,
+        pairs.differences.size,
+        int(pairs.groups.max()) + 1,
+        pairs.clustered,
+        (samples_each(base), samples_each(candidate)),
+        (base.errors, candidate.errors),
+        pairs.mean,
+        low,
+        high,
+        verdict,
+        test,
+        margin,
+        level,
+        smallest_drop(pairs, log_level, any_laws),
+        slices,
+    )
+
+
+def _interval(pairs: Pairs) -> tuple[float, float]:
+    error = pairs.error
+    if math.isinf(error):
+        return -1.0, 1.0
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(int(pairs.groups.max()), 0.975)) * error
+    return max(-1.0, pairs.mean - half), min(1.0, pairs.mean + half)
+
+
+def smallest_drop(pairs: Pairs, log_level: float, any_laws: bool) -> float | None:
+    """Return the drop that is called worse with probability .8, about; None where the test cannot reach the level."""
+    from scipy.special import ndtri
+
+    groups, n = int(pairs.groups.max()) + 1, pairs.differences.size
+    needed = math.ceil(-log_level / math.log(2.0))  # differing clusters, all losses, that reach the level
+    if groups < needed:
+        return None
+    z = _upper(log_level) if not any_laws else math.sqrt(-2.0 * log_level)
+    error = pairs.error
+    if error == 0.0:
+        error = math.sqrt(_UNSEEN) / n * float(pairs.sizes.max())
+    drop = max((z + float(ndtri(_POWER))) * error, needed / n)
+    return drop if drop < 1.0 else None
+
+
+def _upper(log_level: float) -> float:
+    """Return the standard normal quantile that is exceeded with this probability."""
+    from scipy.special import ndtri_exp
+
+    return -float(ndtri_exp(log_level))
+
+
+def _slices(pairs: Pairs, level: float, any_laws: bool) -> tuple[Slice, ...]:
+    tags = np.array(pairs.tags)
+    names = sorted(set(pairs.tags or ()))
+    parts = [pairs.part(tags == name) for name in names]
+    worse = set(_holm([part.log_p_worse(any_laws) for part in parts], level, names))
+    found = []
+    for name, part in zip(names, parts, strict=True):
+        low, high = _interval(part)
+        found.append(Slice(name, part.differences.size, part.mean, low, high, name in worse))
+    return tuple(found)
+
+
+def _holm(log_ps: Sequence[float], level: float, names: Sequence[Any]) -> list[Any]:
+    """Return what Holm's procedure rejects: false rejections of any kind have probability at most the level."""
+    order = sorted(range(len(log_ps)), key=lambda k: log_ps[k])
+    rejected = []
+    for rank, k in enumerate(order):
+        if log_ps[k] > math.log(level / (len(order) - rank)):
+            break
+        rejected.append(names[k])
+    return rejected

@@ -1,0 +1,168 @@
+"""Logs of lm-eval, promptfoo and OpenAI evals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.evaluations.scores import Row, Scores, choose, collect, fingerprint, lookup
+
+if TYPE_CHECKING:
+    from thresholdout.evaluations.reading import Fields
+
+__all__ = ["json_lines", "read_lm_eval", "read_openai_evals", "read_promptfoo"]
+
+_ERROR: Final = 2  # promptfoo's `failureReason` of an answer that never came
+_NOT_SCORES: Final = {"sampling", "raw_sample", "function_call", "cond_logp", "embedding", "extra", "error"}
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Decode a file of JSON objects, one a line."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError:
+                raise EvaluationFileError(
+                    str(path), f"line {number} is no JSON: the file was cut off or changed; write it again"
+                ) from None
+            if not isinstance(row, dict):
+                raise EvaluationFileError(str(path), f"line {number} is no JSON object; each line is one sample")
+            yield row
+
+
+def read_lm_eval(path: Path, fields: Fields) -> Scores:
+    """Read `samples_*.jsonl`: a row for each document and filter, matched by the document's hash."""
+    where, only = str(path), dict(fields.only)
+    metric, wanted = fields.metric, only.pop("filter", None)
+    _known(only, ("filter",), where)
+    if metric is not None and "," in metric:
+        metric, wanted = metric.split(",", 1)
+    first = next(json_lines(path))
+    metric = choose("metric", first["metrics"], metric, where, "--metric NAME")
+    filters: set[str] = set()
+
+    def rows() -> Iterator[Row]:
+        for row in json_lines(path):
+            name = row.get("filter", "none")
+            filters.add(name)
+            if wanted is not None and name != wanted:
+                continue
+            if metric not in row:
+                raise EvaluationFileError(where, f"document {row.get('doc_id')} has no {metric}; the file was changed")
+            hashed = row["doc_hash"]
+            yield Row(
+                hashed if fields.item is None else str(lookup(row, fields.item, where)),
+                row[metric],
+                name if fields.sample is None else str(lookup(row, fields.sample, where)),
+                hashed,
+                _named(row, fields.cluster, where),
+                _named(row, fields.by, where),
+            )
+
+    # equal documents are repeats; a document of two filters is there twice by the filters' names
+    kept = list(rows())
+    choose("filter", filters, wanted, where, "--only filter=NAME")
+    if fields.sample is None:
+        kept = [row._replace(sample=None) for row in kept]
+    return collect(kept, where, metric if len(filters) < 2 else f"{metric},{wanted}", fields.scale)
+
+
+def read_promptfoo(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores:
+    """Read `-o out.json`: repeats have the same variables, and nothing else links them."""
+    where, only = str(path), dict(fields.only)
+    results = log["results"]["results"]
+    chosen = {kind: only.pop(kind, None) for kind in ("prompt", "provider")}
+    _known(only, ("prompt", "provider"), where)
+    prompt = choose(
+        "prompt", (str(each["promptIdx"]) for each in results), chosen["prompt"], where, "--only prompt=INDEX"
+    )
+    provider = choose(
+        "provider", (each["provider"]["id"] for each in results), chosen["provider"], where, "--only provider=ID"
+    )
+    kept = [each for each in results if str(each["promptIdx"]) == prompt and each["provider"]["id"] == provider]
+    named = {name for each in kept for name in each.get("namedScores") or ()}
+    if fields.metric in (None, "score", "success"):
+        metric = fields.metric or ("score" if not named else "")
+    else:
+        metric = fields.metric
+    if metric not in ("score", "success"):
+        metric = choose("metric", named, metric or None, where, "--metric NAME (or score, or success)")
+
+    def rows() -> Iterator[Row]:
+        for each in kept:
+            variables = {key: value for key, value in each["vars"].items() if key != "_conversation"}
+            content = fingerprint(variables)
+            failed = each.get("failureReason") == _ERROR
+            value = each[metric] if metric in ("score", "success") else (each.get("namedScores") or {}).get(metric)
+            row = {**each.get("testCase", {}), **each}
+            yield Row(
+                content if fields.item is None else str(lookup(row, fields.item, where)),
+                None if failed else value,
+                None if fields.sample is None else str(lookup(row, fields.sample, where)),
+                content,
+                _named(row, fields.cluster, where),
+                _named(row, fields.by, where),
+            )
+
+    return collect(rows(), where, metric, fields.scale)
+
+
+def read_openai_evals(path: Path, fields: Fields) -> Scores:
+    """Read the events of a LocalRecorder; an item is known by its first prompt."""
+    where = str(path)
+    _known(dict(fields.only), (), where)
+    prompts: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
+    failed: set[str] = set()
+    specs, ended = 0, False
+    for event in json_lines(path):
+        specs += "spec" in event
+        ended = ended or "final_report" in event
+        if "sample_id" not in event:
+            continue
+        sample, kind, data = event["sample_id"], event["type"], event["data"]
+        scores = found.setdefault(sample, {})
+        if kind == "sampling" and sample not in prompts:
+            prompts[sample] = data.get("prompt")
+        elif kind == "match":
+            scores["match"] = data["correct"]
+        elif kind == "error":
+            failed.add(sample)
+        elif kind not in _NOT_SCORES:
+            scores.update((name, value) for name, value in data.items() if isinstance(value, bool | int | float))
+    if specs != 1:
+        raise EvaluationFileError(where, f"it has {specs} runs; write one run to one file")
+    if not ended:
+        raise EvaluationFileError(where, "the run was cut off: it has no final report; run it to its end")
+    names = (name for scores in found.values() for name in scores)
+    metric = choose("metric", names, fields.metric, where, "--metric NAME")
+    if fields.cluster is not None or fields.by is not None:
+        raise InputError("cluster", fields.cluster or fields.by, "nothing: logs of OpenAI evals have no such fields")
+
+    def rows() -> Iterator[Row]:
+        for sample, scores in found.items():
+            content = fingerprint(prompts[sample]) if sample in prompts else ""
+            value = None if sample in failed and metric not in scores else scores.get(metric)
+            yield Row(content or sample, value, None, content)
+
+    return collect(rows(), where, metric, fields.scale)
+
+
+def _known(rest: Mapping[str, str], kinds: Iterable[str], where: str) -> None:
+    if rest:
+        raise InputError(
+            "only", ", ".join(rest), f"{' or '.join(kinds) or 'nothing'}, which tells parts of {where} apart"
+        )
+
+
+def _named(row: Mapping[str, Any], path: str | None, where: str) -> str | None:
+    if path is None:
+        return None
+    found = lookup(row, path, where)
+    return found if isinstance(found, str) else json.dumps(found, sort_keys=True, default=str)

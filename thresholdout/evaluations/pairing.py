@@ -1,0 +1,228 @@
+"""The items of two runs, matched, and the tests of their differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.evaluations.scores import Scores, shown
+from thresholdout.limits.group_bets import log_difference_wealth
+from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.sign_flips import log_flip_tail
+from thresholdout.limits.trinomial import trinomial_passes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Pairs", "keys", "pair"]
+
+BETS: Final = "bets on cluster totals"
+FLIPS: Final = "sign flips of cluster totals (exact where nothing changed)"
+SHIFTED_FLIPS: Final = "sign flips of cluster totals shifted by the margin (approximate)"
+SIGNS: Final = "sign test"
+TRINOMIAL: Final = "exact trinomial"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Differences, candidate less base, of the items that both runs have.
+
+    Parameters
+    ----------
+    items : tuple of str
+    differences : ndarray of shape (items,)
+        In [-1, 1].
+    groups : ndarray of shape (items,)
+        Number of each item's cluster; each item is one where no clusters are declared.
+    clustered : bool
+    binary : bool
+        Whether every item has one score in each run, and it is 0 or 1.
+    tags : tuple of str, or None
+    unused : int
+        Items of one run alone, or without a score in one.
+    """
+
+    items: tuple[str, ...]
+    differences: NDArray[np.float64]
+    groups: NDArray[np.int64]
+    clustered: bool
+    binary: bool
+    tags: tuple[str, ...] | None
+    unused: int
+
+    @property
+    def mean(self) -> float:
+        """The mean difference."""
+        return float(self.differences.mean())
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """Number of items in each cluster."""
+        return np.bincount(self.groups).astype(np.float64)
+
+    @property
+    def totals(self) -> NDArray[np.float64]:
+        """Sum of the differences in each cluster."""
+        return np.asarray(np.bincount(self.groups, weights=self.differences), dtype=np.float64)
+
+    @property
+    def error(self) -> float:
+        """Clustered standard error of the mean difference; infinite for one cluster."""
+        sizes, count = self.sizes, int(self.groups.max()) + 1
+        if count < 2:
+            return math.inf
+        residuals = self.totals - sizes * self.mean
+        return math.sqrt(count / (count - 1) * float(residuals @ residuals)) / self.differences.size
+
+    @property
+    def exact_binary(self) -> bool:
+        """Whether the binomial and the trinomial law apply: one 0/1 score an item, and no clusters."""
+        return self.binary and not self.clustered
+
+    def part(self, chosen: NDArray[np.bool_]) -> Pairs:
+        """Return some of the items."""
+        _, groups = np.unique(self.groups[chosen], return_inverse=True)
+        at = np.flatnonzero(chosen)
+        return Pairs(
+            tuple(self.items[i] for i in at),
+            self.differences[chosen],
+            groups,
+            self.clustered,
+            self.binary,
+            None if self.tags is None else tuple(self.tags[i] for i in at),
+            0,
+        )
+
+    def log_p_worse(self, any_laws: bool) -> float:
+        """Return ln of a p-value of "not worse"; small where the candidate is worse."""
+        if any_laws:
+            return min(0.0, -log_difference_wealth(-self.totals, self.sizes))
+        if self.exact_binary:
+            losses = int(np.count_nonzero(self.differences < 0.0))
+            return log_one_law_tail(losses, int(np.count_nonzero(self.differences)), 0.5)
+        return log_flip_tail(-self.totals)
+
+    def not_worse(self, margin: float, log_level: float, any_laws: bool) -> bool:
+        """Whether "not worse by the margin" passes at a level."""
+        if any_laws:
+            return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
+        if self.exact_binary:
+            wins = int(np.count_nonzero(self.differences > 0.0))
+            losses = int(np.count_nonzero(self.differences < 0.0))
+            return trinomial_passes(wins, losses, self.differences.size, margin, log_level)
+        return log_flip_tail(self.totals + margin * self.sizes) <= log_level
+
+    def tests(self, any_laws: bool) -> tuple[str, str]:
+        """Return the names of the test of "worse", and of the one of "not worse by the margin"."""
+        if any_laws:
+            return BETS, BETS
+        return (SIGNS, TRINOMIAL) if self.exact_binary else (FLIPS, SHIFTED_FLIPS)
+
+
+def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
+    """Return how items are matched: by content where that tells them apart in all runs, otherwise by name."""
+    for each in (scores, *others):
+        if "" in each.contents or len(set(each.contents)) < len(each.contents):
+            return list(scores.items)
+    return list(scores.contents)
+
+
+def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0) -> Pairs:
+    """Match the items of two runs, and refuse runs that cannot be compared.
+
+    Parameters
+    ----------
+    base, candidate : Scores
+    allow_missing : float
+        Percent of all items, and of all samples of a run, that may be without a score or a partner.
+    """
+    if not 0.0 <= allow_missing <= 100.0:
+        raise InputError("allow_missing", allow_missing, "a percentage from 0 to 100")
+    if base.metric != candidate.metric:
+        raise InputError(
+            "metric",
+            f"{base.name} has {base.metric}, {candidate.name} has {candidate.metric}",
+            "one metric for both",
+        )
+    if base.scale != candidate.scale:
+        raise InputError("range", f"{base.scale} and {candidate.scale}", "one range for both")
+    if base.judge and candidate.judge and base.judge != candidate.judge:
+        raise EvaluationFileError(
+            candidate.name, f"the settings of scorer {base.metric} are not those of {base.name}; score both runs alike"
+        )
+    first, second = keys(base, [candidate]), keys(candidate, [base])
+    place = {key: number for number, key in enumerate(second)}
+    both = [(i, place[key]) for i, key in enumerate(first) if key in place]
+    if not both:
+        raise EvaluationFileError(
+            candidate.name,
+            f"none of its items is in {base.name} (it has {shown(candidate.items)}, not {shown(base.items)}); "
+            "pass runs of one set, or name the field that tells items apart by --item",
+        )
+    every = len(first) + len(second) - len(both)
+    used = [(i, j) for i, j in both if not (math.isnan(base.values[i]) or math.isnan(candidate.values[j]))]
+    _check_contents(base, candidate, used)
+    _check_missing(base, candidate, every - len(used), every, allow_missing)
+    left, right = np.array([i for i, _ in used]), np.array([j for _, j in used])
+    names = tuple(base.items[i] for i, _ in used)
+    differences = candidate.values[right] - base.values[left]
+    groups, clustered = _groups(base, candidate, used, names)
+    tags = None if base.tags is None else tuple(base.tags[i] for i, _ in used)
+    binary = base.binary and candidate.binary
+    return Pairs(names, differences, groups, clustered, binary, tags, every - len(used))
+
+
+def _check_contents(base: Scores, candidate: Scores, used: list[tuple[int, int]]) -> None:
+    changed = [
+        base.items[i]
+        for i, j in used
+        if base.contents[i] and candidate.contents[j] and base.contents[i] != candidate.contents[j]
+    ]
+    if changed:
+        raise EvaluationFileError(
+            candidate.name,
+            f"item {changed[0]!r} has other content than in {base.name} ({len(changed)} such items); "
+            "run both on the same set",
+        )
+
+
+def _check_missing(base: Scores, candidate: Scores, unused: int, every: int, allow_missing: float) -> None:
+    for scores in (base, candidate):
+        total = scores.errors + int(scores.samples.sum())
+        if 100.0 * scores.errors > allow_missing * total:
+            lost = [item for item, missing in zip(scores.items, scores.missing, strict=True) if missing]
+            raise EvaluationFileError(
+                scores.name,
+                f"{scores.errors} of {total} samples have no score, at items {shown(lost)}; run them again, or pass "
+                f"--allow-missing {math.ceil(100.0 * scores.errors / total)}",
+            )
+    if 100.0 * unused > allow_missing * every:
+        raise EvaluationFileError(
+            candidate.name,
+            f"{unused} of {every} items have no score in both runs ({base.name} has {len(base)} items, "
+            f"{candidate.name} {len(candidate)}); run the missing ones, or pass "
+            f"--allow-missing {math.ceil(100.0 * unused / every)}",
+        )
+
+
+def _groups(
+    base: Scores, candidate: Scores, used: list[tuple[int, int]], names: tuple[str, ...]
+) -> tuple[NDArray[np.int64], bool]:
+    if base.clusters is None and candidate.clusters is None:
+        return np.arange(len(used)), False
+    if base.clusters is None or candidate.clusters is None:
+        raise InputError("cluster", "clusters in one run alone", "the same field for both runs")
+    for (i, j), name in zip(used, names, strict=True):
+        if base.clusters[i] != candidate.clusters[j]:
+            raise EvaluationFileError(
+                candidate.name,
+                f"item {name!r} is in cluster {candidate.clusters[j]!r}, and in {base.clusters[i]!r} in {base.name}; "
+                "name a field that runs share, by --cluster",
+            )
+    _, groups = np.unique(np.array([base.clusters[i] for i, _ in used]), return_inverse=True)
+    return np.asarray(groups), True

@@ -1,0 +1,157 @@
+"""Reading a log or a table, whichever tool wrote it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from thresholdout.errors import EvaluationFileError, InputTypeError
+from thresholdout.evaluations.inspect_logs import read_eval, read_inspect_json
+from thresholdout.evaluations.json_logs import json_lines, read_lm_eval, read_openai_evals, read_promptfoo
+from thresholdout.evaluations.tables import csv_rows, frame_rows, parquet_rows, read_mlflow_split, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.evaluations.scores import Scores
+
+__all__ = ["Fields", "read"]
+
+
+class Fields(NamedTuple):
+    """Which fields of a log are meant; None where the tool's own are."""
+
+    metric: str | None
+    cluster: str | None
+    item: str | None
+    sample: str | None
+    by: str | None
+    only: Mapping[str, str]
+    scale: tuple[float, float]
+
+
+def read(
+    path: str | Path | pd.DataFrame,
+    metric: str | None = None,
+    *,
+    cluster: str | None = None,
+    item: str | None = None,
+    sample: str | None = None,
+    by: str | None = None,
+    only: Mapping[str, str] | None = None,
+    range: tuple[float, float] = (0.0, 1.0),
+) -> Scores:
+    """Read the scores of a run.
+
+    Repeats are samples of one item. Errors and time-outs are missing scores, never zeros.
+
+    Parameters
+    ----------
+    path : str, Path or DataFrame
+        A log of Inspect (`.eval`, JSON), lm-eval (`samples_*.jsonl`), promptfoo (JSON), OpenAI evals (JSONL) or MLflow
+        (JSON); a table with named columns as CSV, JSONL or Parquet; or a pandas frame.
+    metric : str, optional
+        Name of the metric; may be left out where there is one.
+    cluster : str, optional
+        Field whose value items of one cluster share, such as ``"metadata.passage_id"``.
+    item, sample : str, optional
+        Fields that tell items, and samples of one item, apart, where the tool's own are not meant.
+    by : str, optional
+        Field that divides items into slices.
+    only : mapping, optional
+        Parts of a file with several: ``{"filter": "strict-match"}``, ``{"provider": "..."}``, or a column's value.
+    range : tuple of float, default=(0, 1)
+        Smallest and largest score.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    EvaluationFileError
+        The file cannot be used, or a score is none.
+    InputError
+        A name is missing, or is not in the file; the message lists those that are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"id": [1, 2, 3], "score": ["C", "I", None]})
+    >>> scores = read(frame)
+    >>> scores.values.tolist(), scores.errors
+    ([1.0, 0.0, nan], 1)
+    """
+    fields = Fields(metric, cluster, item, sample, by, dict(only or {}), range)
+    if not isinstance(path, str | Path):
+        if not hasattr(path, "columns"):
+            raise InputTypeError("path", f"a {type(path).__name__}", "a file's name or a pandas frame")
+        return read_table(frame_rows(path), "the frame", fields)
+    path = Path(path)
+    if not path.is_file():
+        raise EvaluationFileError(str(path), "there is no such file; pass the log that the run wrote")
+    try:
+        return replace(_read_file(path, fields), file_digest=_digest(path))
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EvaluationFileError(
+            str(path), f"it is not laid out as its tool writes it ({type(error).__name__}: {error}); write it again"
+        ) from error
+    except UnicodeDecodeError:
+        raise EvaluationFileError(str(path), "it is no text in UTF-8; write it again") from None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_file(path: Path, fields: Fields) -> Scores:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not start:
+        raise EvaluationFileError(str(path), "it is empty; run the evaluation again")
+    kind = path.suffix.lower()
+    if kind == ".eval" or start == b"PK\x03\x04":
+        return read_eval(path, fields)
+    if kind in (".parquet", ".pq") or start == b"PAR1":
+        return read_table(parquet_rows(path), str(path), fields)
+    if kind in (".csv", ".tsv"):
+        return read_table(csv_rows(path), str(path), fields)
+    if kind in (".jsonl", ".ndjson"):
+        return _read_lines(path, fields)
+    try:
+        log = json.loads(path.read_bytes())
+    except json.JSONDecodeError:
+        raise EvaluationFileError(str(path), "it is no whole JSON: it was cut off or changed; write it again") from None
+    return _read_json(path, log, fields)
+
+
+def _read_lines(path: Path, fields: Fields) -> Scores:
+    first = next(json_lines(path), None)
+    if first is None:
+        raise EvaluationFileError(str(path), "it has no lines; run the evaluation again")
+    if "spec" in first:
+        return read_openai_evals(path, fields)
+    if "doc_hash" in first and "filtered_resps" in first:
+        return read_lm_eval(path, fields)
+    return read_table(json_lines(path), str(path), fields)
+
+
+def _read_json(path: Path, log: Any, fields: Fields) -> Scores:
+    if isinstance(log, list):
+        return read_table(log, str(path), fields)
+    if isinstance(log, dict):
+        if "eval" in log and "status" in log:
+            return read_inspect_json(path, log, fields)
+        if isinstance(log.get("results"), dict) and "results" in log["results"]:
+            return read_promptfoo(path, log, fields)
+        if {"columns", "data"} <= log.keys():
+            return read_mlflow_split(path, log, fields)
+    raise EvaluationFileError(
+        str(path),
+        "no known tool writes this; pass a log, or a table whose columns --item and --metric name",
+    )

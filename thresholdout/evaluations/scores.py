@@ -1,0 +1,275 @@
+"""Scores of one run: an item, its content, its cluster, and one value for each sample."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from thresholdout.errors import EvaluationFileError, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Row", "Scores", "as_number", "choose", "collect", "fingerprint", "lookup"]
+
+_WORDS: Final = {
+    "C": 1.0,
+    "I": 0.0,
+    "P": 0.5,
+    "N": 0.0,
+    "yes": 1.0,
+    "no": 0.0,
+    "true": 1.0,
+    "false": 0.0,
+    "pass": 1.0,
+    "fail": 0.0,
+    "correct": 1.0,
+    "incorrect": 0.0,
+}
+"""Letters as Inspect's own accuracy counts them, and the words that judges answer with."""
+
+_SHOWN: Final = 5  # items that a message names
+
+
+class Row(NamedTuple):
+    """One sample as a reader finds it; `value` is None where it is missing."""
+
+    item: str
+    value: Any
+    sample: str | None = None
+    content: str = ""
+    cluster: str | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of one run of an evaluation set.
+
+    Parameters
+    ----------
+    name : str
+        Where they come from, for messages.
+    metric : str
+        Name of the metric.
+    items : tuple of str
+        Each item once.
+    values : ndarray of shape (items,)
+        Mean of an item's samples, mapped to [0, 1]; NaN where all of them are missing.
+    samples : ndarray of shape (items,)
+        Number of samples with a score.
+    missing : ndarray of shape (items,)
+        Number of samples without one: errors, time-outs, limits.
+    contents : tuple of str
+        Fingerprint of each item's content; empty where the log does not have it.
+    clusters, tags : tuple of str, or None
+        Cluster and slice of each item, where a field was named.
+    spread : ndarray of shape (items,)
+        Variance between the samples of an item; NaN below two samples.
+    scale : tuple of float
+        The declared range, which was mapped to [0, 1].
+    judge : str
+        Fingerprint of the scorer's settings; empty where the log does not have them.
+    binary : bool
+        Whether every item has at most one score, and it is 0 or 1.
+    file_digest : str
+        SHA-256 of the file; empty for a frame.
+
+    Examples
+    --------
+    >>> from thresholdout.evaluations import read
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"prompt": ["a", "a", "b"], "right": [True, False, True]})
+    >>> scores = read(frame, metric="right", item="prompt")
+    >>> scores.items, scores.values.tolist(), scores.samples.tolist()
+    (('a', 'b'), [0.5, 1.0], [2, 1])
+    """
+
+    name: str
+    metric: str
+    items: tuple[str, ...]
+    values: NDArray[np.float64]
+    samples: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    contents: tuple[str, ...]
+    clusters: tuple[str, ...] | None
+    tags: tuple[str, ...] | None
+    spread: NDArray[np.float64]
+    scale: tuple[float, float] = (0.0, 1.0)
+    judge: str = ""
+    binary: bool = False
+    file_digest: str = ""
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """How an item is known in every run: by its content, or by its name where the log has no content."""
+        return tuple(content or f"name:{item}" for item, content in zip(self.items, self.contents, strict=True))
+
+    @property
+    def errors(self) -> int:
+        """Number of samples without a score."""
+        return int(self.missing.sum())
+
+    def digest(self) -> str:
+        """Return a fingerprint of all scores: the same run under another name has the same one."""
+        rows = sorted(
+            zip(self.identities, self.values.tolist(), self.samples.tolist(), self.missing.tolist(), strict=True)
+        )
+        return hashlib.sha256(json.dumps([self.metric, self.scale, rows]).encode()).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def fingerprint(content: object) -> str:
+    """Return 32 hexadecimal digits that stand for an item's content."""
+    text = content if isinstance(content, str) else json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def lookup(row: Mapping[str, Any], path: str, where: str) -> Any:
+    """Return a field by its name or its dotted path."""
+    if path in row:
+        return row[path]
+    found: Any = row
+    for part in path.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            known = ", ".join(sorted(map(str, found))) if isinstance(found, Mapping) else type(found).__name__
+            raise EvaluationFileError(where, f"a sample has no field {path!r}; there is: {known}")
+        found = found[part]
+    return found
+
+
+def choose(kind: str, names: Iterable[str], chosen: str | None, where: str, option: str) -> str:
+    """Return the one name of a kind, or the one that was chosen; otherwise say which there are."""
+    known = sorted(set(names))
+    if chosen is not None:
+        if chosen not in known:
+            raise InputError(kind, f"{chosen!r} is not in {where}", f"one of {', '.join(known) or 'none'}")
+        return chosen
+    if len(known) == 1:
+        return known[0]
+    raise InputError(kind, f"{where} has {len(known)}: {', '.join(known)}", f"one of them, by {option}")
+
+
+def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> float:
+    """Return a score mapped to [0, 1]."""
+    if isinstance(value, str):
+        word = _WORDS.get(value, _WORDS.get(value.strip().lower()))
+        if word is not None:
+            return word
+        try:
+            value = float(value)
+        except ValueError:
+            raise EvaluationFileError(
+                where, f"item {item!r} has the score {value!r}; scores are numbers, booleans, yes/no or C, I, P, N"
+            ) from None
+    if isinstance(value, list | dict | tuple):
+        raise EvaluationFileError(
+            where, f"item {item!r} has a score of several values, {str(value)[:60]}; name one of them as METRIC.FIELD"
+        )
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    number = float(value)
+    low, high = scale
+    if math.isnan(number):
+        raise EvaluationFileError(where, f"item {item!r} has the score NaN; leave the score out where it is missing")
+    if not low <= number <= high:
+        raise EvaluationFileError(
+            where, f"item {item!r} has the score {number:g}, outside of {low:g} to {high:g}; pass --range LOW HIGH"
+        )
+    return (number - low) / (high - low)
+
+
+def collect(
+    rows: Iterable[Row], name: str, metric: str, scale: tuple[float, float] = (0.0, 1.0), judge: str = ""
+) -> Scores:
+    """Gather the samples of each item."""
+    if not (math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[0] < scale[1]):
+        raise InputError("range", scale, "two finite numbers, the smaller one first")
+    place: dict[str, int] = {}
+    contents: list[str] = []
+    clusters: list[str | None] = []
+    tags: list[str | None] = []
+    sums: list[float] = []
+    squares: list[float] = []
+    counts: list[int] = []
+    lost: list[int] = []
+    seen: set[tuple[str, str]] = set()
+    binary = True
+    for item, value, sample, content, cluster, tag in rows:
+        at = place.setdefault(item, len(contents))
+        if at == len(contents):
+            contents.append(content)
+            clusters.append(cluster)
+            tags.append(tag)
+            sums.append(0.0)
+            squares.append(0.0)
+            counts.append(0)
+            lost.append(0)
+        elif contents[at] != content:
+            raise EvaluationFileError(
+                name, f"item {item!r} is there with different content; name a field that tells items apart by --item"
+            )
+        elif clusters[at] != cluster or tags[at] != tag:
+            raise EvaluationFileError(name, f"the samples of item {item!r} lie in different clusters or slices")
+        if sample is not None:
+            if (item, sample) in seen:
+                raise EvaluationFileError(
+                    name, f"item {item!r} has sample {sample} twice; name a field that tells samples apart by --sample"
+                )
+            seen.add((item, sample))
+        if value is None:
+            lost[at] += 1
+            continue
+        number = float(value) if type(value) is bool else as_number(value, scale, name, item)
+        binary = binary and (number == 0.0 or number == 1.0)
+        sums[at] += number
+        squares[at] += number * number
+        counts[at] += 1
+    if not contents:
+        raise EvaluationFileError(name, "it has no samples; run the evaluation again")
+    count = np.array(counts)
+    total = np.array(sums)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.where(count > 0, total / count, np.nan)
+        spread = np.where(count > 1, np.maximum(0.0, np.array(squares) - total * values) / (count - 1), np.nan)
+    return Scores(
+        name,
+        metric,
+        tuple(place),
+        values,
+        count,
+        np.array(lost),
+        tuple(contents),
+        _all_or_none(clusters),
+        _all_or_none(tags),
+        spread,
+        (float(scale[0]), float(scale[1])),
+        judge,
+        binary and int(count.max(initial=0)) <= 1,
+    )
+
+
+def _all_or_none(names: list[str | None]) -> tuple[str, ...] | None:
+    return None if None in names else tuple(map(str, names))
+
+
+def shown(items: Iterable[str]) -> str:
+    """Return some items for a message."""
+    named = list(items)
+    return ", ".join(map(repr, named[:_SHOWN])) + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
+
+
+def samples_each(scores: Scores) -> float:
+    """Return the usual number of samples of an item, or the mean where items differ."""
+    counts = Counter((scores.samples + scores.missing).tolist())
+    number, times = counts.most_common(1)[0]
+    return float(number) if times == len(scores) else float(np.mean(scores.samples + scores.missing))

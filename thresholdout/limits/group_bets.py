@@ -1,0 +1,76 @@
+"""Constant bets on sums of groups: for the mean of values in [0, 1] whose groups are independent, whatever their laws.
+
+With sizes s_g, S at least the largest of them, n the number of values and l fixed before, ``0 <= l m <= 1``,
+
+    W_l(m) = prod_g (1 + (l/S) sum_{i in g} (x_i - m))
+
+has a mean of at most 1 where the mean of the expectations is at most m. Proof: PROOFS.md of this package, "Bets on
+group sums".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["log_difference_wealth", "log_group_wealth"]
+
+_SLACK: Final = 1e-9
+_BOLDEST: Final = 0.9  # of the largest bet
+
+
+def log_group_wealth(
+    sums: NDArray[np.float64], sizes: NDArray[np.float64], largest: float, bet: float, mean: float
+) -> float:
+    """Return ``ln W_l(m)``, rounded down.
+
+    Parameters
+    ----------
+    sums, sizes : ndarray of shape (groups,)
+        Sums of the values, each in [0, 1], and their numbers.
+    largest : float
+        S, at least every size.
+    bet, mean : float
+        l and m.
+
+    Examples
+    --------
+    >>> round(log_group_wealth(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 2.0, 1.0, 0.5), 6)  # ln 1.5
+    0.405465
+    """
+    terms = np.log1p((bet / largest) * (sums - sizes * mean))
+    largest_term = float(np.abs(terms).max(initial=0.0))
+    return float(terms.sum()) - _SLACK - 2.0**-48 * sums.size * largest_term
+
+
+def log_difference_wealth(totals: NDArray[np.float64], sizes: NDArray[np.float64], margin: float = 0.0) -> float:
+    """Return ln of the wealth against "the mean difference is at most -margin", rounded down.
+
+    The bets are halved from the largest one down to about one over the root of the number of groups, in equal parts.
+
+    Parameters
+    ----------
+    totals, sizes : ndarray of shape (groups,)
+        Sums of differences in [-1, 1], and their numbers.
+    margin : float, default=0
+        In [0, 1).
+
+    Examples
+    --------
+    >>> totals = np.repeat([0.0, 3.0, -1.0], [60, 30, 10])
+    >>> round(log_difference_wealth(totals, np.full(100, 5.0)), 1)
+    9.2
+    """
+    largest = float(sizes.max(initial=1.0))
+    halvings = math.ceil(0.5 * math.log2(max(2, totals.size)) + 0.5 * math.log2(max(2.0, largest)))
+    # (z + 1) / 2 has mean 1/2 where z has 0; a bet of l on it is one of l/2 on z
+    mean = 0.5 * (1.0 - margin)
+    bets = (_BOLDEST / mean) * 0.5 ** np.arange(halvings + 1)
+    half = 0.5 * (totals + sizes)
+    logs = np.array([log_group_wealth(half, sizes, largest, float(bet), mean) for bet in bets])
+    return float(np.logaddexp.reduce(logs)) - math.log(logs.size) - _SLACK
