@@ -1,4 +1,4 @@
-"""Readers, on logs that the real tools write in the test; `make test-evaluations` has an environment with all of them."""
+"""Readers, on logs that the tools write in the test; `make test-evaluations` makes an environment with all of them."""
 
 from __future__ import annotations
 
