@@ -43,12 +43,13 @@ def verify(ledger: str, checkpoint: str | None, guard: str | None) -> None:
 
 def _verify(ledger: Ledger, guard: str, checkpoint: str | None) -> int:
     """Verify a guard's history and its state, and show how far it has come when that takes more than a moment."""
-    from thresholdout.guard.state_check import check_standing
+    from thresholdout.guard.state_check import check_clients, check_standing
 
     total = ledger.count(guard)
     with progress_bar(doing="verify", unit="entries", total=total) as bar:
         count = ledger.verify(guard, checkpoint, progress=lambda done: bar.update(done - bar.n))
     check_standing(ledger, guard)
+    check_clients(ledger, guard)
     if ledger.encrypted:  # then secrets belong to the history, and one that was put back does not open
         for name in ledger.documents(guard):
             ledger.document(guard, name)

@@ -51,6 +51,10 @@ __all__ = ["demo", "plan"]
     "then parts of the records may answer. Not so for predictions that are submitted by id.",
 )
 @click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
+@click.option("--teams", type=click.IntRange(min=1), help="Teams of a leaderboard, one answer each.")
+@click.option(
+    "--guess-error", type=float, default=0.0, show_default=True, help="By how much they guess their scores too high."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def plan(
     records: int | None,
@@ -66,6 +70,8 @@ def plan(
     mechanism: PlannedName | None,
     identically_distributed: bool,
     prior_queries: int | None,
+    teams: int | None,
+    guess_error: float,
     as_json: bool,
 ) -> None:
     """Say which way to ask, how wide answers will be, and how many records or questions a width takes."""
@@ -90,6 +96,8 @@ def plan(
         mechanism=mechanism,
         identically_distributed=identically_distributed,
         prior_queries=prior_queries,
+        teams=teams,
+        guess_error=guess_error,
     )
     say(json.dumps(chosen.to_json(), indent=2) if as_json else _in_words(chosen))
 
@@ -106,7 +114,9 @@ def _model(records: int, group_size: int, window: int | None) -> DependenceModel
 def _in_words(chosen: Plan) -> str:
     """Say what is recommended, what stands in the way, and what every way of asking is worth."""
     recommended = chosen.recommended
-    lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}", ""]
+    lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}"]
+    lines += [] if chosen.leaderboard is None else [str(chosen.leaderboard)]
+    lines.append("")
     for way in chosen.ways:
         mark = "*" if way is recommended else " "
         takes = [

@@ -125,9 +125,9 @@ class Answering:
         self._confidence = confidence
         self._last: tuple[str, GuardState[Any]] | None = None
 
-    def state(self) -> Any:
-        """Return the mechanism's state. Secret."""
-        return self._restored(self._ledger.state(self._id)).mechanism
+    def state(self, client: str = "") -> Any:
+        """Return the mechanism's state, with what it keeps of one client. Secret."""
+        return self._restored(self._ledger.state(self._id, client)).mechanism
 
     def _restored(self, text: str) -> GuardState[Any]:
         """Return the state that the ledger keeps; one that was read or written last is not read again."""
@@ -252,7 +252,7 @@ class Answering:
         stored = self.find(question)
         if stored is not None:
             return stored
-        self._check(self.state(), question, final)
+        self._check(self.state(question.known.client), question, final)
         scanned(compute)
         found, entry = self._computed(argument, question, compute, worth, final=final)
         if entry is not None:  # somebody else has asked it meanwhile

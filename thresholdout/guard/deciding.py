@@ -94,7 +94,7 @@ class Decides(Answering):
             check_repeat(stored, question.shown)
             question.check(stored, repeated=True)
             return stored, True
-        before = self.state()
+        before = self.state(asked.client)
         refuse_if(mechanism.refusal(before) or mechanism.client_refusal(before, question.known))
         move = plan(before)
         make: Callable[[NoiseSource], T] = lambda noise: blank  # noqa: E731

@@ -6,20 +6,38 @@ the history says what it has to be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from thresholdout.data.client_states import client_key, join_state
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.guard_state import GuardState
-from thresholdout.mechanisms import Past
+from thresholdout.mechanisms import ClaimsParameters, Past
 from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
+from thresholdout.mechanisms.claims.clients import Client
+from thresholdout.mechanisms.claims.score import start_risk
 from thresholdout.planning.declaration import check_mechanism
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
+    from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_standing"]
+__all__ = ["check_clients", "check_standing"]
+
+_SLICE: Final = 5000
+"""Entries that are read at once."""
+
+_NONE: Final = (0.0, 0.0, 0.0, 0.0, 0.0)
+_ADDED: Final[dict[str, tuple[float, ...]]] = {
+    "train": (1.0, 0.0, 0.0, 0.0),
+    "holdout": (1.0, 1.0, 0.0, 0.0),
+    "reject": (0.0, 0.0, 1.0, 0.0),
+    "keep": (0.0, 0.0, 1.0, 1.0),
+    "failed": (0.0, 0.0, 0.0, 0.0),
+}
+"""What an entry adds to a client's numbers: queries, wrong guesses, proposals that were tested, and certified ones."""
 
 
 def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:
@@ -69,3 +87,61 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
             f"guard {guard[:12]!r}...: its state does not fit its history; the state was changed, or put back from "
             "an earlier time, so the holdout should not be used again",
         )
+
+
+def check_clients(ledger: Ledger, guard: str) -> None:
+    """Refuse a guard whose rows of clients do not fit its history; it may be asked meanwhile.
+
+    Where a client's guess is expected is no part of this: no interval needs that to be right.
+
+    Raises
+    ------
+    LedgerDamaged
+        A row was changed, removed or put back from an earlier time.
+    """
+    stored: Any = ledger.parameters(guard)
+    parameters = parameters_from_json(stored["chosen"]) if "chosen" in stored else None
+    main = ledger.state(guard)
+    if not isinstance(parameters, ClaimsParameters) or not parameters.guesses or not main:
+        return
+    risk, told = start_risk(parameters.confidence, parameters.told), dict[str, tuple[float, ...]]()
+
+    def replay(entries: Iterator[Entry]) -> Iterator[str]:
+        nonlocal risk
+        for entry in entries:
+            before, risk = risk, risk if entry.risk is None else entry.risk
+            added = _ADDED.get(entry.source)
+            if entry.client and added is not None:
+                key = client_key(entry.client)
+                numbers = zip(told.get(key, _NONE), (*added, before - risk), strict=True)
+                told[key] = tuple(number + more for number, more in numbers)
+                yield key
+
+    count = ledger.count(guard)
+    for _ in replay(_entries(ledger, guard, 1, count)):
+        pass
+    rows = {key: _numbers(parameters, main, key, line) for key, line in ledger.clients(guard).items()}
+    unlike = {key for key in rows.keys() | told.keys() if rows.get(key) != told.get(key)}
+    for key in replay(_entries(ledger, guard, count + 1, ledger.count(guard))):  # asked since, or while rows were read
+        if rows.get(key) == told[key]:
+            unlike.discard(key)
+    if unlike:
+        reason = f"guard {guard[:12]!r}...: what it keeps of {len(unlike):,} clients does not fit its history"
+        raise LedgerDamaged(ledger.location, None, reason)
+
+
+def _entries(ledger: Ledger, guard: str, start: int, last: int) -> Iterator[Entry]:
+    """Give entries without holding all of them in memory."""
+    for first in range(start, last + 1, _SLICE):
+        yield from ledger.entries(guard, first, min(_SLICE, last + 1 - first))
+
+
+def _numbers(parameters: ClaimsParameters, main: str, key: str, line: str) -> tuple[float, ...]:
+    """Return what a client's row says of its queries; nothing where it can't be read."""
+    try:
+        state: Any = GuardState.from_text(join_state(main, {key: line}), partial(read_state, parameters)).mechanism
+        client = Client(*state.climbs[f"client:{key}"])
+        tested, kept = state.climbs.get(f"proposals:{key}", (0.0, 0.0))[:2]
+    except (InputError, KeyError, TypeError):
+        return ()
+    return client.asked, client.wrong, tested, kept, client.told

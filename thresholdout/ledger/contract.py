@@ -82,7 +82,9 @@ class Ledger(Refusals, ABC):
 
     *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
 
-    A ledger takes a state and a document as opaque text, and compares them with nothing. Text is any string
+    A ledger takes a state and a document as opaque text, and compares them with nothing. What a state has of clients
+    (`thresholdout.data.client_states`) is kept in a row for each, and read and written with this client's questions
+    only; these rows hold public numbers, and are stored as they are. Text is any string
     without NUL that UTF-8 can encode; numbers are finite, and come back exactly (though -0.0 comes back as 0.0).
 
     Attributes
@@ -179,9 +181,9 @@ class Ledger(Refusals, ABC):
         name : str
             What is asked, for the history.
         compute : callable
-            Maps the present state to the next state and the entry to store, whose ``query`` is one more
-            than that of the guard's last entry. Not called for a repeated key; called again only when what it
-            returned before was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``client`` are
+            Maps the present state, with the row of this client, to the next state and the entry to store, whose
+            ``query`` is one more than that of the guard's last entry. Not called for a repeated key; called again only
+            when its result was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``client`` are
             replaced by the ones given here, its ``list`` by None, and its ``time`` by the clock's. It must not use the
             ledger, and may run in another thread that asks.
         client : str, default ""
@@ -266,8 +268,12 @@ class Ledger(Refusals, ABC):
         """Return the stored answer to a client's question of this key, or None when it was not asked."""
 
     @abstractmethod
-    def state(self, guard: str) -> str:
-        """Return a guard's present state. Secret: it tells where the noisy threshold is."""
+    def state(self, guard: str, client: str = "") -> str:
+        """Return a guard's present state, with the row of one client. Secret: it tells where the noisy threshold is."""
+
+    @abstractmethod
+    def clients(self, guard: str) -> dict[str, str]:
+        """Return the rows of all clients in a guard's state, by `thresholdout.data.client_states.client_key`."""
 
     @abstractmethod
     def parameters(self, guard: str) -> dict[str, JSON]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
+from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import LedgerUnusable, SharingError
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.digest_chain import first_digest, next_digest
@@ -44,12 +45,19 @@ class _Guard:
     digests: list[str] = field(default_factory=list)
     """From the first, which comes before all entries, as far as somebody wanted to know them."""
     closed: str | None = None
+    clients: dict[str, str] = field(default_factory=dict)
+
+    def with_clients(self, clients: Iterable[str]) -> str:
+        """Return the state with the rows of some clients."""
+        keys = {client_key(client) for client in clients if client}
+        return join_state(self.state, {key: self.clients[key] for key in keys if key in self.clients})
 
 
 def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str]) -> _Guard:
     """Return a guard after checking that it can be stored."""
     check_creation(guard, state, documents.items())
-    return _Guard(parameters_text(parameters), state, dict(documents))
+    main, clients = split_state(state)
+    return _Guard(parameters_text(parameters), main, dict(documents), clients=clients)
 
 
 def _entries_of(kept: _Guard, client: str, since: float | None) -> int:
@@ -146,7 +154,7 @@ class MemoryLedger(Ledger):
                 self._check_quotas((asked[place] for place in new), partial(_entries_of, kept))
                 self._asking = True
                 try:
-                    state, computed = compute(kept.state, new)
+                    state, computed = compute(kept.with_clients(asked[place].client for place in new), new)
                 finally:
                     self._asking = False
                 check_texts(state=state)
@@ -154,8 +162,10 @@ class MemoryLedger(Ledger):
                 entries = self._settled(computed, len(kept.entries) + 1, keyed, together)
                 found = dict(zip(new, entries, strict=True))
                 added = {entry.key: entry for entry in entries}
-                # Two stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
-                kept.state = state
+                main, clients = split_state(state)
+                # Stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
+                kept.state = main
+                kept.clients |= clients
                 kept.entries |= added
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
@@ -164,9 +174,13 @@ class MemoryLedger(Ledger):
         check_texts(key=key, client=client)
         return self._find(guard).entries.get(scoped_key(key, client) or key)
 
-    def state(self, guard: str) -> str:
+    def state(self, guard: str, client: str = "") -> str:
         """Return a guard's present state; see `Ledger.state`."""
-        return self._find(guard).state
+        return self._find(guard).with_clients([client])
+
+    def clients(self, guard: str) -> dict[str, str]:
+        """Return the rows of all clients; see `Ledger.clients`."""
+        return dict(self._find(guard).clients)
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""

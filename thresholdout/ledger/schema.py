@@ -87,6 +87,14 @@ _entries = Table(
     sqlite_with_rowid=False,
 )
 
+_clients = Table(
+    "clients",
+    _metadata,
+    Column("guard", ForeignKey("guards.id"), primary_key=True),
+    Column("name", Text, primary_key=True, comment="digest of the client's name"),
+    Column("state", Text, nullable=False, comment="public numbers of the guard's state about this client"),
+)
+
 _documents = Table(
     "documents",
     _metadata,
@@ -170,6 +178,15 @@ class Statements:
 
     set_state: str
     """Parameters: state, number and digest of the last entry, id."""
+
+    client: str
+    """Parameters: id, name. Row: state."""
+
+    clients: str
+    """Parameter: id. Rows: name, state."""
+
+    set_client: str
+    """Parameters: id, name, state."""
 
     close: str
     """Parameters: why, id."""
@@ -306,6 +323,13 @@ def statements(dialect: DialectName) -> Statements:
             .values(state=bindparam("new_state"), asked=bindparam("new_asked"), checkpoint=bindparam("new_checkpoint"))
             .where(_guards.c.id == bindparam("guard_id"))
         ),
+        client=compiled(
+            select(_clients.c.state).where(
+                _clients.c.guard == bindparam("guard_id"), _clients.c.name == bindparam("client")
+            )
+        ),
+        clients=compiled(select(_clients.c.name, _clients.c.state).where(_clients.c.guard == bindparam("guard_id"))),
+        set_client=compiled(_upsert(dialect)),
         close=compiled(update(_guards).values(closed=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))),
         add_entry=compiled(insert(_entries)),
         entry=compiled(select(*fields).where(of_guard, same_key)),
@@ -355,6 +379,12 @@ def statements(dialect: DialectName) -> Statements:
         ),
         **_reencryption(dialect),
     )
+
+
+def _upsert(dialect: DialectName) -> Any:
+    """Return the statement that stores a client's row."""
+    new = (sqlite_insert if dialect == "sqlite" else postgresql_insert)(_clients)
+    return new.on_conflict_do_update(index_elements=["guard", "name"], set_={"state": new.excluded.state})
 
 
 def _of_client(dialect: DialectName) -> tuple[Any, ...]:

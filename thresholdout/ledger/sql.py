@@ -8,6 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import InputError
 from thresholdout.ledger.address import connect
 from thresholdout.ledger.cipher import Key
@@ -74,7 +75,7 @@ class _Row:
         self.guard_id = guard_id
         self.stored = stored
         self.closed = closed
-        self.progress = _Progress(None, asked, checkpoint, {})
+        self.progress = _Progress(None, asked, checkpoint, {}, {})
 
 
 class _Progress(NamedTuple):
@@ -86,6 +87,8 @@ class _Progress(NamedTuple):
     checkpoint: str
     new: dict[str, tuple[Entry, str]]
     """Entries to be stored, with their digests, by key."""
+    clients: dict[str, str]
+    """Rows of clients that are to be stored."""
 
 
 class SQLLedger(Ledger):
@@ -246,7 +249,7 @@ class SQLLedger(Ledger):
         for guard, kept in rows.items():
             if kept is None:
                 continue
-            state, number, last, new = kept.progress
+            state, number, last, new, clients = kept.progress
             if state is None or not new:
                 continue
             added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in new.values()]
@@ -256,6 +259,8 @@ class SQLLedger(Ledger):
                 cursor.executemany(self._sql.add_entry, added)
             encrypted = self._encrypt(state, guard, "state", str(number), last)
             cursor.execute(self._sql.set_state, (encrypted, number, last, kept.guard_id))
+            for key, line in clients.items():
+                cursor.execute(self._sql.set_client, (kept.guard_id, key, line))
 
     def _before(self, cursor: Cursor, kept: _Row, question: _Question) -> list[Entry | None]:
         """Return the entries that a call's keys have already, in the tables or in this transaction."""
@@ -286,12 +291,13 @@ class SQLLedger(Ledger):
                 (before, before != question.made.get(before.key)) for before in stored if before is not None
             ]
             return
-        state, number, checkpoint, new = kept.progress
+        state, number, checkpoint, new, clients = kept.progress
         self._check_quotas((question.asked[place] for place in places), partial(self._asked_by, cursor, kept))
         if state is None:
             state = self._decrypt(kept.stored, guard, "state", str(number), checkpoint)
+        there = self._clients_of(cursor, kept, {question.asked[place].client for place in places})
         question.computing = True
-        state, computed = question.compute(state, places)
+        state, computed = question.compute(join_state(state, there), places)
         question.computing = False
         check_texts(state=state)
         keyed = [(question.keys[place], question.asked[place]) for place in places]
@@ -301,7 +307,22 @@ class SQLLedger(Ledger):
         found = dict(zip(places, entries, strict=True))
         question.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
         question.made = {entry.key: entry for entry in entries}
-        kept.progress = _Progress(state, entries[-1].query, chain.checkpoint, added)
+        main, after = split_state(state)
+        changed = {key: line for key, line in after.items() if line != there.get(key)}
+        kept.progress = _Progress(main, entries[-1].query, chain.checkpoint, added, {**clients, **changed})
+
+    def _clients_of(self, cursor: Cursor, kept: _Row, clients: set[str]) -> dict[str, str]:
+        """Return the rows of some clients as they are in this transaction."""
+        found = {}
+        for key in map(client_key, clients - {""}):
+            line = kept.progress.clients.get(key)
+            if line is None:
+                cursor.execute(self._sql.client, (kept.guard_id, key))
+                row = cursor.fetchone()
+                line = None if row is None else str(row[0])
+            if line is not None:
+                found[key] = line
+        return found
 
     def _asked_by(self, cursor: Cursor, kept: _Row, client: str, since: float | None) -> int:
         """Return how many entries a client has from a time on, in the tables and in this transaction."""
@@ -327,6 +348,7 @@ class SQLLedger(Ledger):
     ) -> tuple[int, str, str | None]:
         """Store a new guard; return its number in the tables, its name, and the parameters of one that is there."""
         checkpoint = first_digest(guard, parameters)
+        state, clients = split_state(state)
         encrypted = self._encrypt(state, guard, "state", "0", checkpoint)
         new = False
         known = self._of_content(cursor, content) or guard
@@ -342,6 +364,8 @@ class SQLLedger(Ledger):
         cursor.execute(self._sql.put_setting, ("identity", fresh_key()))  # so that all copies of a guard share it
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._encrypt(document, guard, "document", name)))
+        for key, line in clients.items():
+            cursor.execute(self._sql.set_client, (guard_id, key, line))
         return guard_id, guard, None
 
     def _of_content(self, cursor: Cursor, content: str | None) -> str | None:
@@ -363,10 +387,17 @@ class SQLLedger(Ledger):
             _check_key(stored, key)
         return stored
 
-    def state(self, guard: str) -> str:
+    def state(self, guard: str, client: str = "") -> str:
         """Return a guard's present state; see `Ledger.state`."""
-        _, state, _, asked, checkpoint, _ = self._find(guard)
-        return self._decrypt(state, guard, "state", str(asked), checkpoint)
+        guard_id, state, _, asked, checkpoint, _ = self._find(guard)
+        rows = self._read(self._sql.client, guard_id, client_key(client)) if client else []
+        main = self._decrypt(state, guard, "state", str(asked), checkpoint)
+        return join_state(main, {client_key(client): str(row[0]) for row in rows})
+
+    def clients(self, guard: str) -> dict[str, str]:
+        """Return the rows of all clients; see `Ledger.clients`."""
+        guard_id, *_ = self._find(guard)
+        return {str(key): str(line) for key, line in self._read(self._sql.clients, guard_id)}
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""
@@ -461,7 +492,7 @@ class SQLLedger(Ledger):
                 raise self._there_already(guard) if known == guard else self._same_records(known)
             chain = Chain(guard, first_digest(guard, text), check_history(entries))
             cursor.executemany(self._sql.add_entry, ((guard_id, *_FIELDS(entry), digest) for entry, digest in chain))
-            encrypted = self._encrypt(state, guard, "state", str(chain.asked), chain.checkpoint)
+            encrypted = self._encrypt(split_state(state)[0], guard, "state", str(chain.asked), chain.checkpoint)
             cursor.execute(self._sql.set_state, (encrypted, chain.asked, chain.checkpoint, guard_id))
             if closed is not None:
                 cursor.execute(self._sql.close, (closed, guard_id))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from graphs.progress_bar import progress_bar
+from thresholdout.data.client_states import join_state
 from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerMismatch
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.digest_chain import Chain, first_digest
@@ -262,7 +263,7 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
     target.restore(
         guard,
         source.parameters(guard),
-        source.state(guard),
+        join_state(source.state(guard), source.clients(guard)),
         documents,
         _chained(entries, source.location, guard, parameters, checkpoint),
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
     from thresholdout.certificates.prior_queries import PriorQueries
+    from thresholdout.planning.leaderboard import Leaderboard
 
 __all__ = ["ALGORITHM_1", "FINAL", "GAUSSIAN", "GUARD", "LIST", "PARTS", "Plan", "Way", "WayName"]
 
@@ -97,6 +98,8 @@ class Plan:
         Why, in one sentence.
     warnings : tuple of str
         What stands in the way.
+    leaderboard : Leaderboard or None
+        Intervals of a leaderboard with these records, where a number of teams was given.
 
     Examples
     --------
@@ -118,6 +121,7 @@ class Plan:
     recommended: Way
     recommendation: str
     warnings: tuple[str, ...]
+    leaderboard: Leaderboard | None = None
 
     @property
     def records(self) -> int:
@@ -181,6 +185,7 @@ class Plan:
             "recommended": self.recommended.name,
             "recommendation": self.recommendation,
             "warnings": list(self.warnings),
+            "leaderboard": None if self.leaderboard is None else dataclasses.asdict(self.leaderboard),
             "ways": [
                 {
                     "name": way.name,
@@ -196,7 +201,8 @@ class Plan:
         }
 
     def __repr__(self) -> str:
-        return "<Plan: " + " ".join([self.recommendation, *self.warnings]) + ">"
+        teams = () if self.leaderboard is None else (str(self.leaderboard),)
+        return "<Plan: " + " ".join([self.recommendation, *teams, *self.warnings]) + ">"
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card, Table
@@ -221,5 +227,6 @@ class Plan:
         ]
         rows = [(way.name, way.call, way.needs) for way in self.ways]
         table = Table(("way", "call", "needs"), rows, [way.name for way in self.ways].index(self.recommended.name))
-        notes = [*self.warnings, "Bars are half-widths, of the range of a score; orange is recommended."]
+        teams = () if self.leaderboard is None else (str(self.leaderboard),)
+        notes = [*teams, *self.warnings, "Bars are half-widths, of the range of a score; orange is recommended."]
         return Card("Plan", self.recommendation, facts, bars, axis=(0.0, most), table=table, notes=notes).html

@@ -9,6 +9,7 @@ from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.record_structure import planned_records
 from thresholdout.errors import PlanError
 from thresholdout.planning.description import recommend, warn, within
+from thresholdout.planning.leaderboard import plan_leaderboard
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
 from thresholdout.planning.request import PlannedName, Use, check_use
 from thresholdout.planning.solving import fewest_records, most_queries, records_for
@@ -47,6 +48,8 @@ def plan(
     mechanism: PlannedName | None = None,
     identically_distributed: bool = False,
     prior_queries: int | PriorQueries | None = None,
+    teams: int | None = None,
+    guess_error: float = 0.0,
 ) -> Plan:
     """Say which way to ask, and how wide answers will be, for questions about right and wrong.
 
@@ -89,6 +92,10 @@ def plan(
     prior_queries : int or PriorQueries, optional
         How many scores of this holdout were seen before, see `thresholdout.Thresholdout`. Half-widths are for a guard
         that is made with the same ``prior_queries``.
+    teams : int, optional
+        Teams of a leaderboard, one answer each: `Plan.leaderboard` has the intervals after them.
+    guess_error : float, default=0.0
+        By how much these teams guess their scores too high, beside the noise of their training part.
 
     Returns
     -------
@@ -164,6 +171,7 @@ def plan(
         recommended=chosen,
         recommendation=recommend(use, ways, chosen),
         warnings=warn(use, chosen),
+        leaderboard=plan_leaderboard(use, teams, guess_error),
     )
 
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import LedgerDamaged
+from thresholdout.guard.state_check import check_clients
 from thresholdout.ledger.entry_checks import scoped_key
 from thresholdout.service.served_metric import served_metric
 from thresholdout.service.store.submissions import SubmissionRow, Verdict, submission_id
@@ -97,6 +98,7 @@ class ChainedAnswers:
             The chain is broken, or a row says something else than its entry.
         """
         self._ledger.verify(holdout.identity)
+        check_clients(self._ledger, holdout.identity)
         known, last = set(), 0
         while rows := self._submissions.of_all(holdout.number, last, _SLICE):
             for row, told in zip(rows, self.of(holdout, rows), strict=True):

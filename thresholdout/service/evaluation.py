@@ -33,7 +33,7 @@ from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.sessions import Sessions
 from thresholdout.service.settings import check_phase, check_size, checked_settings
-from thresholdout.service.showing import facts_of, holdout_shown, shown
+from thresholdout.service.showing import facts_of, holdout_shown, outlook_of, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.incumbents import Incumbents
@@ -518,7 +518,10 @@ class EvaluationService:
     def board(self, by: Principal, name: str) -> Board:
         """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
         found = self._find(by, name)
-        return Board(self._shown(found), self._boards.rows(found), by.team)
+        outlook = None
+        if by.role == "admin" and found.shown is None:
+            outlook = outlook_of(self._guards.get(found.identity), self.ledger)
+        return Board(self._shown(found), self._boards.rows(found), by.team, outlook)
 
     @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:

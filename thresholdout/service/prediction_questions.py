@@ -118,9 +118,9 @@ class AsksAboutPredictions:
         metric : str or Metric, default="accuracy"
             One of `thresholdout.scoring.metrics`.
         expected : float, optional
-            What whoever asks expects of the score, such as a cross-validated one. Left out, it is the score on the
-            training part; in a competition, where that proves nothing because everybody has these labels, the last
-            answer to this client.
+            The score that the client expects, such as a cross-validated one. Left out, it is the score on the training
+            part. In a competition a table may have no rows for that part: then the client's last answer is expected, or
+            for its first query the median of the first answers to others.
         name : str, optional
             What the history calls the question; the metric's name stands behind it.
         key : str, optional
@@ -268,7 +268,7 @@ class AsksAboutPredictions:
             if as_real(expected) is None:
                 raise InputTypeError("expected", repr(expected), "a number, or nothing")
             return unit_mean([expected], 1, metric.bounds, "expected"), known
-        if guesses:
+        if read.train is None and guesses:
             return 0.5, replace(known, vague=True)
         if read.train is None:
             seen = "rows for the holdout alone, and nothing expected of the score"

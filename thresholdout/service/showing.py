@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from thresholdout.mechanisms.claims import Competition
+from thresholdout.mechanisms.claims.clients import newcomers_of
 from thresholdout.service.promises import promise, truth
 from thresholdout.service.served_metric import served_metric
-from thresholdout.service.shown import Feedback, Holdout, Phase, State, Submission
+from thresholdout.service.shown import Feedback, Holdout, Outlook, Phase, State, Submission
 from thresholdout.service.store.holdouts import Facts
 
 if TYPE_CHECKING:
@@ -18,7 +20,13 @@ if TYPE_CHECKING:
     from thresholdout.service.store.holdouts import HoldoutRow
     from thresholdout.service.store.submissions import SubmissionRow
 
-__all__ = ["facts_of", "holdout_shown", "shown", "told_of"]
+__all__ = ["facts_of", "holdout_shown", "outlook_of", "shown", "told_of"]
+
+_RECENT: Final = 50
+"""Answers whose price says what further ones cost."""
+
+_AHEAD: Final = 200
+"""Answers that are looked ahead."""
 
 
 def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
@@ -77,6 +85,27 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
         remaining=guard.guard._mechanism.remaining(untouched),
         risk=None if guard.guard.told is None else math.log1p(-confidence) - parameters.told,
     )
+
+
+def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
+    """Return how intervals will widen at the price of the last answers; ``None`` where that has no answer yet."""
+    guard, mechanism, count = served.guard, served.guard._mechanism, ledger.count(served.identity)
+    if not isinstance(mechanism, Competition) or not count:
+        return None
+    recent = ledger.entries(served.identity, max(1, count - _RECENT), _RECENT + 1)
+    before = guard._interaction.log_risk_before(recent[0]) if count <= _RECENT else recent.pop(0).risk
+    last = recent[-1]
+    if before is None or last.risk is None:
+        return None
+    nats, state = (before - last.risk) / len(recent), guard._interaction.state()
+    score = newcomers_of(state).answer
+    likely = 0.5 if score is None else score
+
+    def after(spent: float) -> float:
+        return mechanism.next_half_width(replace(state, log_risk=state.log_risk - spent), likely)
+
+    right = mechanism.right_guess_nats(state)
+    return Outlook(len(recent), nats, after(0.0), _AHEAD, after(_AHEAD * nats), after(_AHEAD * right))
 
 
 def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:

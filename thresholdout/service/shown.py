@@ -10,7 +10,7 @@ from typing import Literal
 
 from thresholdout.service.standings import Standing
 
-__all__ = ["Board", "Feedback", "Holdout", "Key", "Phase", "Principal", "Role", "State", "Submission"]
+__all__ = ["Board", "Feedback", "Holdout", "Key", "Outlook", "Phase", "Principal", "Role", "State", "Submission"]
 
 Role = Literal["admin", "team", "viewer"]
 """What a key is for: everything but submissions; submissions of one team; reading boards that are not public."""
@@ -213,6 +213,32 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """How the intervals of a leaderboard will widen, for its administrator.
+
+    Attributes
+    ----------
+    answers : int
+        Of which the price is known: the last ones.
+    nats : float
+        Information released by each of them, on the average.
+    half_width : float
+        Of the next team whose guess is right.
+    ahead : int
+        Further answers.
+    later, exact : float
+        The half-width after these at that price, and if all guesses were right.
+    """
+
+    answers: int
+    nats: float
+    half_width: float
+    ahead: int
+    later: float
+    exact: float
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """Who leads, as far as it is certified.
 
@@ -224,8 +250,11 @@ class Board:
         From the best certified on.
     mine : str
         The team that looks at it; empty for others.
+    outlook : Outlook or None
+        How intervals will widen; for administrators.
     """
 
     holdout: Holdout
     rows: tuple[Standing, ...]
     mine: str = ""
+    outlook: Outlook | None = None

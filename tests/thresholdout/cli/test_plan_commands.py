@@ -10,6 +10,11 @@ from tests.thresholdout.cli.running import run
 from thresholdout import plan
 
 
+def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
+    said = run("plan", "--records", "10000", "--teams", "200", "--guess-error", "0.02").output
+    assert "200 teams that guess their scores 0.02 too high; with exact guesses" in said
+
+
 def test_plan_says_what_the_library_says() -> None:
     planned = plan(2000, queries=100, expected=0.95, train_records=500)
     said = run("plan", "--records", "2000", "--queries", "100", "--expected", "0.95", "--train-records", "500").output

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from thresholdout import Answer, Claims, Thresholdout
-from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.ledger import open_ledger
+from thresholdout.data.client_states import client_key
+from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
+from thresholdout.guard.state_check import check_clients
+from thresholdout.ledger import move, open_ledger
 
 N = 1000
 RECORDS = np.arange(float(N))
@@ -48,6 +52,67 @@ def test_the_history_says_who_asked_and_keys_are_each_client_s_own(tmp_path: Pat
         (identity,) = ledger.guards()
         assert ledger.verify(identity) == 2
         assert [entry.name for entry in ledger.entries(identity, client="bob")] == ["yours"]
+
+
+def fifty_teams(file: Path) -> Thresholdout:
+    """Return a guard that was asked by fifty teams, by some of them twice, and by its organiser."""
+    guard = guard_of(ledger=file)
+    for team in range(50):
+        ask(guard, 0.9, 900 - team > RECORDS, client=f"team {team}", binary=True)
+    for team in ("team 3", "", "team 4"):
+        guard.ask(0.5, RECORDS < 900, client=team, binary=True)
+    return guard
+
+
+def test_a_commit_writes_as_much_for_many_teams_as_for_few(tmp_path: Path) -> None:
+    lengths = []
+    guard = guard_of(ledger=tmp_path / "guard.db")
+    for team in range(60):
+        ask(guard, 0.9, RECORDS < 900, client=f"team {team}", binary=True)
+        with open_ledger(tmp_path / "guard.db") as ledger:
+            (identity,) = ledger.guards()
+            lengths.append(len(ledger.state(identity)))
+            assert len(ledger.clients(identity)) == team + 1
+    assert max(lengths[30:]) - min(lengths[30:]) < 100
+
+
+def test_rows_of_clients_fit_the_history_and_move_with_it(tmp_path: Path) -> None:
+    guard = fifty_teams(tmp_path / "guard.db")
+    told = guard.told
+    with open_ledger(tmp_path / "guard.db") as ledger, open_ledger(tmp_path / "other.db") as other:
+        (identity,) = ledger.guards()
+        check_clients(ledger, identity)
+        clients = ledger.clients(identity)
+        move(ledger, other, identity)
+        assert other.clients(identity) == clients
+        check_clients(other, identity)
+    moved = guard_of(ledger=tmp_path / "other.db")
+    assert moved.told == told
+    again = ask(moved, 0.5, RECORDS < 899, client="team 3", binary=True)
+    assert again.source == "train"  # it is known that this team's last guess was wrong
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM clients WHERE name = '{key}'",
+        "UPDATE clients SET state = (SELECT state FROM clients WHERE name = '{other}') WHERE name = '{key}'",
+        "UPDATE clients SET state = replace(state, '0x1.0', '0x0.0') WHERE name = '{key}'",
+        "UPDATE clients SET state = 'x' WHERE name = '{key}'",
+        "INSERT INTO clients SELECT guard, '{new}', state FROM clients WHERE name = '{key}'",
+    ],
+)
+def test_a_changed_row_of_a_client_is_found(tmp_path: Path, statement: str) -> None:
+    """Whoever can write the file may give a team its allowance again; its history says that it was spent."""
+    file = tmp_path / "guard.db"
+    fifty_teams(file)
+    keys = {"key": client_key("team 3"), "other": client_key("team 9"), "new": client_key("team 99")}
+    with closing(sqlite3.connect(file)) as connection, connection:
+        assert connection.execute(statement.format(**keys)).rowcount == 1
+    with open_ledger(file) as ledger:
+        (identity,) = ledger.guards()
+        with pytest.raises(LedgerDamaged, match="1 clients does not fit its history"):
+            check_clients(ledger, identity)
 
 
 def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
+from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry import Asked, Entry
@@ -58,6 +59,43 @@ class ClientsContract:
         ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="ann", quota=3)
         with pytest.raises(BudgetExhausted):
             ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="zoe", quota=0)
+        assert_consistent(ledger)
+
+    def test_what_a_state_has_of_clients_is_given_to_their_own_questions_only(self, ledger: Ledger) -> None:
+        """Also in a commit that several share, and where a question fails."""
+        seen: list[tuple[str, dict[str, str]]] = []
+        mechanism = Mechanism()
+
+        def step(name: str, fails: bool = False) -> None:
+            def compute(text: str) -> tuple[str, Entry]:
+                main, clients = split_state(text)
+                seen.append((name, clients))
+                after, entry = mechanism(main)
+                if fails:
+                    raise ZeroDivisionError
+                key = client_key(name)
+                mine = {key: f"{clients.get(key, '')}{entry.query},"} if name else {}
+                return join_state(after, mine), entry
+
+            ledger.ask(GUARD, None, 0.5, "accuracy", compute, client=name)
+
+        for name in ("ann", "bob", "", "ann"):
+            step(name)
+        with pytest.raises(ZeroDivisionError):
+            step("ann", fails=True)
+        ann, bob = client_key("ann"), client_key("bob")
+        assert seen == [
+            ("ann", {}), ("bob", {}), ("", {}), ("ann", {ann: "1,"}), ("ann", {ann: "1,4,"})
+        ]  # fmt: skip
+        assert ledger.clients(GUARD) == {ann: "1,4,", bob: "2,"}
+        assert split_state(ledger.state(GUARD, "bob"))[1] == {bob: "2,"}
+        assert split_state(ledger.state(GUARD))[1] == split_state(ledger.state(GUARD, "zoe"))[1] == {}
+        threads = [threading.Thread(target=step, args=("ann",)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ledger.clients(GUARD) == {ann: "1,4,5,6,7,8,9,10,11,12,", bob: "2,"}
         assert_consistent(ledger)
 
     def test_entries_know_when_they_were_stored(self, ledger: Ledger) -> None:

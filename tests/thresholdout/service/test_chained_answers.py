@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
+from thresholdout.data.client_states import client_key
 from thresholdout.service import chained_answers
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.refusals import ServiceRefused
@@ -51,6 +52,15 @@ def _other(table: pd.DataFrame) -> pd.DataFrame:
 
 def _history(service: EvaluationService) -> list[Submission]:
     return service.history(ADMIN, "cells")
+
+
+def test_a_team_whose_row_was_removed_gets_no_second_allowance(path: Path) -> None:
+    _change(path, f"DELETE FROM clients WHERE name = '{client_key('ann')}'")
+    service = EvaluationService.open(path)
+    who = team(service, "ann")
+    sent = lambda name: service.submit(who, name, right_in(0.6), idempotency_key="new")  # noqa: E731
+    assert _code(lambda: sent("cells")) == "damaged"
+    service.close()
 
 
 def test_a_changed_row_shows_what_the_ledger_says(path: Path) -> None:

@@ -54,15 +54,26 @@ def test_rows_for_the_holdout_are_enough(tmp_path: Path) -> None:
     assert (reopened.value, reopened.repeated) == (again.value, True)
 
 
-def test_a_score_on_training_records_is_taken_for_nothing(tmp_path: Path) -> None:
-    """Two that differ on training records only get the same answer, at the same price, and no history shows it."""
-    found = []
-    for train in (0.4, 1.0):
-        service = made(tmp_path, name=f"{train}")
-        answer = service.ask(right_in(0.7, 3, train=train), client="ann")
-        found.append((answer.value, answer.interval, service.guard.risk_left, service.guard.history["train"].iloc[0]))
-    assert found[0][2:] == found[1][2:]
-    assert found[0][0] == pytest.approx(found[1][0], abs=0.2)
+def test_a_score_on_training_records_is_a_guess_and_no_evidence(tmp_path: Path) -> None:
+    """It has the price and the answer of the same number as ``expected=``, and a wrong one proves nothing."""
+    for train in (0.7, 1.0):
+        found = []
+        for expected in (None, train):
+            service = made(tmp_path, name=f"{train} {expected}")
+            answer = service.ask(right_in(0.7, 3, train=train), expected=expected, client="ann")
+            assert answer.interval[0] < 0.7 < answer.interval[1]
+            found.append((answer.value, *answer.interval, service.guard.risk_left))
+        assert found[0] == pytest.approx(found[1], abs=2e-3)  # of 2,000 training rows not just so many are right
+        assert (answer.source == "train") == (train == 0.7)
+
+
+def test_who_expects_nothing_is_expected_to_score_as_others_did(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    for name in ("ann", "bob", "cleo"):
+        service.ask(right_in(0.8, 1), expected=0.8, client=name)
+    told = service.ask(right_in(0.81, 4), client="dan")
+    assert told.source == "train"
+    assert told.value == pytest.approx(0.8, abs=0.02)
 
 
 def test_other_guards_need_a_training_value(tmp_path: Path) -> None:

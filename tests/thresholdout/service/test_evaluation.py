@@ -33,6 +33,23 @@ def service(tmp_path: Path) -> Iterator[EvaluationService]:
     service.close()
 
 
+def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> None:
+    """Wrong guesses cost, and the board says how wide intervals become; teams and blind phases are told nothing."""
+    assert service.board(ADMIN, "cells").outlook is None
+    for name, expected in (("ann", 0.8), ("bob", 0.3), ("cleo", 0.99)):
+        by = team(service, name)
+        service.submit(by, "cells", right_in(0.8), idempotency_key="k", expected=expected)
+    found = service.board(ADMIN, "cells").outlook
+    assert found is not None
+    told = service.holdout(ADMIN, "cells").told
+    assert told is not None
+    assert (found.answers, found.nats) == (3, pytest.approx(told / 3))
+    assert found.half_width < found.exact < found.later
+    assert service.board(by, "cells").outlook is None
+    service.set_phase(ADMIN, "cells", "blind")
+    assert service.board(ADMIN, "cells").outlook is None
+
+
 def code(call: Callable[..., object], *given: object) -> str:
     """Return why a call is refused; "" where it is not."""
     try:

@@ -15,13 +15,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Known, Outcome, refuse_if
-from thresholdout.mechanisms.claims.clients import Client, client_of, credited, kept_as
+from thresholdout.mechanisms.claims.clients import (
+    NEWCOMERS,
+    Client,
+    Newcomers,
+    client_of,
+    credited,
+    kept_as,
+    newcomers_of,
+)
 from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
@@ -37,10 +46,14 @@ __all__ = ["AngleCells", "Competition"]
 _LEAST_AHEAD: Final = 100
 """Questions that are expected still, at least, where no number is declared."""
 
+_EVEN: Final = 0.2  # of the share for wrong guesses, by parts alike; the rest falls with the distance from the guess
 _WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
 _VAGUE: Final = 0.1  # of being in another cell, where nothing is guessed and the last answer stands in
 _RECALLED: Final = 1.5  # times the width, where an earlier answer says what is expected
 _ROUNDING: Final = 1.0 - 1e-9
+_NORMAL: Final = NormalDist()
+_SPREAD: Final = (0.7548776662466927, 0.5698402909980532)
+"""Steps of a sequence that fills a square evenly: 1/p and 1/p**2 where p**3 = p + 1 (Roberts 2018)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,9 @@ class AngleCells:
     >>> cells.edges[cells.middle : cells.middle + 2], cells.holding(905) == cells.middle
     ((833, 952), True)
     >>> round(sum(map(math.exp, cells.log_shares)), 4)
-    0.9988
+    1.0
+    >>> [round(share, 1) for share in cells.log_shares[cells.middle :]]
+    [-0.0, -5.9, -6.8]
     """
 
     edges: tuple[int, ...]
@@ -98,7 +113,8 @@ class AngleCells:
             shares = [1.0 / cells] * cells
         else:
             near = [_near(abs(k - below)) for k in range(cells)]
-            shares = [share * (0.5 / (cells - 1) + 0.5 * part) for part in near]
+            falling = (1.0 - _EVEN) / math.fsum(near)
+            shares = [share * (_EVEN / (cells - 1) + falling * part) for part in near]
             shares[below] = 1.0 - share
         kept = math.log1p(-2.0 * RAISED)
         return cls((*edges, steps + 1), below, tuple(lowered(math.log(one * _ROUNDING) + kept) for one in shares))
@@ -118,8 +134,8 @@ def _first_step(angle: float, steps: int) -> int:
 
 
 def _near(distance: int) -> float:
-    """Return the part of a cell at a distance from the guess; those of all cells on one side sum to at most a half."""
-    return 0.5 / (distance * (distance + 1)) if distance else 0.0
+    """Return the weight of a cell at a distance from the guess, whose logarithm falls slowly."""
+    return 1.0 / (distance * (distance + 1)) if distance else 0.0
 
 
 class Competition(ClaimsMechanism):
@@ -156,28 +172,37 @@ class Competition(ClaimsMechanism):
         refuse_if(self.refusal(state))
         check_unit("train", train)
         known = holdout.known
-        client = client_of(state, known.client)
-        guess = _guess(client, train, known)
+        guess = _guess(client_of(state, known.client), newcomers_of(state), train, known)
         _, effective, training = self._sizes(known)
         variance = variance_of(guess, known, effective)
         claim = self._claim(forecast(Memory(), guess, variance, effective, training), variance, holdout, noise)
         assert isinstance(claim, MeanTest)
+        return self.release(state, train, claim, claim.value, known)
+
+    def release(
+        self, state: ClaimsState, train: float, claim: MeanTest, value: int, known: Known
+    ) -> tuple[ClaimsState, Outcome]:
+        """Tell the cell of a value of the holdout, in steps."""
+        client, newcomers = client_of(state, known.client), newcomers_of(state)
+        guess = _guess(client, newcomers, train, known)
         cells = self.cells(state, train, known, claim.steps)
-        value = claim.value
         cell = cells.holding(value)
         level = lowered(state.log_risk + cells.log_shares[cell])
         low, high = self._interval(claim, cells, cell, level)
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
-        moved = _moved(told - guess, abs(cell - cells.middle))
-        learned = _learned(client, moved, told, right, known, state.log_risk - level)
+        off, distance = told - guess, abs(cell - cells.middle)
+        learned = _learned(client, guess - train, off, distance, told, known, state.log_risk - level)
+        climbs = {**state.climbs, kept_as(known.client): learned.numbers()}
+        if known.client and not client.scored and not known.difference:
+            climbs[NEWCOMERS] = newcomers.after(off, distance, told, known.vague).numbers()
         after = replace(
             state,
             log_risk=level,
             asked=state.asked + 1,
             hits=state.hits + (not right),
             letters=state.letters + (not right),
-            climbs={**state.climbs, kept_as(known.client): learned.numbers()},
+            climbs=climbs,
         )
         return after, Outcome(
             value=told,
@@ -204,9 +229,8 @@ class Competition(ClaimsMechanism):
         """
         client = client_of(state, known.client)
         share, even = self._share(client, state, known)
-        return AngleCells.around(
-            _guess(client, train, known), self._reach(client, state, known), steps, share, even=even
-        )
+        guess = _guess(client, newcomers_of(state), train, known)
+        return AngleCells.around(guess, self._reach(client, state, known), steps, share, even=even)
 
     def first_half_width(self, score: float) -> float:
         """Return half the length of the first answer's interval where the guess is right; see `Mechanism`.
@@ -217,16 +241,54 @@ class Competition(ClaimsMechanism):
         >>> round(Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=4000).first_half_width(0.85), 3)
         0.032
         """
+        return self.next_half_width(self.start(SystemNoise()), score)
+
+    def next_half_width(self, state: ClaimsState, score: float) -> float:
+        """Return half the length of the next interval of somebody whose guess is right; public numbers only."""
         known = Known(binary=True)
-        _, effective, training = self._sizes(known)
-        variance = variance_of(score, known, effective)
-        claim = self._test(forecast(Memory(), score, variance, effective, training), variance, known)
-        assert isinstance(claim, MeanTest)
-        state = self.start(SystemNoise())
+        claim = self._likely_test(score, known)
         cells = self.cells(state, score, known, claim.steps)
         level = lowered(state.log_risk + cells.log_shares[cells.middle])
         low, high = self._interval(claim, cells, cells.middle, level)
         return 0.5 * (high - low)
+
+    def right_guess_nats(self, state: ClaimsState) -> float:
+        """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
+        return -math.log1p(-self._first_share(state)) - 2.0 * math.log1p(-2.0 * RAISED)
+
+    def expected_session(self, teams: int, score: float, guess_error: float) -> ClaimsState:
+        """Return the state that is to be expected after one answer to each of some teams.
+
+        Teams have the same score. They guess it with an error that all of them share, beside the noise of both parts of
+        the records, which runs through evenly spread quantiles.
+
+        Examples
+        --------
+        >>> from thresholdout.mechanisms.claims import ClaimsParameters
+        >>> mechanism = Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=10_000)
+        >>> states = [mechanism.expected_session(50, 0.85, error) for error in (0.0, 0.02)]
+        >>> [round(mechanism.next_half_width(state, 0.85), 3) for state in states]
+        [0.029, 0.036]
+        """
+        _, effective, training = self._sizes(Known(binary=True))
+        coin = math.sqrt(score * (1.0 - score))
+        claim, state = self._likely_test(score, Known(binary=True)), self.start(SystemNoise())
+        for team in range(1, teams + 1):
+            known = Known(binary=True, client=f"team {team}")
+            first, second = (_NORMAL.inv_cdf((team * step + 0.5) % 1.0 or 0.5) for step in _SPREAD)
+            value = round(claim.steps * min(1.0, max(0.0, score + first * coin / math.sqrt(effective))))
+            guess = min(1.0, max(0.0, score + guess_error + second * coin / math.sqrt(training)))
+            after, _ = self.release(state, guess, claim, value, known)
+            state = replace(after, climbs={NEWCOMERS: after.climbs[NEWCOMERS]})  # this team asks no more
+        return state
+
+    def _likely_test(self, score: float, known: Known) -> MeanTest:
+        """Return the test of a value of which only the likely score is known."""
+        _, effective, training = self._sizes(known)
+        variance = variance_of(score, known, effective)
+        claim = self._test(forecast(Memory(), score, variance, effective, training), variance, known)
+        assert isinstance(claim, MeanTest)
+        return claim
 
     def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
@@ -243,7 +305,7 @@ class Competition(ClaimsMechanism):
         client = client_of(state, known.client)
         share, even = self._share(client, state, known)
         cells = math.ceil(0.25 * math.pi / self._reach(client, state, known)) + 1
-        longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
+        longest = math.log(cells) if even else max(-math.log(_EVEN * share / cells), -math.log1p(-share))
         longest -= 2.0 * math.log1p(-2.0 * RAISED)  # what is kept for failures, and more than all rounding
         asked = round(client.asked)
         return BudgetExhausted("allowance", asked, asked) if client.told + longest > allowance else None
@@ -277,7 +339,7 @@ class Competition(ClaimsMechanism):
         """
         _, effective, training = self._sizes(known)
         deviation = 0.5 * math.sqrt(1.0 / effective + (0.0 if known.difference else 1.0 / training))
-        recalled = not known.difference and (known.vague or client.shift != 0.0)
+        recalled = not known.difference and (known.vague or client.wrong > 0.0)
         return min((_RECALLED if recalled else 1.0) * self._deviations(state) * deviation, 0.25 * math.pi)
 
     def _deviations(self, state: ClaimsState) -> float:
@@ -285,33 +347,45 @@ class Competition(ClaimsMechanism):
         left = ahead if self.parameters.queries is None else max(2, self.parameters.queries - state.questions)
         return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
 
+    def _first_share(self, state: ClaimsState) -> float:
+        """Return the share of the risk for other cells than that of a guess of which nothing is known."""
+        return max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))
+
     def _share(self, client: Client, state: ClaimsState, known: Known) -> tuple[float, bool]:
         """Return the share of the risk for other cells than that of the guess, and whether all cells have the same."""
+        first, newcomers = self._first_share(state), newcomers_of(state)
         if known.vague:
-            return client.share(_VAGUE), not client.scored and not known.difference
-        return client.share(max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))), False
+            nothing = not client.scored and newcomers.answer is None
+            return client.share(_VAGUE), nothing and not known.difference
+        if client.scored or known.difference or not known.client:
+            return client.share(first), False
+        return newcomers.share(first), False
 
 
-def _guess(client: Client, train: float, known: Known) -> float:
-    """Return where the value is expected: moved by as much as the last wrong guess of this client was off."""
+def _guess(client: Client, newcomers: Newcomers, train: float, known: Known) -> float:
+    """Return where the value is expected: what is given, moved by as much as guesses were off before.
+
+    Nobody knows whether a client that was told so corrects its guesses itself: its last answer decides.
+    """
     if known.difference:
         return train
-    return client.last if known.vague else min(1.0, max(0.0, train + client.shift))
+    if not client.scored:
+        if known.vague:
+            return 0.5 if newcomers.answer is None else newcomers.answer
+        return min(1.0, max(0.0, train + newcomers.shift)) if known.client else train
+    if known.vague:
+        return client.last
+    return sorted((train, min(1.0, max(0.0, train + client.shift)), client.last))[1]
 
 
-def _moved(off: float, cells: int) -> float:
-    """Return by how much further guesses are to be moved after one that was off by so much, and by so many cells.
+def _learned(client: Client, shift: float, off: float, distance: int, told: float, known: Known, nats: float) -> Client:
+    """Return what is remembered of a client after an answer.
 
     In the next cell the value is likely to be near the guess, which may have been a good one: half of the way.
     """
-    return 0.5 * off if cells == 1 else off
-
-
-def _learned(client: Client, moved: float, told: float, right: bool, known: Known, nats: float) -> Client:
-    """Return what is remembered of a client after an answer."""
-    shift, last, scored = client.shift, client.last, client.scored
+    last, scored, kept = client.last, client.scored, client.shift
     if not known.difference:
         last, scored = told, 1.0
-        if not right and not known.vague:
-            shift += moved
-    return Client(client.asked + 1.0, client.wrong + (not right), shift, last, client.told + nats, scored)
+        if not known.vague:
+            kept = shift + (0.5 * off if distance == 1 else off)
+    return Client(client.asked + 1.0, client.wrong + (distance > 0), kept, last, client.told + nats, scored)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Final
 
+from thresholdout.data.client_states import client_key
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms.claims.clients import client_of, credited
 from thresholdout.mechanisms.claims.difference_tests import DifferenceTest
@@ -155,4 +155,4 @@ def _level(state: ClaimsState, share: float) -> float:
 
 def _known_as(client: str) -> str:
     """Return what a state calls a client's proposals: no text that somebody else chose is in it."""
-    return f"proposals:{sha256(client.encode()).hexdigest()[:32]}"
+    return f"proposals:{client_key(client)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
+from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Past
 from thresholdout.mechanisms.claims.guess import Memory
@@ -15,8 +16,13 @@ from thresholdout.mechanisms.claims.guess import Memory
 __all__ = ["ClaimsState"]
 
 _FORMAT = "claims/1"
+_OF_CLIENTS: Final = frozenset({"client", "proposals"})
+"""Kinds of climbs that belong to one client."""
+
+_NOBODY: Final = client_key("")
+"""The organiser, who asks without a name; these numbers stand beside those that all share."""
+
 _MEMORY: Final = attrgetter(*Memory.__slots__)
-_CLIMB: Final = 6  # numbers of a climb
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +85,19 @@ class ClaimsState:
         return (self.asked, self.hits, self.free) == (past.asked, past.charged, past.free)
 
     def to_text(self) -> str:
-        """Return the state as one line of text, for a ledger."""
+        """Return the state as text for a ledger: one line, and one for each client that has a name."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *_MEMORY(self.memory)))
         counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, int(self.given), self.looks, self.free)
-        climbs = "".join(f" {name} {' '.join(map(float.hex, climb))}" for name, climb in self.climbs.items())
-        return f"{_FORMAT} {' '.join(map(str, counts))} {numbers}{climbs}"
+        shared, clients = "", dict[str, str]()
+        for name, climb in self.climbs.items():
+            text = f" {name} {' '.join(map(float.hex, climb))}"
+            kind, _, key = name.partition(":")
+            if kind in _OF_CLIENTS and key != _NOBODY:
+                clients[key] = clients.get(key, "") + text
+            else:
+                shared += text
+        lines = {key: text[1:] for key, text in clients.items()}
+        return join_state(f"{_FORMAT} {' '.join(map(str, counts))} {numbers}{shared}", lines)
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
@@ -95,19 +109,22 @@ class ClaimsState:
             When the text is something else. The message does not show it.
         """
         try:
-            tag, *words = text.split(" ")
+            main, clients = split_state(text)
+            tag, *words = " ".join([main, *clients.values()]).split(" ")
             asked, hits, letters, exponent, edge, given, looks, free = map(int, words[:8])
             log_risk, *memory = map(float.fromhex, words[8:16])
             known = Memory(*memory)
+            names = [k for k in range(16, len(words)) if "0x" not in words[k]]  # which all numbers have
+            ends = [*names[1:], len(words)]
             climbs = {
-                words[k]: tuple(map(float.fromhex, words[k + 1 : k + 1 + _CLIMB]))
-                for k in range(16, len(words), 1 + _CLIMB)
+                words[k]: tuple(map(float.fromhex, words[k + 1 : end])) for k, end in zip(names, ends, strict=False)
             }
             numbers = (log_risk, *memory, *(number for climb in climbs.values() for number in climb))
-            finite = all(map(math.isfinite, numbers)) and (len(words) - 16) % (1 + _CLIMB) == 0
+            finite = all(map(math.isfinite, numbers)) and all(climbs.values())
             if (
                 tag != _FORMAT
                 or given not in (0, 1)
+                or (len(words) > 16 and names[:1] != [16])
                 or not (looks >= 0 and free >= 0 and looks + free <= asked)
                 or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
             ):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.service.page.tiers import Relation, Tier
-from thresholdout.service.shown import Feedback, Holdout, Phase, State, Submission
+from thresholdout.service.shown import Feedback, Holdout, Outlook, Phase, State, Submission
 
 __all__ = [
     "FEEDBACK",
@@ -14,6 +15,7 @@ __all__ = [
     "STATES",
     "about_words",
     "asked_words",
+    "outlook_words",
     "quota_words",
     "tier_words",
     "verdict_words",
@@ -76,6 +78,25 @@ def tier_words(tier: Tier) -> str:
     if tier.tied:
         return f"{many}: {len(tier.rows)} teams are tied"
     return f"{many}: teams whose bars overlap are tied"
+
+
+def outlook_words(outlook: Outlook) -> str:
+    """Return how intervals will widen, in sentences.
+
+    Examples
+    --------
+    >>> outlook_words(Outlook(50, 0.8, 0.03, 200, 0.0811, 0.034))
+    'The last 50 answers released 0.8 nats each. A team whose guess is right gets ± 0.03 now. After 200 further answers
+    it gets ± 0.082 if they cost as much, and ± 0.034 if all guesses are right. ...'
+    """
+    now, later, exact = (shown_above(width, 2) for width in (outlook.half_width, outlook.later, outlook.exact))
+    last = f"The last {outlook.answers:,} answers" if outlook.answers > 1 else "The last answer"
+    each = " each" if outlook.answers > 1 else ""
+    return (
+        f"{last} released {outlook.nats:.2g} nats{each}. A team whose guess is right gets ± {now} now. After "
+        f"{outlook.ahead:,} further answers it gets ± {later} if they cost as much, and ± {exact} if all guesses are "
+        "right. Ask teams to pass the score that they expect (expected=), such as a cross-validated one."
+    )
 
 
 def quota_words(holdout: Holdout) -> str:

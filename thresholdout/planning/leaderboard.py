@@ -1,0 +1,84 @@
+"""How wide the intervals of a leaderboard become, for teams that guess their scores well or badly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphs.numerics.rounding import shown_above
+from thresholdout.data.arguments import check_count, check_number
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims import ClaimsParameters, Competition
+from thresholdout.noise.sources import SystemNoise
+from thresholdout.planning.declared_parameters import ALLOWANCE
+
+if TYPE_CHECKING:
+    from thresholdout.planning.request import Use
+
+__all__ = ["Leaderboard", "plan_leaderboard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """The intervals of a leaderboard after one answer to each team, where all teams have the likely score.
+
+    Attributes
+    ----------
+    teams : int
+        Teams with one answer each.
+    guess_error : float
+        By how much all of them guess too high, beside the noise of their training part.
+    half_width : float
+        Of the next team whose guess is right.
+    information_released : float
+        In nats, by the answers to all teams.
+    exact_half_width, exact_information_released : float
+        The same where nobody guesses too high.
+
+    Examples
+    --------
+    >>> from thresholdout import plan
+    >>> found = plan(10_000, teams=200, guess_error=0.02, expected=0.85).leaderboard
+    >>> found.teams, found.exact_half_width < found.half_width < 0.06
+    (200, True)
+    """
+
+    teams: int
+    guess_error: float
+    half_width: float
+    information_released: float
+    exact_half_width: float
+    exact_information_released: float
+
+    def __str__(self) -> str:
+        off = f"{abs(self.guess_error):g} too {'high' if self.guess_error > 0 else 'low'}"
+        exact = f"± {shown_above(self.exact_half_width, 2)} ({self.exact_information_released:.0f} nats released)"
+        if not self.guess_error:
+            return f"A leaderboard has {exact} after {self.teams:,} teams that guess their scores well."
+        return (
+            f"A leaderboard has ± {shown_above(self.half_width, 2)} ({self.information_released:.0f} nats released) "
+            f"after {self.teams:,} teams that guess their scores {off}; with exact guesses it has {exact}."
+        )
+
+
+def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboard | None:
+    """Return the leaderboard that a plan describes; ``None`` without teams."""
+    error = check_number("guess_error", guess_error, -1.0, 1.0, "by how much guesses are too high, in [-1, 1]")
+    if teams is None:
+        if error:
+            raise InputError("guess_error", error, "0 without teams=; pass the number of teams, such as teams=200")
+        return None
+    count = check_count("teams", teams)
+    parameters = ClaimsParameters(noise=0.0, train_records=use.train_records, told=use.told, allowance=ALLOWANCE)
+    mechanism = Competition(parameters.for_records(use.model, use.confidence), use.model.n)
+    exact = mechanism.expected_session(count, use.expected, 0.0)
+    state = mechanism.expected_session(count, use.expected, error) if error else exact
+    first = mechanism.start(SystemNoise()).log_risk
+    return Leaderboard(
+        teams=count,
+        guess_error=error,
+        half_width=mechanism.next_half_width(state, use.expected),
+        information_released=first - state.log_risk,
+        exact_half_width=mechanism.next_half_width(exact, use.expected),
+        exact_information_released=first - exact.log_risk,
+    )
