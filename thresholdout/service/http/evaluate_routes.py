@@ -13,7 +13,7 @@ from thresholdout.client.evaluation import evaluation_of
 from thresholdout.client.tables import Table, content_key
 from thresholdout.service.http.access import By, Has
 from thresholdout.service.http.answers import said
-from thresholdout.service.http.bodies import announced, receive
+from thresholdout.service.http.bodies import spooled
 from thresholdout.service.http.submission_routes import Name, is_of_format
 from thresholdout.service.http.uploads import CSV, read_upload
 from thresholdout.service.refusals import ServiceRefused
@@ -71,8 +71,8 @@ async def evaluate(request: Request, has: Has, by: By, name: Name) -> Response:
 
     async with has.intake.place(by.key):
         try:
-            async with has.intake.room(by.key, announced(request, has.limits.most_bytes)):
-                found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
+            async with spooled(request, has.limits.most_bytes) as body, has.intake.room(by.key, body.size):
+                found = await has.intake.work(lambda: answered(body.file.read()))
         except ServiceRefused as refused:
             if refused.code == "too_large" or is_of_format(refused):
                 await has.intake.read(has.service.failed, by, name)

@@ -1,7 +1,8 @@
 """How much is held and worked on at once, whoever asks: places, bytes, and threads.
 
-The loop of events only receives and sends. Memory is bounded by the limits of the service, and not by the number of its
-clients: a body is read when there is room for all of it, and tables are made by as many threads as limits say.
+The event loop only receives and sends. Memory is bounded by the limits of the service, and not by the number of its
+clients: submissions come into files without a name, and are read when there is room for them. An administrator's
+tables, which have labels, are received when there is room. Tables are made by as many threads as limits say.
 """
 
 from __future__ import annotations

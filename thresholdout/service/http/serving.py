@@ -21,7 +21,6 @@ from uvicorn.supervisors import Multiprocess
 from thresholdout.errors import InputError, ThresholdoutError
 from thresholdout.service.agents.mounted import mounted_server
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http import bodies
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.logs import log_to
 from thresholdout.service.http.metrics import SHARED
@@ -114,7 +113,7 @@ def board_app(service: EvaluationService) -> FastAPI:
     limits = service.limits
     read = partial(_table, limits=limits)
     agents = mounted_server(service, read)
-    return make_app(service, routers=[routes(bodies, read_upload)], routes=[agents.route], running=[agents.running])
+    return make_app(service, routers=[routes()], routes=[agents.route], running=[agents.running])
 
 
 def _table(content: bytes, content_type: str, *, limits: Limits) -> Any:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from thresholdout.service.http.access import By, Has, Served
 from thresholdout.service.http.answers import said
-from thresholdout.service.http.bodies import announced, receive
+from thresholdout.service.http.bodies import spooled
 from thresholdout.service.http.schemas import SubmissionList, SubmissionShown
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.refusals import ServiceRefused
@@ -150,8 +150,8 @@ async def _take(
     async with has.intake.place(by.key):
         try:
             media_type(content_type)
-            async with has.intake.room(by.key, announced(request, has.limits.most_bytes)):
-                found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
+            async with spooled(request, has.limits.most_bytes) as body, has.intake.room(by.key, body.size):
+                found = await has.intake.work(lambda: answered(body.file.read()))
         except ServiceRefused as refused:
             if refused.code in ("too_large", "unsupported") or is_of_format(refused):
                 await has.intake.read(has.service.failed, by, name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from thresholdout.service.evaluation import MOST_NUMBER
+from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.page import visits
 from thresholdout.service.page.refused import refused_view
 from thresholdout.service.page.render import HEADERS, render
@@ -18,17 +18,13 @@ from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.shown import Holdout, Key, Phase, Role, Submission
 
 if TYPE_CHECKING:
-    import pandas as pd
     from starlette.requests import Request
 
     from thresholdout.service.http.access import Served
-    from thresholdout.service.limits import Limits
     from thresholdout.service.page.forms import Sent
     from thresholdout.service.page.visits import Visit
 
-__all__ = ["Pages", "ReadTable"]
-
-ReadTable: TypeAlias = "Callable[[bytes, str, Limits], pd.DataFrame]"
+__all__ = ["Pages"]
 
 _ROWS: Final = 50
 _WAIT: Final = 3.0
@@ -46,13 +42,10 @@ class Pages:
     ----------
     served : Served
         The service, room for what is sent to it, and limits of tables.
-    read_table : callable
-        Makes a table of a file, its media type and the limits, or refuses it.
     """
 
-    def __init__(self, served: Served, read_table: ReadTable) -> None:
+    def __init__(self, served: Served) -> None:
         self.served = served
-        self._read_table = read_table
         self.service = served.service
 
     def holdouts(self, request: Request, visit: Visit) -> Response:
@@ -182,7 +175,7 @@ class Pages:
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
         try:
-            predictions = self._read_table(*sent.table, self.served.limits.of_holdout(holdout.rows))
+            predictions = read_upload(*sent.table, self.served.limits.of_holdout(holdout.rows))
         except ServiceRefused:
             self.service.failed(visit.principal, holdout.name)
             raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Request, Response
-from starlette.datastructures import FormData
 
+from thresholdout.service.http import bodies
 from thresholdout.service.page.forms import FORM_BYTES, MOST_FIELDS, Sent, sent_in
-from thresholdout.service.page.pages import Pages, ReadTable
+from thresholdout.service.page.pages import Pages
 from thresholdout.service.page.render import STATIC, static
 from thresholdout.service.page.visits import NOBODY, Visit, visit
 from thresholdout.service.refusals import ServiceRefused
@@ -17,7 +17,7 @@ from thresholdout.service.refusals import ServiceRefused
 if TYPE_CHECKING:
     from thresholdout.service.http.access import Served
 
-__all__ = ["Bodies", "routes"]
+__all__ = ["routes"]
 
 _Reading = Callable[[Pages, Request, Visit], Response]
 _Writing = Callable[[Pages, Request, Visit, Sent], Response]
@@ -26,30 +26,10 @@ _Answering = Callable[[Pages, Request, Visit], Awaitable[Response]]
 _HOLDOUT: Final = "/holdouts/{name}"
 
 
-class Bodies(Protocol):
-    """How bodies of requests are received, within limits."""
-
-    def announced(self, request: Request, most: int) -> int:
-        """Return how many bytes a request announces."""
-        ...
-
-    async def receive_form(self, request: Request, most: int, *, files: int, fields: int) -> FormData:
-        """Read a form."""
-        ...
-
-
-def routes(bodies: Bodies, read_table: ReadTable) -> APIRouter:
-    """Return the pages of the service that an application has as its state ``served``.
-
-    Parameters
-    ----------
-    bodies : Bodies
-        What receives forms.
-    read_table : callable
-        Makes a table of a file, its media type and the limits, or refuses it.
-    """
+def routes() -> APIRouter:
+    """Return the pages of the service that an application has as its state ``served``."""
     found = APIRouter()
-    endpoints = _Endpoints(bodies, read_table)
+    endpoints = _Endpoints()
     for path, page in (
         ("/", Pages.holdouts),
         (_HOLDOUT, Pages.board),
@@ -75,10 +55,6 @@ def routes(bodies: Bodies, read_table: ReadTable) -> APIRouter:
 
 class _Endpoints:
     """What answers requests: who makes them, what they send, and what is refused, as a page."""
-
-    def __init__(self, bodies: Bodies, read_table: ReadTable) -> None:
-        self._bodies = bodies
-        self._read_table = read_table
 
     def showing(self, page: _Reading) -> Callable[[Request], Awaitable[Response]]:
         """Return what answers requests that change nothing."""
@@ -112,9 +88,14 @@ class _Endpoints:
             who.check_session()
             served, most = pages.served, pages.served.limits.most_bytes + FORM_BYTES
             holdout = await served.intake.read(served.service.admit, who.principal, request.path_params["name"])
-            size = 2 * self._bodies.announced(request, most)  # the form, and the file in it
-            async with served.intake.place(who.principal.key), served.intake.room(who.principal.key, size):
-                sent = await self._sent(request, served.limits.most_bytes)
+            bodies.check_is_form(request)
+            async with (
+                served.intake.place(who.principal.key),
+                bodies.spooled(request, most) as body,
+                served.intake.room(who.principal.key, 2 * body.size),  # the form, and the file in it
+            ):
+                form = await bodies.parsed_form(request, body.file.read(), files=1, fields=MOST_FIELDS)
+                sent = await sent_in(form)
                 who.check(sent.text("token"))
                 return await served.intake.work(pages.submit, request, who, sent, holdout)
 
@@ -133,21 +114,18 @@ class _Endpoints:
         name = request.path_params["name"]
         if name not in STATIC:
             refused = ServiceRefused("not_found")
-            return Pages(request.app.state.served, self._read_table).refused(request, NOBODY, refused)
+            return Pages(request.app.state.served).refused(request, NOBODY, refused)
         headers = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(static(name), headers=headers, media_type=STATIC[name])
 
-    async def _sent(self, request: Request, file_bytes: int = 0) -> Sent:
-        """Receive a form, with a file where it may have bytes."""
-        form = await self._bodies.receive_form(
-            request, file_bytes + FORM_BYTES, files=1 if file_bytes else 0, fields=MOST_FIELDS
-        )
-        return await sent_in(form)
+    async def _sent(self, request: Request) -> Sent:
+        """Receive a form without a file."""
+        return await sent_in(await bodies.receive_form(request, FORM_BYTES, files=0, fields=MOST_FIELDS))
 
     async def _answer(self, request: Request, answering: _Answering) -> Response:
         """Answer a request of whoever makes it, and what is refused as a page."""
         served: Served = request.app.state.served
-        pages, who = Pages(served, self._read_table), NOBODY
+        pages, who = Pages(served), NOBODY
         try:
             who = await served.intake.read(visit, request, served.service)
             request.state.by = who.principal

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.patience import PATIENCE, wait_until
-from tests.thresholdout.service.evaluations import HOLDOUT, TRAIN, right_in
+from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in
 from thresholdout.cli import main
 from thresholdout.errors import InputError
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http import protocol
+from thresholdout.service.http import bodies, protocol
 from thresholdout.service.http.serving import Serving, serve, serving_here
 from thresholdout.service.limits import Limits
 
@@ -204,6 +204,27 @@ def test_checkpoints_without_an_end_are_cut_off(small: Process) -> None:
     assert _sent(small, b"GET /ready HTTP/1.1\r\n" + b"A: b\r\n" * 10**5) == b""
     assert _sent(small, b"GET /" + b"a" * 10**6) == b""
     assert b"400 Bad Request" in _sent(small, b"\x16\x03\x01 not http\r\n\r\n")
+
+
+def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each announces as much as the service takes and sends a few bytes; no other team waits for them."""
+    monkeypatch.setattr(bodies, "_PATIENCE", 10.0 * PATIENCE)
+    limits = Limits(at_once=2)
+    service = made(tmp_path / "board.db", limits=limits)
+    keys = [service.new_key(ADMIN, "team", f"team-{number}")[0] for number in range(7)]
+    with serving_here(service) as address, ExitStack() as open_ones:
+        host, port = address.removeprefix("http://").split(":")
+        for number, key in enumerate(keys[:6]):
+            slow = open_ones.enter_context(socket.create_connection((host, int(port))))
+            head = (
+                f"POST /v1/holdouts/cells/submissions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n"
+                f"Content-Type: text/csv\r\nIdempotency-Key: {number}\r\nContent-Length: {limits.most_bytes}\r\n\r\nid,"
+            )
+            slow.sendall(head.encode())
+        with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {keys[6]}"}, timeout=PATIENCE) as client:
+            body = right_in(0.7).to_csv(index=False)
+            headers = {"Content-Type": "text/csv", "Idempotency-Key": "k"}
+            assert client.post("/v1/holdouts/cells/submissions", content=body, headers=headers).status_code == 200
 
 
 def test_idle_connections_of_one_address_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

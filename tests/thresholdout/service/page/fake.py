@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from tests.patience import PATIENCE, wait_until
-from thresholdout.service.http import bodies
 from thresholdout.service.http.app import make_app
-from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
@@ -190,7 +188,7 @@ class FakeService:
 
 def application(service: FakeService) -> FastAPI:
     """Return an application with the pages of a service that is none."""
-    return make_app(cast("EvaluationService", service), routers=[routes(bodies, read_upload)])
+    return make_app(cast("EvaluationService", service), routers=[routes()])
 
 
 @contextmanager
