@@ -59,8 +59,8 @@ def fifty_teams(file: Path) -> Thresholdout:
     guard = guard_of(ledger=file)
     for team in range(50):
         ask(guard, 0.9, 900 - team > RECORDS, client=f"team {team}", binary=True)
-    for team in ("team 3", "", "team 4"):
-        guard.ask(0.5, RECORDS < 900, client=team, binary=True)
+    for name in ("team 3", "", "team 4"):
+        ask(guard, 0.5, RECORDS < 900, client=name, binary=True)
     return guard
 
 
