@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ def ask(
 ) -> Answer:
     """Ask for somebody, as a service does."""
     query, read, fails = guard._query(train_values, holdout_values, (0.0, 1.0), name, key, binary)
-    return guard._evaluate(query.asked_by(client, quota, since), read, fails)
+    query.asked_by(client, quota, since)
+    return guard._evaluate(query, read if fails else lambda: replace(read(), known=query.known), fails)
 
 
 def guard_of(**settings: object) -> Thresholdout:

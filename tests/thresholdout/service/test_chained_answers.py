@@ -58,8 +58,7 @@ def test_a_team_whose_row_was_removed_gets_no_second_allowance(path: Path) -> No
     _change(path, f"DELETE FROM clients WHERE name = '{client_key('ann')}'")
     service = EvaluationService.open(path)
     who = team(service, "ann")
-    sent = lambda name: service.submit(who, name, right_in(0.6), idempotency_key="new")  # noqa: E731
-    assert _code(lambda: sent("cells")) == "damaged"
+    assert _code(lambda: service.submit(who, "cells", right_in(0.6), idempotency_key="new")) == "damaged"
     service.close()
 
 
