@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from thresholdout.guard.external_releases import look_names
 from thresholdout.mechanisms.kind import Parameters
@@ -41,26 +41,19 @@ _NOT_PROVED: Final = (
 )
 
 
-def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | None:
-    """Return how questions are answered for a kind of feedback; ``None`` for as in a competition.
-
-    Parameters
-    ----------
-    feedback : {"interval", "verdict", "best"}
-        What a submission is told.
-    metric : Metric
-        What submissions are scored by.
+def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | Literal["leaderboard"]:
+    """Return how queries are answered for a kind of feedback.
 
     Examples
     --------
     >>> from thresholdout.scoring.metrics import get_metric
     >>> mechanism_for("best", get_metric("zero_one_loss")).direction
     'minimize'
-    >>> mechanism_for("interval", get_metric("accuracy")) is None
-    True
+    >>> mechanism_for("interval", get_metric("accuracy"))
+    'leaderboard'
     """
     if feedback != "best":
-        return None
+        return "leaderboard"
     return LadderParameters(direction="maximize" if metric.greater_is_better else "minimize")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thresholdout import Answer, Claims, Thresholdout
+from thresholdout import Answer, Thresholdout
 from thresholdout.data.client_states import client_key
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.state_check import check_clients
@@ -174,8 +174,3 @@ def test_a_function_that_is_known_by_its_content_is_each_client_s_own() -> None:
     found = [ask(guard, lambda X, y: y < 900, client=client).repeated for client in ("ann", "bob", "ann")]
     assert found == [False, False, True]
     assert guard.history["client"].tolist() == ["ann", "bob"]
-
-
-def test_what_does_not_go_with_a_competition_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^budget: 2 beside mechanism='competition'"):
-        guard_of(mechanism=Claims(holdout_answers=2))
