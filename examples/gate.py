@@ -46,7 +46,7 @@ def main(steps: int = 25) -> None:
             print(decision)
 
     print(gate)
-    print(f"{len(guard.history)} candidates, {guard.told:.2f} nats told of the holdout")
+    print(f"{len(guard.history)} candidates, {guard.status.information_released:.2f} nats told of the holdout")
 
 
 if __name__ == "__main__":

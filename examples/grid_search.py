@@ -74,7 +74,7 @@ def report(guard: Thresholdout, best: dict[str, object]) -> None:
     sources = guard.history["source"].value_counts()
     free, paid = sources.get("train", 0), sources.get("holdout", 0)
     print(f"asked {len(guard.history)}: {free} answered by the training value, {paid} from the holdout")
-    print(f"limit met: {guard.exhausted}; best: {best}")
+    print(f"limit met: {guard.status.exhausted}; best: {best}")
     print(guard.history[["train", "half_width", "source"]].round(3).to_string(index=False))
 
 

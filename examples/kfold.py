@@ -56,7 +56,7 @@ def main() -> None:
     print(f"nearest neighbour, expected 0.6:   {first!r}")
     second = guard.score(LogisticRegression(), "accuracy", expected=0.7)
     print(f"logistic regression, expected 0.7: {second!r}")
-    print(f"what is left of a probability of error of 0.05: {guard.risk_left:.4f}\n")
+    print(f"what is left of a probability of error of 0.05: {guard.status.error_budget_left:.4f}\n")
 
     model = Pipeline([("scale", StandardScaler()), ("classify", KNeighborsClassifier())])
     search = GridSearchCV(model, {"classify__n_neighbors": [25, 45, 1]}, n_jobs=2)

@@ -59,7 +59,7 @@ def session(folder: Path, trials: int) -> optuna.Study:
         load_if_exists=True,
     )
     study.optimize(objective, n_trials=trials)
-    print(f"session: {objective.summary()}; exhausted: {guard.exhausted}")
+    print(f"session: {objective.summary()}; exhausted: {guard.status.exhausted}")
     return study
 
 

@@ -63,7 +63,7 @@ def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: i
             intervals.append((0.0, 1.0))
         score = float(candidate.holdout.mean()) if candidate.truth is None else candidate.truth
         asked.append((half_length(score, n, BETA / questions), candidate.truth))
-    return _run(intervals, asked, guard.told)
+    return _run(intervals, asked, guard.status.information_released)
 
 
 def listed(candidates: Sequence[Candidate], n: int, n_train: int, keep: float) -> Run:
@@ -72,7 +72,7 @@ def listed(candidates: Sequence[Candidate], n: int, n_train: int, keep: float) -
     answers = guard.ask_all([(c.train, c.holdout) for c in candidates], binary=True, keep=keep)
     assert all(candidate.truth is not None for candidate in candidates)
     asked = [(half_length(c.truth or 0.0, n, BETA / len(candidates)), c.truth) for c in candidates]
-    return _run([answer.interval for answer in answers], asked, guard.told if keep else None)
+    return _run([answer.interval for answer in answers], asked, guard.status.information_released if keep else None)
 
 
 class _Recorded:
@@ -116,7 +116,7 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
         if kind == "given features":
             truth = float(np.mean((differ * np.where(well, 1.0, -1.0))[:n]) * (2 * _LIKELY - 1))
         asked.append((2 * disagreement * half, truth))
-    return _run(intervals, asked, guard.told)
+    return _run(intervals, asked, guard.status.information_released)
 
 
 def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
@@ -130,7 +130,7 @@ def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
         answer = guard.ask(candidate.train, candidate.holdout, binary=True)
         if answer.value > value:
             best, value = candidate, answer.value
-    told = guard.told
+    told = guard.status.information_released
     assert best is not None
     right = np.concatenate([best.holdout, best.train])
     interval = guard.final_check(_Recorded(np.where(right, y, 1 - y)), cv="training").interval
@@ -160,4 +160,4 @@ def after_attack(n: int, questions: int, attack: str, seed: int) -> tuple[float,
     for one in (guard, fresh):
         low, high = one.ask(right[n:], right[:n], binary=True).interval
         halves.append((high - low) / 2)
-    return halves[0], halves[1], guard.told or 0.0
+    return halves[0], halves[1], guard.status.information_released or 0.0

@@ -76,7 +76,7 @@ def use(guard: Thresholdout) -> None:
 
 def use_failing(guard: Thresholdout) -> None:
     """The same, and a look of somebody else before it."""
-    guard.record_look(BlackBox(1e-4))
+    guard.releases.record(BlackBox(1e-4))
     use(guard)
 
 

@@ -129,7 +129,7 @@ class GuardMachine(RuleBasedStateMachine):
     def the_ledger_agrees_with_the_bookkeeper(self) -> None:
         if not hasattr(self, "guard"):
             return
-        assert self.guard.remaining == self.remaining >= 0
+        assert self.guard.status.answers_left == self.remaining >= 0
         history = self.guard.history
         assert len(history) == self.count == len(self.answers)
         values = dict(zip(history["key"], history["value"], strict=True))

@@ -149,7 +149,7 @@ def test_a_guard_for_each_fold_breaks_its_promise_with_certainty() -> None:
             assert answer.source == "train"
             number = round(answer.value * n * 2**digits)
             table[start : start + digits] = [number >> (digits - 1 - place) & 1 for place in range(digits)]
-        assert first.remaining == 1  # nothing was spent
+        assert first.status.answers_left == 1  # nothing was spent
         answer = second.ask(lambda X, y, table=table: table[X[:, 0].astype(int)] == y)
         assert answer.interval[0] > 0.8  # a table of coins has risk 1/2
 

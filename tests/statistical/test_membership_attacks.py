@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Claims, Thresholdout
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV
 
@@ -41,7 +42,7 @@ def elsewhere(guard: Thresholdout) -> Any:
 
 
 def through_a_handle(there: Any) -> Probe:
-    return lambda row: told(lambda: there.origin(row))
+    return lambda row: told(lambda: origin(there, row))
 
 
 def searched(guard: Thresholdout, rows: Any) -> Any:
@@ -50,9 +51,9 @@ def searched(guard: Thresholdout, rows: Any) -> Any:
 
 
 ORACLES: dict[str, Callable[[Thresholdout], Probe]] = {
-    "origin": lambda guard: lambda row: told(lambda: guard.origin(row)),
-    "origin with labels": lambda guard: lambda row: told(lambda: [guard.origin(row, [y]) for y in (0, 1)]),
-    "origin in single precision": lambda guard: lambda row: told(lambda: guard.origin(row.astype(np.float32))),
+    "origin": lambda guard: lambda row: told(lambda: origin(guard, row)),
+    "origin with labels": lambda guard: lambda row: told(lambda: [origin(guard, row, [y]) for y in (0, 1)]),
+    "origin in single precision": lambda guard: lambda row: told(lambda: origin(guard, row.astype(np.float32))),
     "handle": lambda guard: through_a_handle(elsewhere(guard)),
     "split": lambda guard: lambda row: told(lambda: list(guard.split().split(row))),
     "scorer": lambda guard: (

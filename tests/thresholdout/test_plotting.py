@@ -46,7 +46,7 @@ def test_the_best_of_losses_is_the_lowest() -> None:
     guard = Thresholdout(range(500), mechanism=Claims(noise=0.0))
     for name in ("brier_score", "zero_one_loss"):
         guard.ask(0.1 if name == "brier_score" else 0.3, [0.1 if name == "brier_score" else 0.3] * 500, name=name)
-    assert labels(guard.plot()) == ["brier_score", "zero_one_loss"]
+    assert labels(guard.report().plot()) == ["brier_score", "zero_one_loss"]
 
 
 def test_sixty_names_have_room() -> None:
@@ -114,5 +114,5 @@ def test_names_are_no_formulas_and_stay_short() -> None:
     assert len(labels(ax)[0]) == 44
     ax.figure.savefig(io.BytesIO())
     guard = shown()["guard"]
-    assert any(label.startswith(HARM[:20]) for label in labels(guard.plot()))
-    guard.plot().figure.savefig(io.BytesIO())
+    assert any(label.startswith(HARM[:20]) for label in labels(guard.report().plot()))
+    guard.report().plot().figure.savefig(io.BytesIO())

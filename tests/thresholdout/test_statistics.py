@@ -312,10 +312,10 @@ def test_a_rare_class_of_text_is_not_answered_by_the_other_one() -> None:
     guard = guarded(y)
     model = Given(np.where(rng.random(2 * N) < 0.1, "ok", y))
     model.classes_ = np.array(["default", "ok"])
-    before = guard.told
+    before = guard.status.information_released
     with pytest.raises(InputError, match="positive='ok' or positive='default'"):
         guard.score(model, "f1", cv="training")
-    assert guard.told == before
+    assert guard.status.information_released == before
     assert guard.score(model, statistics.f1(positive="default"), cv="training").name == "f1(positive='default')"
 
 
@@ -449,9 +449,9 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
     for case, one_law, groups in (("one law", True, None), ("laws", False, None), ("groups", True, PAIRS)):
         guard = guarded(y, groups, sampling="iid" if one_law else "independent", mechanism=Claims(noise=0.0))
         for name in ("f1", "balanced_accuracy", "roc_auc", statistics.r2(4.0)):
-            before = guard.told
+            before = guard.status.information_released
             guard.score(model, name, cv="training")
-            costs[getattr(name, "name", name), case] = guard.told - before > math.log(2)
+            costs[getattr(name, "name", name), case] = guard.status.information_released - before > math.log(2)
     halved = [question for question, half in costs.items() if half]
     assert halved == [("r2(clip=4)", "one law"), ("balanced_accuracy", "laws"), ("balanced_accuracy", "groups")]
 
@@ -467,7 +467,7 @@ def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
             guard = guarded(positive, mechanism=Claims(noise=0.0), sampling="iid")
             answer = guard.score(model, name, cv="training")
             assert answer.source == "train"
-            shown.add((answer.value, answer.interval, guard.told))
+            shown.add((answer.value, answer.interval, guard.status.information_released))
         assert len(shown) == 1
 
 

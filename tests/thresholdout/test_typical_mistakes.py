@@ -320,8 +320,8 @@ def test_a_mistake_in_asking_says_what_to_do_and_costs_nothing(mistake: str) -> 
     with pytest.raises(InputError) as caught:
         ask(guard)
     check_message(caught.value, argument, expected)
-    assert (len(guard.history), guard.remaining) == (0, 5)
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
+    assert (len(guard.history), guard.status.answers_left) == (0, 5)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
     assert guard._ledger.state(guard._id) == before
 
 

@@ -159,7 +159,7 @@ class Certificate:
             promise += (
                 f"; if every claim is confirmed, {shown_below(self.final.share, 2)} of the risk is left for a "
                 f"final check, which then has a half-width of {shown_above(width, 2)} at a score of 0.9 (after other "
-                "answers, guard.final_half_width)"
+                "answers, guard.status.final_half_width)"
             )
         if self.limits is not None:
             promise += f", {self.limits.words}"

@@ -117,12 +117,12 @@ class Answering:
         parameters: Parameters,
         confidence: float,
     ) -> None:
-        self._ledger = ledger
-        self._id = identity
+        self.ledger = self._ledger = ledger
+        self.identity = self._id = identity
+        self.parameters = self._parameters = parameters
+        self.confidence = self._confidence = confidence
         self._mechanism = mechanism
         self._noise = noise
-        self._parameters = parameters
-        self._confidence = confidence
         self._last: tuple[str, GuardState[Any]] | None = None
 
     def state(self, client: str = "") -> Any:

@@ -28,7 +28,7 @@ from thresholdout.guard.training_folds import TrainingFolds, checked_cv
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.ledger.entry_checks import ContentKey, check_short_texts
 from thresholdout.mechanisms import Known
-from thresholdout.planning.declaration import Sampling
+from thresholdout.planning.declaration import Declaration
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
@@ -51,7 +51,7 @@ class AsksAboutEstimators(AsksAboutColumns):
 
     n: int
     dependence: DependenceModel
-    sampling: Sampling
+    _declared: Declaration
     _records: Records
     _parameters: Parameters
     _mechanism: Any
@@ -327,7 +327,9 @@ class AsksAboutEstimators(AsksAboutColumns):
             chosen = self._column_score(metric, sample_weight)
             self._parameters.check_direction(chosen.name, chosen.greater_is_better)
             return chosen, None
-        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.sampling)
+        return check_score(
+            self._mechanism, self._parameters, self._records, metric, sample_weight, self._declared.sampling
+        )
 
     def _scoring(
         self,
@@ -349,7 +351,7 @@ class AsksAboutEstimators(AsksAboutColumns):
             if not isinstance(values, Estimate):  # a search's own cross-validated score
                 values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
             question, evidence = statistic_question(
-                chosen, self._records, self.dependence, estimator, values, key, self.sampling == "iid"
+                chosen, self._records, self.dependence, estimator, values, key, self._declared.sampling == "iid"
             )
             return question, lambda: self._interaction.statistic(evidence(), question.known)
         limits = chosen.bounds

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.comparison import About
     from thresholdout.guard.holdout import Records
     from thresholdout.guard.interaction import Interaction
-    from thresholdout.planning.declaration import Sampling
+    from thresholdout.planning.declaration import Declaration
     from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 __all__ = ["AsksAboutColumns"]
@@ -46,7 +46,7 @@ class AsksAboutColumns(RecognisesQuestions):
 
     n: int
     dependence: DependenceModel
-    sampling: Sampling
+    _declared: Declaration
     _records: Records
     _mechanism: Any
     _interaction: Interaction
@@ -236,13 +236,13 @@ class AsksAboutColumns(RecognisesQuestions):
         found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
         if given is not None:
             found = statistic.moved(found, given, known)
-        layout = statistic.layout(found, known, None, self.dependence, self.sampling == "iid")
+        layout = statistic.layout(found, known, None, self.dependence, self._declared.sampling == "iid")
         question = Question(
             statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
         )
 
         def read(counts: dict[Any, ClassCounts]) -> Any:
-            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self.sampling == "iid")
+            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self._declared.sampling == "iid")
             return self._interaction.statistic(evidence, question.known)
 
         return question, Scan(lambda: class_counts(frames.part, column, label, classes), read)

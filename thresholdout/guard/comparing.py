@@ -244,7 +244,7 @@ class ComparesModels(AsksAboutEstimators):
         check_word("about", about, ("difference", "wins"))
         chosen = check_mean(self._checked_score(metric, None)[0])
         self._mechanism.shares_risk("a comparison", private="a comparison of models")
-        if about == "wins" and self.sampling != "iid":
+        if about == "wins" and self._declared.sampling != "iid":
             seen = "'wins' of records that are not declared to have one law"
             raise InputError("about", seen, f"{_INSTEAD}; or a guard with sampling='iid', if they have")
         if about == "wins" and not self._mechanism.parameters.independent:
@@ -258,7 +258,7 @@ class ComparesModels(AsksAboutEstimators):
         classes = getattr(model, "classes_", None)
         output = (
             None
-            if self.sampling != "fixed_features"
+            if self._declared.sampling != "fixed_features"
             else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
         )
 

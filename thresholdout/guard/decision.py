@@ -27,7 +27,7 @@ class Decision:
         where cross-validation alone decided.
     cost : float
         What it cost, in nats of the risk that is left: 0 where cross-validation alone decided.
-    risk_left : float
+    error_budget_left : float
         What is left of the probability of error afterwards.
     remaining : int or None
         Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
@@ -57,7 +57,7 @@ class Decision:
     certified: bool
     test: str | None
     cost: float
-    risk_left: float
+    error_budget_left: float
     remaining: int | None
     gain: float
     query: int
@@ -78,4 +78,4 @@ class Decision:
         if self.repeated:  # what was left then is not what is left now
             return f"<Decision {self.query}{name}: {what}; decided before: nothing spent>"
         cost = "free" if self.test is None else f"cost {shown_above(self.cost, 2)} nats"
-        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"
+        return f"<Decision {self.query}{name}: {what}; {cost}, {self.error_budget_left:.3g} of the risk left>"

@@ -382,7 +382,7 @@ class Gate(Shared):
         """Say that a verdict is a surprise; once the gate knows it, since warnings may be errors."""
         if new.folds is None or told.repeated or verdict in FREE:
             return
-        level = told.risk_left * (1.0 if told.certified else math.expm1(told.cost))
+        level = told.error_budget_left * (1.0 if told.certified else math.expm1(told.cost))
         if level > 0.0:
             foreseen = rules.foreseen(gains, math.log(level))
             warn_of_verdict(told.name or class_and_parameters(new.estimator), foreseen, confirmed=told.certified)
@@ -400,7 +400,7 @@ class Gate(Shared):
             certified=verdict in PROVED,
             test=None if free else rules.test_name,
             cost=max(0.0, before - risk),
-            risk_left=math.exp(risk),
+            error_budget_left=math.exp(risk),
             remaining=entry.remaining,
             gain=entry.train,
             query=entry.query,
@@ -459,7 +459,7 @@ class Gate(Shared):
     def _rules(self, *models: _Model) -> Rules:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
         ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
-        parameters, one_law = self.guard._mechanism.parameters, self.guard.sampling == "iid"
+        parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.sampling == "iid"
         return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
 
     @classmethod
@@ -473,7 +473,7 @@ class Gate(Shared):
         way = "the incumbent is on the way and NOT certified" if self._climbing() else "the incumbent is certified"
         if not self._climbing() and self._certified.estimator is self._first:
             way = "nothing is certified yet; the incumbent is the model it was made with"
-        left = self.guard.risk_left
+        left = self.guard.status.error_budget_left
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
 

@@ -13,7 +13,7 @@ from thresholdout.guard.scores import check_mean
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.holdout import Records
-    from thresholdout.planning.declaration import Sampling
+    from thresholdout.planning.declaration import Declaration
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["MakesGates"]
@@ -25,7 +25,7 @@ class MakesGates:
     n: int
     _records: Records
     _mechanism: Any
-    sampling: Sampling
+    _declared: Declaration
 
     def gate(
         self,

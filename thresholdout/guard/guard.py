@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,7 +31,6 @@ from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.lazy_records import LazyRecords, check_mechanism, read_parts
 from thresholdout.guard.likely_mistakes import data_in_pairs, named_as_one, warn_of_width
-from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
     check_dependence,
@@ -42,9 +42,11 @@ from thresholdout.guard.registration import (
     noise_of,
     stored_parameters,
 )
+from thresholdout.guard.releases import Releases
 from thresholdout.guard.searching import ServesSearches
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
+from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.ledger.entry_checks import check_short_texts
@@ -58,13 +60,16 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from graphs import DependenceModel
+    from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
 
 
 @named_as_one
-class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsProgress):
+class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     """A holdout that answers many adaptive queries.
 
     A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
@@ -127,14 +132,16 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     ----------
     certificate : Certificate
         What the answers are worth from now on, and by which route.
-    recorded_looks : Composed
-        Other private looks at the holdout, see `record_look`.
+    status : GuardStatus
+        Queries so far, answers and error budget that are left, information released, epsilon.
+    releases : Releases
+        Other private releases about the holdout: ``releases.record(event)`` before each, ``releases.preview(event)``.
     n : int
         Number of records in the holdout.
     dependence : DependenceModel
         As declared, or `graphs.Independent`.
-    sampling : str
-        As declared.
+    parameters : Parameters
+        Of the mechanism, in units of a query's range; their class says which mechanism it is.
 
     Raises
     ------
@@ -177,11 +184,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_answered", "_asked", "_id", "_made", "_origin", "_recalled", "_repr_html_",
-            "_training_folds", "ask", "ask_all", "certificate", "certificate_with", "compare", "compare_all",
-            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "history", "join",
-            "n", "parameters", "record_look", "recorded_looks", "remaining", "report", "risk_left", "sampling",
-            "score", "score_all", "scorer", "split", "told", "train",
+            "__repr__", "_answered", "_id", "_made", "_origin", "_recalled", "_repr_html_",
+            "_training_folds", "ask", "ask_all", "certificate", "compare", "compare_all", "dependence", "final_check",
+            "gate", "history", "join", "n", "parameters", "releases.preview", "releases.record", "releases.recorded",
+            "report", "score", "score_all", "scorer", "split", "status", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see
@@ -235,7 +241,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             records.warn_of_mistakes(columns=nothing)
 
     @classmethod
-    def of_records(
+    def _of_records(
         cls,
         records: Records,
         model: DependenceModel,
@@ -279,7 +285,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         self._assumed, needed = within_limits(self.dependence, declared.confidence)
         prior = declared.prior_queries
         self._confidence = needed if parameters.pays_looks else confidence_after(prior, self.n, needed)
-        self.sampling = declared.sampling
+        self._declared = declared
         certificate = certify_parameters(self._assumed, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
         truth = certificate.truth
         self._alone = dataclasses.replace(
@@ -301,6 +307,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         self._interaction = Interaction(
             self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence
         )
+        self._releases = Releases(self._interaction, self.dependence, self._alone)
 
     def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
@@ -486,6 +493,67 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         return self._beside(answer, question, cv, score.greater_is_better)
 
     @property
+    def certificate(self) -> Certificate:
+        """What the answers are worth from now on, and by which route."""
+        return self._releases.certificate()
+
+    @property
+    def status(self) -> GuardStatus:
+        """Queries so far, answers and error budget that are left, information released, epsilon."""
+        state, asked = self._interaction.state(), self._ledger.count(self._id)
+        start = math.log1p(-self._confidence) - self._parameters.told
+        return status_of(self._mechanism, state, asked, start, self.certificate.epsilon)
+
+    @property
+    def releases(self) -> Releases:
+        """Other private releases about the holdout, to be recorded before anything of them is seen."""
+        return self._releases
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every query and answer so far, one row each; nothing in it is secret."""
+        from thresholdout.ledger.entry_table import history_frame
+
+        return history_frame(self._ledger.entries(self._id))
+
+    def _answered(self, key: str) -> bool:
+        """Whether the query of this key was asked."""
+        return self._ledger.find(self._id, key) is not None
+
+    @property
+    def parameters(self) -> Parameters:
+        """The mechanism's public parameters, in units of a query's range; their class says which mechanism it is."""
+        return self._parameters
+
+    def report(self, title: str = "") -> GuardReport:
+        """Return everything public about this guard: `GuardReport.save` writes a page, `GuardReport.plot` draws it.
+
+        Parameters
+        ----------
+        title : str, optional
+            Heading of the page.
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile
+        >>> from pathlib import Path
+        >>> from thresholdout import Thresholdout
+        >>> guard = Thresholdout(np.arange(1000.0), queries=10)
+        >>> guard.report("Spring leaderboard").save(Path(tempfile.mkdtemp()) / "report.html").stat().st_size > 4000
+        True
+        """
+        from thresholdout.report import report_of
+
+        return report_of(
+            self._ledger,
+            self._id,
+            certificate=self.certificate,
+            dependence=self.dependence.describe(),
+            releases=tuple(map(repr, self._releases.recorded.events)),
+            title=title,
+        )
+
+    @property
     def train(self) -> Part:
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
@@ -501,8 +569,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         mechanism = self._mechanism.title
         if closed is not None:
             return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; closed: {closed}>"
-        left = "any number of" if self.remaining is None else self.remaining
-        private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
+        status = self.status
+        left = "any number of" if status.answers_left is None else status.answers_left
+        private = "" if status.epsilon is None else f"; epsilon {shown_above(status.epsilon)} for all answers"
         described = self.dependence.describe()
         return f"<Thresholdout: {mechanism} for {described}; {left} answers from the holdout left{private}{noise}>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
 
-__all__ = ["Origin", "Records", "content_hashes"]
+__all__ = ["Origin", "Records", "content_hashes", "origin"]
 
 Origin: TypeAlias = Literal["train", "holdout", "other"]
 """Where rows come from; see `Records.origin`."""
@@ -268,6 +268,21 @@ class Records:
 def content_hashes(X: Any, y: Any = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
     """Return what tells where records come from: hashes of the rows of X, and of (X, y) if there are labels."""
     return row_hashes(X, np.float32), None if y is None else record_hashes((X, y), np.float32)
+
+
+class KnowsRecords(Protocol):
+    """What knows where records come from."""
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        """Say where records come from, by what `content_hashes` returns."""
+
+
+def origin(guard: KnowsRecords, X: Any, y: Any = None) -> Origin:
+    """Say where records come from, by their content and in any order; see `Records.origin`.
+
+    Numbers are compared in single precision, and labels of the holdout not at all.
+    """
+    return guard._origin(*content_hashes(X, y))
 
 
 def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:

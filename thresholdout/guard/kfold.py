@@ -23,11 +23,12 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
 from thresholdout.guard.fold_fitting import check_estimator, fold_predictions
-from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.question import Question
+from thresholdout.guard.releases import Releases, RemoteReleases
 from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.status import GuardStatus
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Claims
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
-    from thresholdout.privacy.accounting.events.composed_events import Composed
-    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["KFoldGuard"]
 
@@ -121,7 +120,7 @@ class KFoldGuard(Shared):
     >>> X, y = make_classification(20_000, 5, random_state=0)
     >>> guard = KFoldGuard((X, y), cv=2, queries=20)
     >>> answer = guard.score(LogisticRegression(C=0.1), "accuracy")
-    >>> answer.query, answer.half_width < 0.03, 0.0 < guard.risk_left < 0.05
+    >>> answer.query, answer.half_width < 0.03, 0.0 < guard.status.error_budget_left < 0.05
     (1, True, True)
     >>> guard.folds[["records", "inflation"]]
           records  inflation
@@ -132,8 +131,8 @@ class KFoldGuard(Shared):
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_origin", "_repr_html_", "answers", "certificate", "dependence", "exhausted", "folds",
-            "history", "n", "parameters", "record_look", "recorded_looks", "remaining", "risk_left", "score", "told",
+            "__repr__", "_origin", "_repr_html_", "answers", "certificate", "dependence", "folds", "history", "n",
+            "parameters", "releases.preview", "releases.record", "releases.recorded", "score", "status",
         }
     )  # fmt: skip
     """What other processes may use."""
@@ -269,24 +268,27 @@ class KFoldGuard(Shared):
         return self._guard.parameters
 
     @property
-    def remaining(self) -> int | None:
-        """Answers from the records that are left; ``None`` where no budget was declared."""
-        return self._guard.remaining
+    def status(self) -> GuardStatus:
+        """Queries so far, answers and error budget that are left, information released."""
+        return self._guard.status
 
     @property
-    def risk_left(self) -> float | None:
-        """What is left of the probability of error."""
-        return self._guard.risk_left
+    def releases(self) -> Releases:
+        """Other private releases about the records, to be recorded before anything of them is seen.
 
-    @property
-    def told(self) -> float | None:
-        """What the answers so far can have told, in nats."""
-        return self._guard.told
+        A release is paid from the error budget, whatever was answered before, also where it has a delta; later
+        intervals are wider. Its computation must then be decided before the guard is asked again.
 
-    @property
-    def exhausted(self) -> Literal["budget", "queries"] | None:
-        """Which limit is reached; ``None`` while there is none."""
-        return self._guard.exhausted
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout.privacy.accounting import GaussianAnswer
+        >>> guard = KFoldGuard((np.arange(2000.0)[:, None], np.arange(2000) % 2), cv=2, queries=10)
+        >>> route = guard.releases.record(GaussianAnswer(1000.0)).route
+        >>> route, round(guard.status.information_released, 2)
+        ('fold claims', 0.2)
+        """
+        return self._guard.releases
 
     @property
     def history(self) -> pd.DataFrame:
@@ -297,46 +299,6 @@ class KFoldGuard(Shared):
     def answers(self) -> list[Answer]:
         """Every answer so far."""
         return self._guard.answers()
-
-    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
-        """Record another private look at the records, *before* anything that it releases is seen.
-
-        It is paid from the risk that is left, whatever was answered before, also where it has a delta; later intervals
-        are wider. What the look computes must then be decided before the guard is asked again.
-
-        Parameters
-        ----------
-        event, void
-            As in `Thresholdout.record_look`.
-
-        Returns
-        -------
-        Certificate
-            From now on.
-
-        Raises
-        ------
-        InputError
-            When intervals could be the whole range afterwards, and `void` is false. Nothing was recorded.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from thresholdout.privacy.accounting import GaussianAnswer
-        >>> guard = KFoldGuard((np.arange(2000.0)[:, None], np.arange(2000) % 2), cv=2, queries=10)
-        >>> guard.record_look(GaussianAnswer(1000.0)).route, round(guard.told, 2)
-        ('fold claims', 0.2)
-        """
-        return self._guard.record_look(event, void=void)
-
-    @property
-    def recorded_looks(self) -> Composed:
-        """Other private looks at the records, as far as they were recorded."""
-        return self._guard.recorded_looks
-
-    def origin(self, X: Any, y: Any = None) -> Origin:
-        """Say where records come from: "holdout" when they are exactly these; see `Thresholdout.origin`."""
-        return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, by what `thresholdout.guard.holdout.content_hashes` returns."""
@@ -365,7 +327,8 @@ class KFoldGuard(Shared):
         return _RemoteKFoldGuard(handle)
 
     def __repr__(self) -> str:
-        left = "any number of" if self.remaining is None else self.remaining
+        answers = self.status.answers_left
+        left = "any number of" if answers is None else answers
         return f"<KFoldGuard: {self.dependence.describe()}; {left} answers from the records left>"
 
     def _repr_html_(self) -> str:
@@ -375,7 +338,12 @@ class KFoldGuard(Shared):
 
 
 class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
-    """What a `KFoldGuard` is in every process but its own: it sends the questions there, where they are fitted."""
+    """What a `KFoldGuard` is in every process but its own: it sends the queries there, where they are fitted."""
+
+    @property
+    def releases(self) -> RemoteReleases:  # type: ignore[override]
+        """The releases of the guard."""
+        return RemoteReleases(self._handle)
 
 
 def _checked(records: object) -> tuple[Any, Any, Any]:

@@ -56,8 +56,7 @@ _ALIKE: Final = (
 )
 
 _PARTS: Final = tuple(
-    f"thresholdout.guard.{name}"
-    for name in ("asking", "column_questions", "comparing", "external_releases", "gating", "progress", "searching")
+    f"thresholdout.guard.{name}" for name in ("asking", "column_questions", "comparing", "gating", "searching")
 )
 """Modules of classes that are nothing but parts of a guard."""
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.releases import RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.guard.training_values import Trained, fixed, trained
@@ -89,6 +90,11 @@ class RemoteGuard(Elsewhere, Thresholdout):
     def _lazy(self) -> bool:
         """Whether questions are about columns; models are asked about here, and columns where the guard is."""
         return False
+
+    @property
+    def releases(self) -> RemoteReleases:  # type: ignore[override]
+        """The releases of the guard."""
+        return RemoteReleases(self._handle)
 
     @property
     def train(self) -> Part:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from thresholdout.guard.holdout import Origin, Records, content_hashes
+from thresholdout.guard.holdout import Origin, Records
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.train_split import TrainSplit
 
@@ -83,30 +83,6 @@ class ServesSearches:
         The holdout never passes through the search; `scorer` asks the guard for it.
         """
         return TrainSplit(cast("Thresholdout", self), len(self._records.labelled()[0][1]))
-
-    def origin(self, X: Any, y: Any = None) -> Origin:
-        """Say where records come from, by their content and in any order.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix
-            Rows as in the first array of the parts.
-        y : array-like, optional
-            Their labels; without them, rows of X alone are compared.
-
-        Returns
-        -------
-        {"train", "holdout", "other"}
-            "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
-            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it.
-            Numbers are compared in single precision, and labels of the holdout not at all.
-
-        Raises
-        ------
-        InputError
-            When the guard's parts are no pairs (X, y).
-        """
-        return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         return self._records.origin(hashes, records)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
+from thresholdout.guard.holdout import origin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +93,7 @@ def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
     InputError
         When some record of ``(X, y)`` is no training record, or is there more often than among them.
     """
-    if guard.origin(X, y) != "train":
+    if origin(guard, X, y) != "train":
         check_width(guard, X)
         raise InputError(
             "X",

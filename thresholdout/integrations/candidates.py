@@ -183,7 +183,7 @@ class GuardedCandidates(Shared):
     @property
     def exhausted(self) -> bool:
         """Whether the guard answers no more, so that every further candidate is rejected without being evaluated."""
-        return self.guard.exhausted is not None
+        return self.guard.status.exhausted is not None
 
     def judged(self, candidate: Any) -> CandidateVerdict | None:
         """Return the verdict that a candidate has, or ``None`` for one that is new; nothing is evaluated."""
@@ -396,7 +396,7 @@ class GuardedCandidates(Shared):
 
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
-        left = self.guard.risk_left
+        left = self.guard.status.error_budget_left
         return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
 
 

@@ -186,7 +186,7 @@ class GuardedPrograms:
             server.close()
 
     def _budget(self) -> dict[str, Any]:
-        return {"exhausted": self.candidates.exhausted, "remaining": self.candidates.guard.remaining}
+        return {"exhausted": self.candidates.exhausted, "remaining": self.candidates.guard.status.answers_left}
 
     def _values(self, program: str, part: Part) -> NDArray[Any]:
         """Return the metric's value of each record of a part, for what a program predicts."""

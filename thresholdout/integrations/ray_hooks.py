@@ -151,4 +151,4 @@ class _StopHooks:
 
     def stop_all(self) -> bool:
         """Whether the experiment ends."""
-        return self._guard.exhausted is not None
+        return self._guard.status.exhausted is not None

@@ -16,6 +16,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard.asking import checked_keep
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.train_split import check_training
@@ -323,7 +324,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if fit_params or groups is not None:
             given = ", ".join([*fit_params, *(["groups"] if groups is not None else [])])
             raise InputError("fit_params", given, "none with a KFoldGuard; groups are given to the guard")
-        if guard.origin(X, y) != "holdout":
+        if origin(guard, X, y) != "holdout":
             raise InputError("X", "other records than the guard's", "exactly the records of the KFoldGuard")
         settings = listed_candidates(self.search)
         models = [with_parameters(self.search.estimator, one) for one in settings]

@@ -14,6 +14,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, check_objective, predictor
@@ -355,7 +356,7 @@ class LightGBMEval:
             return
         records = data.data if hasattr(data.data, "shape") else None  # None when LightGBM has freed them
         given = labels if self._kind == "probabilities" else None  # others are in single precision here
-        if records is not None and self._guard.origin(records, given) != "train":
+        if records is not None and origin(self._guard, records, given) != "train":
             seen = "a set of your own with records that are not all in the guard's training part"
             raise InputError(
                 "valid_sets", seen, "sets of training records, and LightGBMEval.holdout(train) for the holdout"

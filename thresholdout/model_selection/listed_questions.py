@@ -114,7 +114,7 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
     """
     lists = guard is None or takes_lists(guard)
     if tell is None:
-        return "best" if lists and guard is not None and guard.remaining is None else "all"
+        return "best" if lists and guard is not None and guard.status.answers_left is None else "all"
     check_word("tell", tell, ("all", "best"))
     if tell == "best" and not lists:
         seen = "'best' beside a guard that answers one question after another"
@@ -157,7 +157,7 @@ def ask_together(
         ``None`` where the guard counts answers from the holdout and all are to be told: one after another, claims that
         are confirmed need none of them.
     """
-    if tell == "all" and guard.remaining is not None:
+    if tell == "all" and guard.status.answers_left is not None:
         return None
     places: dict[str, list[int]] = {}
     for place, one in enumerate(asked):

@@ -233,12 +233,14 @@ class GuardedObjective:
 
     def _record(self, trial: Any, study: Any) -> None:
         """Note in the study how far the guard is, and stop the study when that was the last answer."""
-        exhausted = self.guard.exhausted
+        exhausted = self.guard.status.exhausted
         if exhausted is None:
             asked = max(trial.user_attrs[one.name].get("query", 0) for one in self.metrics)
         else:
-            asked = self.guard._asked()
-        study.set_user_attr(_STATE, {"asked": asked, "remaining": self.guard.remaining, "exhausted": exhausted})
+            asked = self.guard.status.asked
+        study.set_user_attr(
+            _STATE, {"asked": asked, "remaining": self.guard.status.answers_left, "exhausted": exhausted}
+        )
         if exhausted is None or self._policy != "stop":
             return
         with self._lock:
@@ -287,7 +289,7 @@ def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
     """
 
     def callback(study: Any, trial: Any) -> None:
-        if guard.exhausted is not None:
+        if guard.status.exhausted is not None:
             _stop(study)
 
     return callback

@@ -81,7 +81,7 @@ class GuardReport:
     history: pd.DataFrame
     certificate: Certificate | None
     dependence: str
-    looks: tuple[str, ...]
+    releases: tuple[str, ...]
     closed: str | None
 
     @property
@@ -205,6 +205,15 @@ class GuardReport:
     def _repr_html_(self) -> str:
         return embedded(self)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the history: intervals with names where there are few, ties marked; over the queries otherwise.
+
+        See `thresholdout.plotting.plot_history`.
+        """
+        from thresholdout.plotting import plot_history
+
+        return plot_history(self.history, ax=ax, lowest_is_best=_are_losses(set(self.history["name"])))
+
 
 def report_of(
     ledger: Ledger,
@@ -212,7 +221,7 @@ def report_of(
     *,
     certificate: Certificate | None = None,
     dependence: str = "",
-    looks: tuple[str, ...] = (),
+    releases: tuple[str, ...] = (),
     title: str = "",
 ) -> GuardReport:
     """Return the report of a guard in a ledger.
@@ -227,8 +236,8 @@ def report_of(
         What its answers are worth.
     dependence : str, optional
         The dependence model, in words.
-    looks : tuple of str, optional
-        Other private looks at its holdout.
+    releases : tuple of str, optional
+        Other private releases about its holdout.
     title : str, optional
         Heading of the page.
 
@@ -261,6 +270,16 @@ def report_of(
         history=history_frame(ledger.entries(guard)),
         certificate=certificate,
         dependence=dependence,
-        looks=looks,
+        releases=releases,
         closed=None if closed is None else _MOVED.sub(r"it was moved to another ledger \1", closed),
     )
+
+
+def _are_losses(names: set[str]) -> bool:
+    """Whether all names are of metrics of which the smallest value is best."""
+    from thresholdout.scoring.statistics import get_score
+
+    try:
+        return bool(names) and not any(get_score(name).greater_is_better for name in names)
+    except InputError:  # no metric's name
+        return False

@@ -100,6 +100,6 @@ def limits(report: GuardReport) -> list[str]:
         found.insert(0, f"The records depend on each other as declared: {report.dependence}.")
     if not report.declared.for_release:
         found.append("The noise of this guard was seeded: it is a simulation, and keeps nothing secret.")
-    if report.looks:
+    if report.releases:
         found.append("Other private looks at the holdout were recorded, and are taken into account from then on.")
     return found

@@ -275,9 +275,9 @@ class CorrectedLabels:
         if all(label is not None for label in rows.values()):
             return
         guard = self._guard
-        if guard.sampling != "fixed_features" or not guard.parameters.withdraws:
+        if guard._declared.sampling != "fixed_features" or not guard.parameters.withdraws:
             seen = f"a withdrawn record of a guard that answers by {guard._mechanism.name}"
-            seen += "" if guard.sampling == "fixed_features" else ", whose truths are not given the features"
+            seen += "" if guard._declared.sampling == "fixed_features" else ", whose truths are not given the features"
             expected = "labels for all of them; or a guard that makes claims about labels given features, or a new one"
             raise InputError("corrections", seen, expected)
         if basis != "public":

@@ -19,6 +19,7 @@ from thresholdout.data.tables import read_table
 from thresholdout.errors import InputError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import Records
+from thresholdout.guard.releases import Releases
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.claims.kinds import is_unlimited
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thresholdout.ledger.entry import Entry
-    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
@@ -300,18 +300,13 @@ class PredictionGuard(DecidesAboutPredictions):
         """
         return self._labels.correct(corrections, reason, basis)
 
-    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
-        """Record another private look at the holdout, *before* anything that it releases is seen.
+    @property
+    def releases(self) -> Releases:
+        """Other private releases about the holdout, to be recorded before anything of them is seen.
 
-        Whoever holds the ledger does that, also while a service answers from it: submissions that come later have wider
-        intervals, and everybody reads that there was a look. Nobody's allowance pays for it. What the look computes
-        must be decided before the next submission is answered.
-
-        Parameters
-        ----------
-        event, void
-            As in `Thresholdout.record_look`. With `void`, no submission is answered any more where no certificate can
-            take the look into account.
+        Whoever holds the ledger records them, also while a service answers from it: later submissions have wider
+        intervals, and everybody reads that there was a release. No client's allowance pays for it. Its computation must
+        be decided before the next submission is answered.
 
         Examples
         --------
@@ -319,10 +314,11 @@ class PredictionGuard(DecidesAboutPredictions):
         >>> from thresholdout.privacy.accounting import GaussianAnswer
         >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
         >>> service = PredictionGuard.create(open_ledger(None), table[:2000], table[2000:], label="y")
-        >>> service.record_look(GaussianAnswer(500.0)).route, round(service.guard.told, 2)
+        >>> route = service.releases.record(GaussianAnswer(500.0)).route
+        >>> route, round(service.guard.status.information_released, 2)
         ('claims', 0.42)
         """
-        return self.guard.record_look(event, void=void)
+        return self.guard.releases
 
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
         """Return who is certified to be how good, by the best submission of each client.
@@ -385,4 +381,4 @@ def _guard(
 ) -> Thresholdout:
     train, holdout = records.parts()
     apart = True  # since all ids are different
-    return Thresholdout.of_records(Records(holdout, train, apart, known), records.model(), declared, ledger, documents)
+    return Thresholdout._of_records(Records(holdout, train, apart, known), records.model(), declared, ledger, documents)

@@ -287,7 +287,11 @@ class AsksAboutPredictions:
     def _side(self, metric: Metric, read: Reading, labels: Labels) -> Side:
         """Return a table of predictions as comparisons see it."""
         size = 0 if read.train is None else len(self._records.train_labels)
-        said = None if self.guard.sampling != "fixed_features" else said_by(metric, read.output[size:], read.classes)
+        said = (
+            None
+            if self.guard._declared.sampling != "fixed_features"
+            else said_by(metric, read.output[size:], read.classes)
+        )
         train = None if read.train is None else np.asarray(read.train, dtype=np.float64)
         values = lambda: self._on_holdout(metric, read, labels)  # noqa: E731
         return Side(train, values, said, counted=labels.counted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from thresholdout.guard.external_releases import look_names
+from thresholdout.guard.releases import release_names
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import LadderParameters
 
@@ -70,7 +70,7 @@ def truth(guard: PredictionGuard) -> str:
     Answers are about what a submission's score is expected to be on these 200 records, given the features of ...
     """
     n = guard.guard.n
-    if guard.guard.sampling == "fixed_features":
+    if guard.guard._declared.sampling == "fixed_features":
         found = (
             f"Answers are about what a submission's score is expected to be on these {n:,} records, given the features "
             "of all of them and what was known before the first question: features are taken as they are, and labels "
@@ -153,7 +153,7 @@ def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
     guard : str
         What the ledger calls it.
     """
-    number = len(look_names(ledger, guard))
+    number = len(release_names(ledger, guard))
     if not number:
         return ()
     looks = "One other private look" if number == 1 else f"{number} other private looks"

@@ -119,7 +119,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
     ) -> tuple[DifferenceTest, NDArray[np.bool_]]:
         """Return how both are tested, and on which records: from what is public."""
         n, parameters = self.guard.n, self.guard._mechanism.parameters
-        if self.guard.sampling != "fixed_features":
+        if self.guard._declared.sampling != "fixed_features":
             rules, everywhere = Rules(parameters, n, 0.0, sign=False), np.ones(n, dtype=bool)
             if parameters.independent:
                 return Betting(n), everywhere
@@ -160,7 +160,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
             certified=entry.source == "keep",
             test=test.name,
             cost=max(0.0, before - entry.risk),
-            risk_left=math.exp(entry.risk),
+            error_budget_left=math.exp(entry.risk),
             remaining=entry.remaining,
             gain=0.0,
             query=entry.query,

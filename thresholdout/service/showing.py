@@ -83,7 +83,7 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
         promise=promise(guard, feedback, phase),
         notes=guard.corrections.notes,
         remaining=guard.guard._mechanism.remaining(untouched),
-        risk=None if guard.guard.told is None else math.log1p(-confidence) - parameters.told,
+        risk=None if guard.guard.status.information_released is None else math.log1p(-confidence) - parameters.told,
     )
 
 

@@ -73,7 +73,12 @@ def _answer(answer: Answer) -> Any:
 
 
 def _standing(guard: Thresholdout | KFoldGuard) -> Any:
-    return [guard.told, guard.risk_left, guard.remaining, guard.exhausted]
+    return [
+        guard.status.information_released,
+        guard.status.error_budget_left,
+        guard.status.answers_left,
+        guard.status.exhausted,
+    ]
 
 
 def _history(guard: Thresholdout | KFoldGuard) -> Any:
@@ -121,7 +126,7 @@ for _name, _settings in SESSIONS.items():
     def session(settings: dict[str, Any] = _settings) -> Any:
         guard = _guard(**settings)
         told = _searched(guard)
-        return [told, _history(guard), guard.certificate.route, guard.certificate.tolerance, guard.epsilon]
+        return [told, _history(guard), guard.certificate.route, guard.certificate.tolerance, guard.status.epsilon]
 
 
 @CASES.case("guards: questions by values")
@@ -206,13 +211,13 @@ def final_checks() -> Any:
     found = []
     for settings in ({}, {"final_check": True}, {"final_check": True, "queries": 5}):
         guard = _guard(**settings)
-        before = [guard.final_half_width(score) for score in (0.6, 0.9)]
+        before = [guard.status.final_half_width(score) for score in (0.6, 0.9)]
         guard.score(MODELS[6], cv="training")
         guard.score(MODELS[7], cv="training")
         found.append(
             [
                 before,
-                guard.final_half_width(0.9),
+                guard.status.final_half_width(0.9),
                 _answer(guard.final_check(MODELS[6], cv="training")),
                 _standing(guard),
             ]
@@ -248,10 +253,18 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
     for k in (2, 1, 4, 7, 5, 6, 3):
         found = gate.propose(Column(k).fit(X, Y), cv="training")
         told.append(
-            [found.letter, found.certified, found.test, found.cost, found.risk_left, found.remaining, found.gain]
+            [
+                found.letter,
+                found.certified,
+                found.test,
+                found.cost,
+                found.error_budget_left,
+                found.remaining,
+                found.gain,
+            ]
         )
     last = gate.last_look() if certify != "each" else None
-    told.append(None if last is None else [last.letter, last.certified, last.cost, last.risk_left])
+    told.append(None if last is None else [last.letter, last.certified, last.cost, last.error_budget_left])
     return [told, gate.test, gate.incumbent.column, gate.certified.column, gate.on_the_way, _standing(guard)]
 
 
@@ -280,8 +293,8 @@ def looks() -> Any:
     guard = _guard(queries=10)
     found = []
     for event in (BlackBox(0.01), GaussianAnswer(300.0)):
-        expected = guard.certificate_with(event).expected_half_width(0.9)
-        certificate = guard.record_look(event)
+        expected = guard.releases.preview(event).expected_half_width(0.9)
+        certificate = guard.releases.record(event)
         found.append(
             [
                 expected,
@@ -296,7 +309,7 @@ def looks() -> Any:
 @CASES.case("guards: looks beside algorithm 1")
 def looks_beside_algorithm_1() -> Any:
     guard = _guard(mechanism=SparseVector(0.04, 0.004, budget=3), queries=10)
-    certificate = guard.record_look(BlackBox(0.01))
+    certificate = guard.releases.record(BlackBox(0.01))
     return [certificate.tolerance, certificate.route, _answer(guard.score(MODELS[7], cv="training"))]
 
 

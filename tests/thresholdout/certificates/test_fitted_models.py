@@ -145,14 +145,14 @@ def test_the_risk_of_claims_starts_at_what_limits_leave() -> None:
     """0.03 of 0.05, for lists, gates and the final check, which all spend from it; nothing is told yet."""
     guard = guard_of(PAIRS.fitted(LIMITS), STATED, queries=20, final_check=True)
     declared = guard_of(PAIRS, NEEDED, queries=20, final_check=True)
-    assert guard.risk_left == pytest.approx(0.03, rel=1e-9)
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
-    assert guard.final_half_width(0.9) == pytest.approx(declared.final_half_width(0.9), rel=1e-9)
+    assert guard.status.error_budget_left == pytest.approx(0.03, rel=1e-9)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
+    assert guard.status.final_half_width(0.9) == pytest.approx(declared.status.final_half_width(0.9), rel=1e-9)
     column = np.random.default_rng(0).integers(0, 2, 4000)
     lists = [one.ask_all([(0.5, column), (0.5, 1 - column)]) for one in (guard, declared)]
     for first, second in zip(*lists, strict=True):
         assert first.interval == pytest.approx(second.interval, rel=1e-9)
-    assert guard.told == pytest.approx(declared.told, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(declared.told, abs=1e-9)
 
 
 def test_planned_parameters_serve_a_guard_with_the_stated_confidence() -> None:
@@ -160,7 +160,7 @@ def test_planned_parameters_serve_a_guard_with_the_stated_confidence() -> None:
     model = PAIRS.fitted(LIMITS)
     found = plan(model, queries=20)
     guard = guard_of(model, found.confidence, mechanism=found.parameters)
-    assert guard.risk_left == pytest.approx(0.03, rel=1e-9)
+    assert guard.status.error_budget_left == pytest.approx(0.03, rel=1e-9)
     with pytest.raises(InputError, match="confidence"):
         guard_of(PAIRS, found.confidence, mechanism=found.parameters)
 
@@ -169,7 +169,9 @@ def test_what_was_declared_cannot_become_what_was_fitted(tmp_path: Any) -> None:
     """A guard's ledger knows whether its model was fitted, and how likely its limits fail."""
     place = tmp_path / "guard.db"
     first = guard_of(PAIRS.fitted(LIMITS), STATED, ledger=place)
-    assert guard_of(PAIRS.fitted(LIMITS), STATED, ledger=place).risk_left == first.risk_left
+    assert (
+        guard_of(PAIRS.fitted(LIMITS), STATED, ledger=place).status.error_budget_left == first.status.error_budget_left
+    )
     for other in (PAIRS, PAIRS.fitted(FittedLimits("laws of one kind", 500, 0.01))):
         with pytest.raises(ThresholdoutError):
             guard_of(other, STATED, ledger=place)
@@ -264,7 +266,7 @@ def test_cross_validation_charges_the_limits_of_its_records() -> None:
     assert guards[0].dependence.fit_failure == 0.02
     assert guards[0].certificate.limits == LIMITS
     assert guards[0].certificate.confidence == STATED
-    assert guards[0].risk_left == pytest.approx(guards[1].risk_left, rel=1e-9)
-    assert guards[0].risk_left == pytest.approx(0.03, rel=1e-9)
+    assert guards[0].status.error_budget_left == pytest.approx(guards[1].status.error_budget_left, rel=1e-9)
+    assert guards[0].status.error_budget_left == pytest.approx(0.03, rel=1e-9)
     with pytest.raises(InputError, match="confidence"):
         KFoldGuard((features, labels), dependence=groups.fitted(LIMITS), confidence=0.99, cv=5, queries=10)

@@ -83,7 +83,7 @@ def test_a_guard_refuses_copies_and_names_what_works() -> None:
     with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* allow_duplicates=True"):
         Thresholdout((X[BOTH], Y[BOTH]), train=(X[:N].astype(np.float32), Y[:N]), **settings)
     for train, more in (((X[OTHER].astype(np.float32), Y[OTHER]), {}), ((X[:N], Y[:N]), {"allow_duplicates": True})):
-        assert Thresholdout((X[BOTH], Y[BOTH]), train=train, **settings, **more).remaining == 1  # type: ignore[arg-type]
+        assert Thresholdout((X[BOTH], Y[BOTH]), train=train, **settings, **more).status.answers_left == 1  # type: ignore[arg-type]
 
 
 def test_one_copy_among_originals_is_found() -> None:
@@ -164,14 +164,14 @@ def test_groups_in_both_parts_are_refused_and_what_the_refusal_names_works() -> 
     keep = ~np.isin(train_groups, holdout_groups)
     assert "keep = ~np.isin(train_groups, holdout_groups)" in caught.value.expected
     guard = grouped(holdout_groups, train=(X[:N][keep], Y[:N][keep], train_groups[keep]))
-    assert guard.remaining == 1
-    assert grouped(holdout_groups).remaining == 1  # nobody has said whose the training records are
+    assert guard.status.answers_left == 1
+    assert grouped(holdout_groups).status.answers_left == 1  # nobody has said whose the training records are
 
 
 @pytest.mark.parametrize("of", [list, pd.Series, lambda names: pd.Categorical(names), tuple])
 def test_names_of_groups_may_be_texts(of: Any) -> None:
     names = [f"patient {k // 4}" for k in range(2 * N)]
-    assert grouped(of(names[N:]), train=(X[:N], Y[:N], of(names[:N]))).remaining == 1
+    assert grouped(of(names[N:]), train=(X[:N], Y[:N], of(names[:N]))).status.answers_left == 1
     with pytest.raises(OverlapError, match="1 of 101 groups"):
         grouped(of(["patient 0", *names[N + 1 :]]), train=(X[:N], Y[:N], of(names[:N])))
 

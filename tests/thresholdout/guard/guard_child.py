@@ -59,7 +59,7 @@ def history(guard: Thresholdout) -> dict[str, str]:
     """Check that every surprise was charged, and nothing else, and return what was answered to each key."""
     frame = guard.history
     surprises = int((frame["source"] == "holdout").sum())
-    assert guard.remaining == BUDGET - surprises, (guard.remaining, surprises)
+    assert guard.status.answers_left == BUDGET - surprises, (guard.status.answers_left, surprises)
     assert list(frame["query"]) == list(range(1, len(frame) + 1))
     assert frame["key"].is_unique
     charged = (frame["source"] == "holdout").cumsum()
@@ -155,7 +155,7 @@ def killed_at_random(ledger: str, kills: str) -> None:
     for key in random.sample(sorted(answers), 5):
         assert ask(guard, key, training_value(key)) == answers[key]
     assert history(guard) == stored
-    print(len(answers), BUDGET - (guard.remaining or 0))
+    print(len(answers), BUDGET - (guard.status.answers_left or 0))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -46,7 +46,7 @@ def test_a_guard_certifies_once(declared: dict[str, Any], certified: list[float]
     for count in (100, 200, 300):
         guard.ask(count / 600.0, np.arange(600) < count)
     assert guard.certificate == guard.certificate
-    assert guard.epsilon == guard.certificate.epsilon
+    assert guard.status.epsilon == guard.certificate.epsilon
     assert len(certified) == 1
 
 

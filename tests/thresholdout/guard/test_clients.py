@@ -80,7 +80,7 @@ def test_a_commit_writes_as_much_for_many_teams_as_for_few(tmp_path: Path) -> No
 
 def test_rows_of_clients_fit_the_history_and_move_with_it(tmp_path: Path) -> None:
     guard = fifty_teams(tmp_path / "guard.db")
-    told = guard.told
+    told = guard.status.information_released
     with open_ledger(tmp_path / "guard.db") as ledger, open_ledger(tmp_path / "other.db") as other:
         (identity,) = ledger.guards()
         check_clients(ledger, identity)
@@ -148,8 +148,8 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
     with pytest.raises(BudgetExhausted):
         ask(guard, question, client="junk", key="once more")
     assert len(looks) == asked
-    assert guard.told is not None
-    assert guard.told <= 24.0
+    assert guard.status.information_released is not None
+    assert guard.status.information_released <= 24.0
     assert ask(guard, 0.9, RECORDS < 900, client="honest", binary=True).source == "train"
 
 

@@ -148,14 +148,14 @@ class TestLists:
     def test_what_a_list_told_is_paid_with_less_than_nine_nats_each(self) -> None:
         guard = records(0.05, more=2)
         guard.compare_all([Told(1)] * 5, Told(0), cv="training")
-        assert guard.told is not None
-        assert guard.told < math.log(5) + 5 * 9.0
+        assert guard.status.information_released is not None
+        assert guard.status.information_released < math.log(5) + 5 * 9.0
         assert guard.compare(Told(1), Told(0), cv="training").interval[0] < 0.05
 
     def test_keys_bring_the_same_answers_for_nothing(self, tmp_path: Path) -> None:
         guard = records(0.05, ledger=tmp_path / "guard.db")
         first = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"], cv="training")
-        before = guard.risk_left
+        before = guard.status.error_budget_left
         again = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"], cv="training")
         assert [found.interval for found in again] == [found.interval for found in first]
         assert [found.answer.repeated for found in again] == [True, True]
@@ -168,9 +168,9 @@ class TestLists:
             other.settling,
         )
         assert other.answer.repeated
-        assert guard.risk_left is not None
+        assert guard.status.error_budget_left is not None
         assert before is not None
-        assert guard.risk_left < before
+        assert guard.status.error_budget_left < before
         assert len(guard.history) == 3
 
     def test_a_failure_is_charged_once_and_shows_nothing(self) -> None:
@@ -194,7 +194,7 @@ class TestLists:
             guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"], cv="training")
         with pytest.raises(InputError, match="keep"):
             guard.compare_all([Told(1)], Told(0), keep=1.0, cv="training")
-        assert guard.told == pytest.approx(0.0, abs=1e-9)
+        assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("steps", [1, 7, 40])
@@ -255,7 +255,15 @@ class TestWins:
             )
             found = guard.compare(Told(1), Told(0), about="wins", cv="training")
             assert found.answer.source == "train"
-            shown.add((found.value, found.interval, found.settling, guard.told, guard._interaction.state()))
+            shown.add(
+                (
+                    found.value,
+                    found.interval,
+                    found.settling,
+                    guard.status.information_released,
+                    guard._interaction.state(),
+                )
+            )
         assert len(shown) == 1
 
     def test_refusals_name_the_call_that_works(self) -> None:
@@ -300,7 +308,7 @@ def test_nothing_settles_a_difference_of_nothing(interval: tuple[float, float]) 
 class TestGivenTheFeatures:
     def test_a_session_is_declared_and_says_so(self, tmp_path: Path) -> None:
         guard = records(0.03, sampling="fixed_features", ledger=tmp_path / "guard.db")
-        assert guard.sampling == "fixed_features"
+        assert guard._declared.sampling == "fixed_features"
         assert "given the features of all of them" in guard.certificate.about
         assert "given the features" not in records(0.03).certificate.about
         found = guard.compare(Told(1), Told(0), cv="training")
@@ -322,8 +330,8 @@ class TestGivenTheFeatures:
         found = guard.compare(Told(1), Told(1), cv="training")
         assert found.verdict == "not settled"
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
-        assert guard.told is not None
-        assert guard.told < 1e-5
+        assert guard.status.information_released is not None
+        assert guard.status.information_released < 1e-5
 
     @pytest.mark.parametrize("metric", ["accuracy", "zero_one_loss"])
     def test_intervals_hold_and_lists_too(self, metric: str) -> None:

@@ -113,7 +113,7 @@ def test_training_values_stand_in(backend: str, n_jobs: int) -> None:
 def test_the_budget_runs_out_as_the_questions_do() -> None:
     guard = make(mechanism=SparseVector(0.02, 0.001, budget=1))
     scorer, search, _ = searched(guard, "nan", "loky", 1)
-    assert scorer.exhausted == "budget" == guard.exhausted
+    assert scorer.exhausted == "budget" == guard.status.exhausted
     assert list(guard.history["source"])[-1] == "holdout"
     assert np.isnan(search.cv_results_["mean_test_score"][len(guard.history) :]).all()
 

@@ -167,12 +167,12 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
     guard.score(Constant(0), cv="training")
     with pytest.raises(BudgetExhausted):
         guard.score(Constant(1), cv="training")
-    foreseen = guard.final_half_width(0.7)
+    foreseen = guard.status.final_half_width(0.7)
     answer = guard.final_check(Constant(1), key="last", cv="training")
     assert answer.value == 0.7
     assert answer.half_width == pytest.approx(foreseen, rel=0.05)
     assert answer.half_width < 1.05 * half_length(0.7, N)
-    assert guard.final_half_width(0.7) == 1.0
+    assert guard.status.final_half_width(0.7) == 1.0
     again = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     assert again.final_check(Constant(1), key="last", cv="training").repeated
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
@@ -216,13 +216,13 @@ def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
     """*raised* leaves 2^-20 of the risk, by PROOFS.md, B3; for nothing, it would tell any bit of the holdout."""
     guard = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
     guard.ask(0.1, np.ones(N), binary=True)
-    assert guard.exhausted == limit
-    before = guard.risk_left
+    assert guard.status.exhausted == limit
+    before = guard.status.error_budget_left
     assert before is not None
     for failures in (1, 2):
         with pytest.raises(shown, match="charged as an answer from the holdout"):
             guard.final_check(FailsOnTheHoldout(error), cv="training", key=f"{failures}")
-        assert guard.risk_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
+        assert guard.status.error_budget_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
         assert list(guard.history["source"][1:]) == ["failed"] * failures
     again = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
     answer = again.final_check(Constant(1), cv="training")
@@ -275,4 +275,4 @@ def test_what_has_no_final_check_is_refused_and_what_the_message_names_works() -
     with pytest.raises(InputTypeError, match="final_check"):
         labelled(final_check="yes")
     with pytest.raises(InputError, match="expected"):
-        labelled().final_half_width(95)
+        labelled().status.final_half_width(95)

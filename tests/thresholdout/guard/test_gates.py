@@ -36,15 +36,15 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     kept = gate.propose(Told(1), name="first", cv="training")
     assert kept
     assert (kept.letter, kept.certified, kept.test, kept.query, kept.name) == ("keep", True, "sign test", 1, "first")
-    assert kept.cost == pytest.approx(math.log(0.05) - math.log(kept.risk_left))
+    assert kept.cost == pytest.approx(math.log(0.05) - math.log(kept.error_budget_left))
     assert 0.0 < kept.cost < 0.3
-    assert guard.risk_left == kept.risk_left
+    assert guard.status.error_budget_left == kept.error_budget_left
     worse = Told(2)
     left = gate.propose(worse, cv="training")
     assert not left
     assert (left.letter, left.certified, left.test, left.cost) == ("reject", False, None, 0.0)
     assert worse.looks == 0
-    assert guard.risk_left == kept.risk_left
+    assert guard.status.error_budget_left == kept.error_budget_left
     assert gate.incumbent is gate.certified
     assert gate.incumbent.column == 1
     assert not gate.on_the_way
@@ -55,7 +55,7 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     assert (told["low"][1], told["high"][1]) == (-1.0, 1.0)
     gains = right[N:, 1].mean() - right[N:, 0].mean(), right[N:, 2].mean() - right[N:, 1].mean()
     assert list(told["train"]) == pytest.approx(gains)
-    assert guard.told == pytest.approx(kept.cost, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(kept.cost, abs=1e-9)
 
 
 def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
@@ -69,12 +69,12 @@ def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
         for new in range(1, 5):
             made = gate.propose(Told(new), cv="training")
             if made.test is not None:
-                share = made.risk_left / before if made else 1.0 - made.risk_left / before
+                share = made.error_budget_left / before if made else 1.0 - made.error_budget_left / before
                 looked[made.letter == "keep"] += 1
                 assert bool(made) == (p_value(right, new, incumbent) <= before * share * (1.0 - 3e-6))
             if made:
                 incumbent = new
-            before = made.risk_left
+            before = made.error_budget_left
     assert min(looked) > 10
 
 
@@ -92,7 +92,7 @@ def test_losses_are_put_to_bets_and_a_smaller_one_is_better() -> None:
     losses = int((right[:N, 1] < right[:N, 0]).sum())
     bets = np.linspace(0.01, 0.99, 99)  # the best bet in hindsight wins at least as much as the one that was made
     wealth = wins * np.log1p(0.8 * bets) + losses * np.log1p(-0.8 * bets)
-    assert wealth.max() >= -math.log(made.risk_left)
+    assert wealth.max() >= -math.log(made.error_budget_left)
 
 
 class Ends:
@@ -183,8 +183,8 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseExcept
         gate.propose(Fails(1, error), key="broken", cv="training")
     assert "label" not in str(caught.value)
     assert sources(guard) == ["failed"]
-    assert guard.remaining == 4
-    assert guard.risk_left == pytest.approx(0.05 * RAISED)
+    assert guard.status.answers_left == 4
+    assert guard.status.error_budget_left == pytest.approx(0.05 * RAISED)
     assert gate.incumbent.column == 0
     with pytest.raises(InputError, match="another key"):
         gate.propose(Fails(1, error), key="broken", cv="training")
@@ -217,7 +217,7 @@ def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> No
     made = guard.gate(Told(0)).propose(Meanwhile(1), cv="training", key="meanwhile")
     assert sources(guard) == ["failed"] * 3 + ["reject"]
     assert (made.letter, made.test) == ("reject", "sign test")
-    assert 0.0 < made.risk_left < 0.05 * RAISED**3
+    assert 0.0 < made.error_budget_left < 0.05 * RAISED**3
     assert guard.gate(Told(0)).propose(Told(1), cv="training").test is None  # planned now, it is not looked at
 
 
@@ -231,7 +231,7 @@ def test_limits_count_looks_and_not_what_is_free() -> None:
     guard.score(Told(3), cv="training")
     with pytest.raises(BudgetExhausted) as caught:
         gate.propose(Told(4), cv="training")
-    assert (caught.value.what, guard.exhausted) == ("queries", "queries")
+    assert (caught.value.what, guard.status.exhausted) == ("queries", "queries")
     assert len(guard.history) == 4
 
 
@@ -244,7 +244,7 @@ def test_what_the_holdout_does_not_confirm_is_charged_to_the_budget() -> None:
     assert (first.test, first.remaining, second.remaining) == ("sign test", 1, 0)
     assert first.cost > 1.0  # it was sure of it
     assert sources(guard) == ["reject", "reject"]
-    assert guard.exhausted == "budget"
+    assert guard.status.exhausted == "budget"
     with pytest.raises(BudgetExhausted):
         gate.propose(Told(3), cv="training")
 
@@ -258,7 +258,7 @@ def test_a_closed_guard_decides_no_more() -> None:
     ledger.close_guard(ledger.guards()[0], "it is done")
     with pytest.raises(LedgerClosed):
         gate.propose(Told(2), cv="training")
-    assert guard.gate(Told(0)).propose(Told(1), key="a", cv="training").risk_left == kept.risk_left
+    assert guard.gate(Told(0)).propose(Told(1), key="a", cv="training").error_budget_left == kept.error_budget_left
 
 
 def test_milestones_say_what_is_certified_and_what_is_on_the_way() -> None:
@@ -293,7 +293,7 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     assert made is not None
     assert made.certified == (p_value(right, 1, 0) <= 0.05 * (1.0 - 3 * RAISED))
     assert made
-    assert made.risk_left == pytest.approx(0.05, rel=1e-5)
+    assert made.error_budget_left == pytest.approx(0.05, rel=1e-5)
     again = gate.last_look(key="last")
     assert again is not None
     assert public(again) == public(made)
@@ -314,13 +314,13 @@ def test_a_last_look_that_is_not_confirmed_leaves_a_millionth() -> None:
         gate.propose(Told(gate.incumbent.column + 1), cv="training")
     unconfirmed = guard.history[guard.history["source"] == "unconfirmed"].iloc[0]
     assert (unconfirmed["low"], unconfirmed["high"]) == (-1.0, 1.0)
-    before = guard.risk_left
+    before = guard.status.error_budget_left
     last = gate.last_look()
     assert last is not None
     assert not last
     assert not last.certified
     assert before is not None
-    assert last.risk_left == pytest.approx(before * RAISED, rel=1e-3)
+    assert last.error_budget_left == pytest.approx(before * RAISED, rel=1e-3)
     assert gate.on_the_way
     assert gate.certified.column == 0
 
@@ -331,9 +331,9 @@ def test_a_checkpoint_leaves_half() -> None:
     gate = guard.gate(Told(0), certify="milestones")
     made = gate.propose(Told(1), cv="training")
     assert made.certified
-    assert made.risk_left == pytest.approx(0.025, rel=1e-5)
-    assert made.risk_left == pytest.approx(math.exp(guard.history["risk"][0]))
-    assert gate.propose(Told(2), cv="training").risk_left == pytest.approx(0.0125, rel=1e-5)
+    assert made.error_budget_left == pytest.approx(0.025, rel=1e-5)
+    assert made.error_budget_left == pytest.approx(math.exp(guard.history["risk"][0]))
+    assert gate.propose(Told(2), cv="training").error_budget_left == pytest.approx(0.0125, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -398,9 +398,9 @@ def test_what_other_questions_pay_is_shared() -> None:
     right = columns([0.06, 0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))
-    risks = [gate.propose(Told(1), cv="training").risk_left]
+    risks = [gate.propose(Told(1), cv="training").error_budget_left]
     answer = guard.score(Told(1), cv="training")
-    risks += [float(np.exp(guard.history["risk"].iloc[-1])), gate.propose(Told(2), cv="training").risk_left]
+    risks += [float(np.exp(guard.history["risk"].iloc[-1])), gate.propose(Told(2), cv="training").error_budget_left]
     assert risks == sorted(risks, reverse=True)
     assert answer.interval[0] < right[:N, 1].mean() < answer.interval[1]
     assert sources(guard) == ["keep", "train", "keep"]

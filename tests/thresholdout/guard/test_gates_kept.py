@@ -46,11 +46,11 @@ def test_a_program_that_starts_anew_is_where_it_was(tmp_path: Path, certify: Any
         file = tmp_path / f"{broken}.db"
         climbed(guarded(right, ledger=file).gate(Told(0), certify=certify), models[:broken])
         again = guarded(right, ledger=file)
-        risk = again.risk_left
+        risk = again.status.error_budget_left
         found = again.gate(Told(0), certify=certify)
         repeated = climbed(found, models[:broken])
         assert all(decision.repeated and decision.cost == 0.0 for decision in repeated)
-        assert again.risk_left == risk
+        assert again.status.error_budget_left == risk
         later = climbed(found, models, broken)
         assert [public(decision) for decision in repeated + later] == [public(decision) for decision in expected]
         assert found.incumbent.column == gate.incumbent.column
@@ -252,7 +252,7 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     assert report.certified == found.count("keep") > 0
     assert "6 candidates were proposed" in report.html
     assert "column 1" in report.html
-    assert guard.plot() is not None
+    assert guard.report().plot() is not None
     told = CliRunner().invoke(history, [str(tmp_path / "guard.db")])
     lines = told.output.splitlines()[1:]
     assert lines[0].split() == [

@@ -39,14 +39,14 @@ def test_agreement_is_answered_from_training_and_costs_nothing() -> None:
     answer = guard.ask(values, values)
     assert (answer.value, answer.source, answer.query, answer.remaining) == (0.25, "train", 1, 3)
     assert float(answer) == 0.25
-    assert guard.remaining == 3
+    assert guard.status.answers_left == 3
 
 
 def test_disagreement_is_answered_from_the_holdout_within_the_half_width() -> None:
     guard = make()
     answer = guard.ask(np.ones(N), np.arange(N) % 4 == 0, name="overfitted")
     assert answer.source == "holdout"
-    assert answer.remaining == guard.remaining == 2
+    assert answer.remaining == guard.status.answers_left == 2
     assert answer.name == "overfitted"
     assert abs(answer.value - 0.25) <= answer.half_width
     lower, upper = answer.interval
@@ -62,7 +62,7 @@ def test_refuses_when_the_budget_is_spent_and_nothing_changes() -> None:
         with pytest.raises(BudgetExhausted, match="all 2 answers") as caught:
             guard.ask(0.0, np.zeros(N))
         assert (caught.value.what, caught.value.spent, caught.value.limit) == ("budget", 2, 2)
-    assert guard.remaining == 0
+    assert guard.status.answers_left == 0
     assert guard.history.equals(before)
 
 
@@ -93,7 +93,7 @@ def test_a_repeated_key_gives_the_same_answer_and_costs_nothing() -> None:
     assert (again.value, again.query, again.remaining) == (first.value, first.query, first.remaining)
     assert again.repeated
     assert not first.repeated
-    assert guard.remaining == 2
+    assert guard.status.answers_left == 2
     with pytest.raises(InputError, match="key"):
         guard.ask(0.5, np.zeros(N), key="k")
     for _ in range(2):
@@ -123,7 +123,7 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert str(secret) not in shown
     assert "RuntimeError" not in shown  # one letter, whatever failed
-    assert guard.remaining == 2
+    assert guard.status.answers_left == 2
     (row,) = guard.history.to_dict("records")
     assert (row["source"], row["value"], row["low"], row["high"]) == ("failed", row["train"], 0.0, 1.0)
 
@@ -143,16 +143,16 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
         return np.asarray(y)
 
     for attempt in range(3):
-        before = guard.remaining
+        before = guard.status.answers_left
         with pytest.raises(InputError, match="it failed on the holdout"):
             guard.ask(query, key=f"question {attempt}")
         assert before is not None
-        assert (guard.remaining or 0) < before
+        assert (guard.status.answers_left or 0) < before
     with pytest.raises(InputError, match="a question that failed on the holdout and was charged"):
         guard.ask(lambda X, y: np.asarray(y), key="question 0")
     assert list(guard.history["source"]) == ["failed"] * 3
     if mechanism == "claims":
-        assert guard.exhausted == "budget"
+        assert guard.status.exhausted == "budget"
     else:
         guard.ask(lambda X, y: np.asarray(y))
     if mechanism == "ladder":  # the first score that there is opens the ladder
@@ -161,9 +161,9 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
 
 def test_nothing_is_computed_on_the_holdout_for_a_guard_that_answers_no_more() -> None:
     guard = make(queries=1)
-    before = guard.exhausted
+    before = guard.status.exhausted
     guard.ask(lambda X, y: np.asarray(y))
-    assert (before, guard.exhausted) == (None, "queries")
+    assert (before, guard.status.exhausted) == (None, "queries")
     seen = []
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -300,19 +300,19 @@ def test_a_forked_process_cannot_spend_a_budget_in_memory() -> None:
         finally:
             os._exit(0)
     assert os.read(reader, 20) == b"refused"
-    assert guard.remaining == 3
+    assert guard.status.answers_left == 3
 
 
 def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     first = make(ledger=path)
     answers = [first.ask(0.5, np.arange(N) % 2), first.ask(1.0, np.zeros(N), key="a")]
-    told = first.told
+    told = first.status.information_released
     del first
     gc.collect()
     second = make(ledger=path)
-    assert second.remaining == 2
-    assert second.told == told
+    assert second.status.answers_left == 2
+    assert second.status.information_released == told
     assert list(second.history["value"]) == [a.value for a in answers]
     assert second.ask(1.0, np.zeros(N), key="a").value == answers[1].value
     assert second.ask(0.5, np.arange(N) % 2).query == 3
@@ -353,15 +353,15 @@ def test_several_guards_may_share_a_ledger_object() -> None:
     with MemoryLedger() as ledger:
         make(ledger=ledger).ask(1.0, np.zeros(N))
         other = Thresholdout(data(7), queries=50, mechanism=Claims(holdout_answers=3), ledger=ledger)
-        assert other.remaining == 3
-        assert make(ledger=ledger).remaining == 2
+        assert other.status.answers_left == 3
+        assert make(ledger=ledger).status.answers_left == 2
 
 
 def test_plot_shows_answers_and_sources() -> None:
     guard = make()
     guard.ask(0.5, np.arange(N) % 2)
     guard.ask(1.0, np.zeros(N))
-    axes = guard.plot()
+    axes = guard.report().plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["certified interval", "training value", "answer, from train", "answer, from holdout"]
 
@@ -395,7 +395,7 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
         assert answer.half_width <= guard.certificate.tolerance + 2 * math.ulp(1.0)  # its ends are rounded outwards
         assert (answer.about == "best") == (mechanism == "ladder")
     again = reopened()
-    assert again.remaining == guard.remaining
+    assert again.status.answers_left == guard.status.answers_left
     assert again.parameters == guard.parameters
     assert again.history.equals(guard.history)
     assert again.ask(0.4, np.arange(N) % 10 >= 6, key="6").repeated
@@ -410,7 +410,7 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     claims = make(mechanism=ClaimsParameters(inflation=1.0, train_records=N), dependence=chain, confidence=0.9)
     assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[attr-defined]
     assert claims.parameters.confidence == 0.9  # type: ignore[attr-defined]
-    assert claims.risk_left == pytest.approx(0.1)
+    assert claims.status.error_budget_left == pytest.approx(0.1)
     assert claims.certificate.route == "claims"
 
 
@@ -517,11 +517,13 @@ def test_statistics_that_are_no_means() -> None:
     assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
     assert abs(answer.value - 0.7602) <= answer.half_width  # Phi(1/sqrt 2), the truth for unit normals one apart
     assert answer.half_width > norm.ppf(0.975) * 0.24 * math.sqrt(2 / N)  # that of one question, fixed in advance
-    assert guard.told is not None
-    assert 0 < guard.told - math.log(2) < math.log(2)  # a half, for truths that are given the labels
-    told = guard.told
+    assert guard.status.information_released is not None
+    assert (
+        0 < guard.status.information_released - math.log(2) < math.log(2)
+    )  # a half, for truths that are given the labels
+    told = guard.status.information_released
     assert guard.score(model, "f1", cv="training").name == "f1"
-    assert guard.told - told < math.log(2)  # both are paid once
+    assert guard.status.information_released - told < math.log(2)  # both are paid once
     noisy = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism="gaussian")
     with pytest.raises(InputError, match="mechanism='claims'"):
         noisy.score(model, "roc_auc", cv="training")
@@ -542,5 +544,5 @@ def test_a_statistic_that_the_labels_of_the_holdout_do_not_have_is_charged() -> 
             guard.score(model, "roc_auc", cv="training")
         assert "one class" not in "".join(traceback.format_exception(caught.value))
         assert guard.history["source"].tolist() == ["failed"]
-        if guard.told is not None:
-            assert guard.told == pytest.approx(20 * math.log(2), rel=1e-9)
+        if guard.status.information_released is not None:
+            assert guard.status.information_released == pytest.approx(20 * math.log(2), rel=1e-9)

@@ -50,7 +50,7 @@ def test_any_number_of_questions_with_parameters_by_hand() -> None:
     assert guard.ask(0.5, np.arange(N) % 2).interval == (0.0, 1.0)
     assert "mechanism='claims' makes claims" in guard.certificate.statement
     assert make(queries=None).ask(0.5, np.arange(N) % 2).half_width < 0.1  # what the statement names
-    assert guard.remaining is None
+    assert guard.status.answers_left is None
     assert "any number of answers" in repr(guard)
     assert guard.ask(1.0, np.zeros(N)).remaining is None
 
@@ -64,9 +64,9 @@ def test_the_default_makes_claims() -> None:
     assert checked == ClaimsParameters(noise=0.0, train_records=N)
     guard = Thresholdout(data(0))
     assert guard.parameters == ClaimsParameters()
-    assert (guard.remaining, guard.exhausted) == (None, None)
-    assert guard.told == pytest.approx(0.0, abs=1e-11)
-    assert guard.risk_left == pytest.approx(0.05)
+    assert (guard.status.answers_left, guard.status.exhausted) == (None, None)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-11)
+    assert guard.status.error_budget_left == pytest.approx(0.05)
     assert "each answer's own interval contains the truth" in guard.certificate.statement
     assert "an interval with each answer" in repr(guard.certificate)
 
@@ -133,8 +133,8 @@ def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -
         with pytest.raises(BudgetExhausted, match="a guard without max_half_width answers it"):
             guard.ask(0.5, np.arange(N) % 2)
     assert caught.value.what == "width"
-    assert guard.told == pytest.approx(0.0, abs=1e-11)
-    assert (guard.exhausted, len(guard.history)) == (None, 0)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-11)
+    assert (guard.status.exhausted, len(guard.history)) == (None, 0)
     answer = guard.ask(0.0, np.zeros(N), binary=True)
     assert answer.source == "train"
     assert answer.half_width <= 0.01

@@ -40,7 +40,7 @@ def test_processes_share_one_budget(ledger: str) -> None:
     processes = [start("asks_to_the_end", ledger) for _ in range(4)]
     answers = [line for process in processes for line in finish(process)]
     guard = forgetful(ledger)
-    assert guard.remaining == 0
+    assert guard.status.answers_left == 0
     assert sorted(history(guard).values()) == sorted(answers)
     holdout = [line for line in answers if line.split()[4] == "holdout"]
     assert len(holdout) == BUDGET

@@ -25,6 +25,7 @@ from thresholdout.errors import (
     LedgerMismatch,
 )
 from thresholdout.guard.answering import FAILURES, failure_share
+from thresholdout.guard.holdout import origin
 from thresholdout.ledger import MemoryLedger, export_history, import_history
 from thresholdout.ledger.entry_table import history_frame
 
@@ -41,9 +42,9 @@ def test_the_same_records_in_another_order_and_another_container_share_the_budge
         "mechanism": Claims(holdout_answers=3),
     }
     again = Thresholdout((frame, pd.Series(y[turn]).astype(float)), ledger=file, **settings)
-    assert again.remaining == 2
+    assert again.status.answers_left == 2
     again.ask(1.0, y[turn] == 1)
-    assert guard.remaining == 1
+    assert guard.status.answers_left == 1
 
 
 @pytest.mark.parametrize(
@@ -65,28 +66,28 @@ def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, change
 def test_rows_are_known_by_their_content() -> None:
     guard = make()
     X, train = data(0)[0], data(1)[0]
-    assert guard.origin(train) == guard.origin(train[::-1][:7]) == guard.origin(train[:1].tolist()) == "train"
-    assert guard.origin(X) == guard.origin(X[::-1]) == guard.origin(pd.DataFrame(X)) == "holdout"
-    assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "other"
-    assert guard.origin(X + 1) == guard.origin(np.vstack([train, X[:1] + 1])) == guard.origin(X[:0]) == "other"
+    assert origin(guard, train) == origin(guard, train[::-1][:7]) == origin(guard, train[:1].tolist()) == "train"
+    assert origin(guard, X) == origin(guard, X[::-1]) == origin(guard, pd.DataFrame(X)) == "holdout"
+    assert origin(guard, X[:-1]) == origin(guard, np.vstack([train, X[:1]])) == origin(guard, X[:1]) == "other"
+    assert origin(guard, X + 1) == origin(guard, np.vstack([train, X[:1] + 1])) == origin(guard, X[:0]) == "other"
     y, labels = data(0)[1], data(1)[1]
-    assert guard.origin(train, labels) == guard.origin(train[:9], labels[:9]) == "train"
-    assert guard.origin(train[:9], 1 - labels[:9]) == guard.origin(train[[0, 0, 1]], labels[[0, 0, 1]]) == "other"
-    assert guard.origin(X, y) == guard.origin(X, 1 - y) == "holdout"  # labels of the holdout are not told
-    assert guard.origin(X[:1].astype(np.float32)) == guard.origin(X[:5].astype(object)) == "other"
-    assert guard.origin(X.astype(np.float32)) == guard.origin(X.astype(object)[::-1], y) == "holdout"
+    assert origin(guard, train, labels) == origin(guard, train[:9], labels[:9]) == "train"
+    assert origin(guard, train[:9], 1 - labels[:9]) == origin(guard, train[[0, 0, 1]], labels[[0, 0, 1]]) == "other"
+    assert origin(guard, X, y) == origin(guard, X, 1 - y) == "holdout"  # labels of the holdout are not told
+    assert origin(guard, X[:1].astype(np.float32)) == origin(guard, X[:5].astype(object)) == "other"
+    assert origin(guard, X.astype(np.float32)) == origin(guard, X.astype(object)[::-1], y) == "holdout"
     for copied in (train[:5].astype(object), train[:5].astype(np.float32), train[:5].astype(">f8")):
-        assert guard.origin(copied, labels[:5]) == "train"
+        assert origin(guard, copied, labels[:5]) == "train"
     with pytest.raises(InputError, match="no pairs"):  # rows that contain labels would tell them
-        Thresholdout(X, queries=5, mechanism=Claims(holdout_answers=1)).origin(train)
+        origin(Thresholdout(X, queries=5, mechanism=Claims(holdout_answers=1)), train)
 
 
 def test_records_of_few_different_rows_are_told_apart_by_labels_and_numbers() -> None:
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 2, size=(2 * N, 2)), rng.normal(size=2 * N)
     guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, mechanism=Claims(holdout_answers=3))
-    assert guard.origin(X[N:], y[N:]) == "train"
-    assert guard.origin(X, y) == guard.origin(X) == "other"
+    assert origin(guard, X[N:], y[N:]) == "train"
+    assert origin(guard, X, y) == origin(guard, X) == "other"
 
 
 def test_training_records_are_known_from_the_training_part_alone() -> None:
@@ -98,7 +99,7 @@ def test_training_records_are_known_from_the_training_part_alone() -> None:
         guard = Thresholdout(
             (held, labels), train=(X, y), queries=5, mechanism=Claims(holdout_answers=1), allow_duplicates=True
         )
-        assert guard.origin(X) == guard.origin(X, y) == guard.origin(X[5:], y[5:]) == "train"
+        assert origin(guard, X) == origin(guard, X, y) == origin(guard, X[5:], y[5:]) == "train"
 
 
 def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_training_weight() -> None:
@@ -198,7 +199,7 @@ def test_a_failure_costs_a_guard_that_makes_claims_twenty_bits() -> None:
     """The letter *raised* leaves 2^-20 of the risk; intervals go on."""
     guard, plain = make(), make()
     fail_on_the_holdout(guard)
-    assert guard.told == pytest.approx(20 * np.log(2), rel=1e-9)
+    assert guard.status.information_released == pytest.approx(20 * np.log(2), rel=1e-9)
     wide, narrow = (one.ask(lambda X, y: X[:, 0] > 1) for one in (guard, plain))
     low, high = wide.interval
     assert low < 0.158655 < high  # P(Z > 1)
@@ -287,14 +288,14 @@ def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
 def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseException]) -> None:
     guard = make()
     fail_on_the_holdout(guard, error)
-    assert guard.remaining == 2
+    assert guard.status.answers_left == 2
 
 
 @pytest.mark.parametrize("key", [None, "mine"])
 def test_an_interrupt_that_the_question_raises_is_charged(tmp_path: Path, key: str | None) -> None:
     """A question that interrupts when a label is 1 would read labels for nothing."""
     guard = make(ledger=tmp_path / "guard.db")
-    left = guard.remaining
+    left = guard.status.answers_left
     first = data(0)[0][0, 0]
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -308,7 +309,7 @@ def test_an_interrupt_that_the_question_raises_is_charged(tmp_path: Path, key: s
     again = make(ledger=tmp_path / "guard.db")
     assert again.history["source"].tolist() == ["failed"]
     assert left is not None
-    assert again.remaining == left - 1
+    assert again.status.answers_left == left - 1
 
 
 def test_an_interrupt_is_charged_though_somebody_else_has_the_answer_meanwhile() -> None:
@@ -350,7 +351,7 @@ def test_the_training_part_is_handed_out_read_only() -> None:
     assert (first.query, second.query) == (1, 2)
     assert guard.history["train"].nunique() == 1
     assert np.array_equal(guard.train[0], before)
-    assert guard.origin(*data(1)) == "train"
+    assert origin(guard, *data(1)) == "train"
 
 
 @pytest.mark.parametrize("retyped", [lambda X, y: (X.astype(object), y), lambda X, y: (X, y.astype(object))])
@@ -358,4 +359,4 @@ def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[obje
     ledger = MemoryLedger()
     make(ledger=ledger).ask(1.0, np.zeros(N))
     settings = {"train": data(1), "queries": 50, "mechanism": Claims(holdout_answers=3)}
-    assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).remaining == 2  # type: ignore[arg-type]
+    assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).status.answers_left == 2  # type: ignore[arg-type]

@@ -91,11 +91,11 @@ def test_two_ledgers_keep_digests_that_have_nothing_in_common(tmp_path: Path) ->
 
 def test_the_same_records_are_the_same_guard(ledger: Ledger) -> None:
     make(ledger).ask(0.5, labels(1))
-    assert make(ledger).remaining == 19
+    assert make(ledger).status.answers_left == 19
     with pytest.raises(LedgerMismatch, match="declared with mechanism"):
         make(ledger, queries=30)
     turned = (X[::-1], labels(1)[::-1])
-    assert Thresholdout(turned, mechanism=GaussianParameters(0.05, queries=20), ledger=ledger).remaining == 19
+    assert Thresholdout(turned, mechanism=GaussianParameters(0.05, queries=20), ledger=ledger).status.answers_left == 19
     assert len(ledger.guards()) == 1
     make(ledger, 0)  # other records
     assert len(ledger.guards()) == 2
@@ -117,7 +117,7 @@ def test_a_second_list_is_paid_from_what_the_first_one_left(ledger: Ledger) -> N
     told = opened().ask_all([(0.5, value) for value in values], binary=True, keep=0)
     vote = np.mean([value == (answer.value > 0.5) for value, answer in zip(values, told, strict=True)], axis=0) > 0.5
     second = opened()
-    assert second.risk_left == opened().risk_left == 0.0
+    assert second.status.error_budget_left == opened().status.error_budget_left == 0.0
     with pytest.raises(BudgetExhausted):
         second.ask_all([(0.5, vote)], binary=True, keep=0)
     assert len(second.history) == 11
@@ -140,7 +140,7 @@ def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path)
         make(old).ask(0.5, labels(1))
         (guard,) = old.guards()
         move(old, new, guard)
-        assert make(new).remaining == 19
+        assert make(new).status.answers_left == 19
         assert new.guards() == [guard]
         digests = []
         for ledger in (old, new):
@@ -175,7 +175,7 @@ def test_encryption_and_new_keys_keep_what_guards_are_found_by(tmp_path: Path) -
         else:
             rotate_key(file, new_key_file=two, key_file=one)
         with SQLLedger(file, key_file=key) as ledger:
-            assert make(ledger).remaining == 19
+            assert make(ledger).status.answers_left == 19
         stored = file.read_bytes()
         for plain in (secret, *guesses()):
             assert plain.encode() not in stored

@@ -142,7 +142,7 @@ def test_posterior_intervals_after_a_look_count_what_it_leaked() -> None:
     guard = posterior_guard()
     records = np.arange(20_000)
     before = guard.ask(0.97, records < 19_400)
-    guard.record_look(BlackBox(0.05))
+    guard.releases.record(BlackBox(0.05))
     after = guard.ask(0.97, records < 19_400)
     assert after.value == before.value
     setting_low = math.log(before.interval[0] / (1 - before.interval[0]))

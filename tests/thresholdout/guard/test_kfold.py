@@ -40,6 +40,7 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.guard.fold_assignment import fold_model, make_folds
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
@@ -128,12 +129,12 @@ def test_predictions_of_one_fold_do_not_move_or_change_those_of_another(learner:
     features = np.arange(100.0)[:, None]
     labels = np.arange(100) // 7 % 2 * unit if unit == 1 else unit + np.arange(100) // 7 % 2
     guard = KFoldGuard((features, labels), cv=PredefinedSplit(np.arange(100) // 50))
-    before = guard.risk_left
+    before = guard.status.error_budget_left
     with pytest.raises(InputError, match="an error on the folds"):
         guard.score(learner)
     assert before is not None
-    assert guard.risk_left is not None
-    assert guard.risk_left < before * 2.0**-20
+    assert guard.status.error_budget_left is not None
+    assert guard.status.error_budget_left < before * 2.0**-20
 
 
 def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:
@@ -141,18 +142,18 @@ def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:
     average = (cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean()
     near = guard.score(GaussianNB(), "accuracy", expected=round(average, 2))
     assert near.value == pytest.approx(round(average, 2))
-    assert (near.source, guard.remaining) == ("train", 4)
+    assert (near.source, guard.status.answers_left) == ("train", 4)
     assert near.interval[0] < average < near.interval[1]
     far = guard.score(GaussianNB(), "accuracy", expected=0.1)
-    assert (far.source, guard.remaining) == ("holdout", 3)
+    assert (far.source, guard.status.answers_left) == ("holdout", 3)
     assert abs(far.value - average) < 0.1
     follows = guard.score(GaussianNB(), "accuracy", n_jobs=2)  # by default the last answer about the metric
     assert guard.history["train"].iloc[-1] == far.value == pytest.approx(follows.value)
     first = guard.score(GaussianNB(), "brier_score")
     assert guard.history["train"].iloc[-1] == 0.5  # the middle of the range before the first answer
     assert first.source == "holdout"  # where nothing was expected, the average is told
-    assert 0.0 < guard.risk_left < 0.05  # type: ignore[operator]
-    assert guard.told == pytest.approx(np.log(0.05 / guard.risk_left))  # type: ignore[operator]
+    assert 0.0 < guard.status.error_budget_left < 0.05  # type: ignore[operator]
+    assert guard.status.information_released == pytest.approx(np.log(0.05 / guard.status.error_budget_left))  # type: ignore[operator]
     assert [answer.query for answer in guard.answers] == [1, 2, 3, 4]
     assert guard.answers[0] == near
 
@@ -182,7 +183,7 @@ def test_one_last_question_has_the_limits_of_the_theorem() -> None:
         return float((np.exp(slope * mean - depth) - 1) / (np.exp(slope) - 1))
 
     assert answer.interval == pytest.approx((lower(average), 1 - lower(1 - average)), abs=1e-5)
-    assert guard.exhausted == "queries"
+    assert guard.status.exhausted == "queries"
 
 
 def test_claims_about_fixed_truths_are_not_certified_for_folds_nor_those_about_folds_elsewhere() -> None:
@@ -308,7 +309,7 @@ def test_refusals_come_before_charges_and_failures_are_charged_without_their_mes
         guard.score(Broken())
     assert "first label" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert guard.remaining == 3
+    assert guard.status.answers_left == 3
     assert guard.answers == []
     guard.score(GaussianNB())
     assert guard.history["train"].iloc[-1] == 0.5  # a failure is no last answer
@@ -340,17 +341,17 @@ def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "random_state": None, "queries": 3}
     make(**settings).score(GaussianNB(), expected=0.1)
     second = make(**settings)
-    assert (len(second.history), second.remaining) == (1, 3 if second.answers[0].source == "holdout" else 4)
+    assert (len(second.history), second.status.answers_left) == (1, 3 if second.answers[0].source == "holdout" else 4)
     with pytest.raises(LedgerMismatch):
         make(**settings, random_state=1)  # other folds
     with pytest.raises(LedgerMismatch):
         Thresholdout((X, Y), queries=3, mechanism=Claims(holdout_answers=4), ledger=settings["ledger"])
     second.score(GaussianNB())
     second.score(GaussianNB())
-    assert second.exhausted == "queries"
+    assert second.status.exhausted == "queries"
     with pytest.raises(BudgetExhausted):
         second.score(Broken())  # nothing is fitted any more
-    assert second.remaining is not None
+    assert second.status.answers_left is not None
 
 
 def test_searches_inside_are_fitted_anew_in_every_fold() -> None:
@@ -378,7 +379,7 @@ def test_copies_and_pickles_are_the_guard_itself() -> None:
     )
     with pytest.raises(InputError, match="mechanism"):
         make(mechanism="gaussian")
-    assert guard.origin(X) == "holdout"
+    assert origin(guard, X) == "holdout"
 
 
 class Holding(DummyClassifier):  # type: ignore[misc]
@@ -407,7 +408,15 @@ def test_warnings_that_could_show_records_are_silent() -> None:
 
 def elsewhere(guard: Any, smoothing: float) -> tuple[Any, ...]:
     answer = guard.score(GaussianNB(var_smoothing=smoothing), key=f"smoothing {smoothing}")
-    return type(guard).__name__, answer, guard.origin(X, Y), guard.n, guard.exhausted, len(guard.folds), repr(guard)
+    return (
+        type(guard).__name__,
+        answer,
+        origin(guard, X, Y),
+        guard.n,
+        guard.status.exhausted,
+        len(guard.folds),
+        repr(guard),
+    )
 
 
 def test_other_processes_ask_the_one_guard() -> None:

@@ -10,18 +10,20 @@ from typing import Any
 
 import duckdb
 import narwhals as nw
+import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from graphs import Groups, Independent, MarkovChain
+from graphs import DependencyGraph, Groups, Independent, MarkovChain
 from graphs.models.group_sizes import GroupSizes
 from tests.patience import PATIENCE
-from thresholdout import Claims, KFoldGuard, Thresholdout
+from thresholdout import Claims, KFoldGuard, Thresholdout, TimeOrder
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
+from thresholdout.guard.holdout import origin
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.scoring.metrics import absolute_error, squared_error
 
@@ -217,7 +219,7 @@ def test_a_question_that_dies_in_the_engine_is_free_and_costs_once(
 ) -> None:
     holdout, train = files(tmp_path, table)
     guard = Thresholdout((scan(holdout), "y"), train=(scan(train), "y"), random_state=0)
-    risk, content = guard.risk_left, holdout.read_bytes()
+    risk, content = guard.status.error_budget_left, holdout.read_bytes()
     holdout.unlink()
     right = nw.col("good") == nw.col("y")
     for ask in (
@@ -229,7 +231,7 @@ def test_a_question_that_dies_in_the_engine_is_free_and_costs_once(
     ):
         with pytest.raises(EngineFailed, match="holdout"):
             ask()
-    assert (len(guard.history), guard.risk_left) == (0, risk)
+    assert (len(guard.history), guard.status.error_budget_left) == (0, risk)
     holdout.write_bytes(content[:100])
     with pytest.raises(EngineFailed):
         guard.ask(right, key="k")
@@ -272,7 +274,7 @@ def test_frames_that_cannot_be_joined_are_refused(table: pd.DataFrame) -> None:
 
 def test_an_interrupted_scan_is_free(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = lazy_guard(of_polars, table)
-    risk, part = guard.risk_left, type(guard._records.part)  # type: ignore[attr-defined]
+    risk, part = guard.status.error_budget_left, type(guard._records.part)  # type: ignore[attr-defined]
     before = part.totals
 
     def stopped(self: Any, *given: Any, **named: Any) -> Any:
@@ -283,7 +285,7 @@ def test_an_interrupted_scan_is_free(table: pd.DataFrame, monkeypatch: pytest.Mo
     monkeypatch.setattr(part, "totals", stopped)
     with pytest.raises(KeyboardInterrupt):
         guard.score("good")
-    assert (len(guard.history), guard.risk_left) == (0, risk)
+    assert (len(guard.history), guard.status.error_budget_left) == (0, risk)
 
 
 def test_a_second_pass_that_fails_is_charged(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,10 +446,9 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({"order": True, "window": 3}, "order: given for a lazy frame"),
-        ({"graph": object()}, "graph: given"),
-        ({"window": 3}, "window: given"),
-        ({"train_groups": "g"}, "train_groups: given"),
+        ({"dependence": TimeOrder("nr", window=3)}, "a TimeOrder of a lazy frame, whose records are in no order"),
+        ({"dependence": DependencyGraph(([[0, 1]], N))}, "in which each record has its place"),
+        ({"dependence": nx.path_graph(3)}, "which can mean two things"),
         ({"groups": ["g", "y"]}, "groups: a list"),
         ({"groups": "nr"}, "groups: no column 'nr'"),
         ({"groups": "g", "dependence": Independent(N)}, "a model beside groups"),
@@ -456,9 +457,7 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
         ({"mechanism": "leaderboard"}, "'competition' for lazy frames"),
         ({"mechanism": "splitting", "queries": 3, "sampling": "iid"}, "'splitting' for lazy frames"),
-        ({"sampling": "fixed_features"}, "given"),
-        ({"label": "nr"}, "label: no column 'nr'"),
-        ({"label": 3}, "label: a int"),
+        ({"sampling": "fixed_features"}, "sampling"),
     ],
 )
 def test_what_needs_places_or_single_values_is_refused(
@@ -467,6 +466,24 @@ def test_what_needs_places_or_single_values_is_refused(
     with pytest.raises(InputError, match=message):
         lazy_guard(of_polars, table, ledger=tmp_path / "guard.db", **declared)
     assert not (tmp_path / "guard.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "message"),
+    [
+        (lambda top, rest: ((top, "nr"), (rest, "nr")), InputError, "label: no column 'nr'"),
+        (lambda top, rest: ((top, 3), (rest, 3)), InputTypeError, r"a tuple with a lazy frame; expected: .*'label'"),
+        (lambda top, rest: ((top, "y"), rest), InputError, "train: None as the column of labels, beside 'y'"),
+        (lambda top, rest: ((top, "y"), (rest, "p")), InputError, "train: 'p' as the column of labels, beside 'y'"),
+        (lambda top, rest: ((top, top), rest), InputTypeError, "a tuple with a lazy frame"),
+    ],
+)
+def test_labels_are_the_name_of_one_column(
+    table: pd.DataFrame, parts: Callable[[Any, Any], Any], kind: type[Exception], message: str
+) -> None:
+    holdout, train = parts(of_polars(table[:N]), of_polars(table[N:]))
+    with pytest.raises(kind, match=message):
+        Thresholdout(holdout, train=train)
 
 
 @pytest.mark.parametrize(
@@ -494,7 +511,7 @@ def test_what_needs_places_or_single_values_is_refused(
         (lambda guard: guard.scorer(), "holdout: a lazy frame"),
         (lambda guard: guard.score(np.ones(N)), "estimator: a ndarray, beside lazy frames; expected: the name"),
         (lambda guard: guard.score_all(["good", np.ones(3)]), "estimator: a ndarray, beside lazy frames"),
-        (lambda guard: guard.origin(np.ones((3, 2))), "X: rows"),
+        (lambda guard: origin(guard, np.ones((3, 2))), "X: rows"),
     ],
 )
 def test_questions_that_need_records_in_memory_are_refused_free(table: pd.DataFrame, ask: Any, message: str) -> None:

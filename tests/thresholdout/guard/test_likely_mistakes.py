@@ -333,9 +333,9 @@ def test_a_surprise_at_a_gate_that_is_an_error_leaves_the_gate_as_decided() -> N
         warnings.simplefilter("error", LikelyMistakeWarning)
         with pytest.raises(LikelyMistakeWarning):
             gate.propose(good)
-    left = guard.risk_left
+    left = guard.status.error_budget_left
     told = gate.propose(good)
-    assert (told.letter, told.repeated, guard.risk_left, len(guard.history)) == ("reject", True, left, 1)
+    assert (told.letter, told.repeated, guard.status.error_budget_left, len(guard.history)) == ("reject", True, left, 1)
 
 
 LETTERS = np.array(["no", "yes"])

@@ -50,10 +50,10 @@ def test_all_are_entered_together_or_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holdout_values"):
         guard.ask_all([(0.5, right(100)), (0.5, right(200)[:-1])])
     assert len(guard.history) == 2
-    before = guard.risk_left
+    before = guard.status.error_budget_left
     again = guard.ask_all([(0.5, right(100)), (0.5, right(200))], names=["a", "b"], keys=["1", "2"], binary=True)
     assert [answer.repeated for answer in again] == [True, True]
-    assert guard.risk_left == before
+    assert guard.status.error_budget_left == before
 
 
 def test_limits_count_every_question_of_a_list() -> None:
@@ -71,8 +71,8 @@ def test_nothing_is_left_after_a_last_list_and_something_otherwise() -> None:
     with pytest.raises(BudgetExhausted):
         last.ask(0.5, right(200))
     other.ask_all([(0.5, right(200))], binary=True, keep=0.2)
-    assert other.told is not None
-    assert math.log(5) < other.told < math.log(5) + 6.0
+    assert other.status.information_released is not None
+    assert math.log(5) < other.status.information_released < math.log(5) + 6.0
     assert other.ask(0.5, right(210), binary=True).half_width < 0.2
 
 
@@ -81,7 +81,7 @@ def test_refuses_shares_that_are_none(keep: object) -> None:
     guard = Thresholdout(np.arange(float(N)))
     with pytest.raises(InputError, match="keep"):
         guard.ask_all([(0.5, right(200))], keep=keep)  # type: ignore[arg-type]
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
 def test_refuses_empty_lists_and_lists_of_other_lengths() -> None:
@@ -192,10 +192,10 @@ def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
 ) -> None:
     """Afterwards, a refusal would tell for nothing that nothing has failed, or whose value is the best."""
     guard = labelled()
-    before = guard.risk_left
+    before = guard.status.error_budget_left
     with pytest.raises(InputError, match=seen):
         ask(guard, Constant(1, fails=lambda n: fails and n == N))
-    assert (guard.risk_left, len(guard.history)) == (before, 0)
+    assert (guard.status.error_budget_left, len(guard.history)) == (before, 0)
 
 
 def test_the_best_of_models_with_other_names_is_another_question() -> None:
@@ -286,17 +286,17 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     guard = labelled()
     models = {"zero": Constant(0), "one": Constant(1)}
     (first,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
-    left = guard.risk_left
+    left = guard.status.error_budget_left
     (again,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
     assert again.repeated
     assert again.interval == first.interval
-    assert guard.risk_left == left
+    assert guard.status.error_budget_left == left
     assert len(guard.history) == 1
     y = (np.arange(N + 100) % 10 < 7).astype(int)
     X = np.arange(float(N + 100))[:, None]
     single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), mechanism=Claims(holdout_answers=1))
     assert len(single.score_all(models, tell="best", cv="training")) == 1
-    assert single.remaining == 0
+    assert single.status.answers_left == 0
 
 
 @pytest.mark.parametrize(

@@ -73,35 +73,35 @@ def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
     for one in (guard, other):
         one.score(DummyClassifier(strategy="constant", constant=0))
-    risk = guard.risk_left
+    risk = guard.status.error_budget_left
     assert risk is not None
-    guard.record_look(look)
+    guard.releases.record(look)
     pure = look.epsilon if isinstance(look, BlackBox) else math.inf
     paid = smallest_nats(Independent(2000), look, pure, risk)
-    assert guard.risk_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
-    assert guard.recorded_looks == Composed([look])
+    assert guard.status.error_budget_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
+    assert guard.releases.recorded == Composed([look])
     low, high = guard.score(DummyClassifier(strategy="constant", constant=0)).interval
     narrow = other.score(DummyClassifier(strategy="constant", constant=0)).interval
     assert high - low > narrow[1] - narrow[0]
     assert guard.history["source"].tolist()[1] == "look"
     assert len(guard.answers) == 2
     guard.score(DummyClassifier(strategy="constant", constant=0))
-    assert guard.exhausted == "queries"
+    assert guard.status.exhausted == "queries"
 
 
 def test_groups_of_records_pay_for_groups() -> None:
     """The price is that of the records, which are independent, and not of the values, which are not."""
     labels = np.arange(2000) // 4
     guard = cross_validation(groups=labels)
-    guard.record_look(BlackBox(0.005))
+    guard.releases.record(BlackBox(0.005))
     paid = smallest_nats(Groups(labels), BlackBox(0.005), 0.005, 0.05)
-    assert guard.told == pytest.approx(paid, rel=1e-6)
+    assert guard.status.information_released == pytest.approx(paid, rel=1e-6)
     assert OutOfFold(labels % 2, labels).revealed_blocks() == Groups(labels).revealed_blocks()
 
 
 def test_a_look_that_leaves_nothing() -> None:
     guard = cross_validation()
     with pytest.raises(InputError, match="which says nothing"):
-        guard.record_look(GaussianAnswer(1.0))
-    assert guard.recorded_looks == Composed([])
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
+        guard.releases.record(GaussianAnswer(1.0))
+    assert guard.releases.recorded == Composed([])
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)

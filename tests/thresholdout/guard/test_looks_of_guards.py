@@ -41,16 +41,16 @@ def claiming(**settings: object) -> Thresholdout:
 
 def test_without_looks_nothing_changes() -> None:
     guard = make()
-    assert guard.recorded_looks == Composed([])
+    assert guard.releases.recorded == Composed([])
     assert guard.certificate is guard.certificate
-    assert guard.certificate_with(BlackBox(0.0)).tolerance == guard.certificate.tolerance
+    assert guard.releases.preview(BlackBox(0.0)).tolerance == guard.certificate.tolerance
 
 
 def test_another_thread_that_knows_of_fewer_looks_changes_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has found comes last, whatever this one has found."""
     guard = make()
     few = (), guard.certificate
-    after = guard.record_look(BlackBox(0.02))
+    after = guard.releases.record(BlackBox(0.02))
     monkeypatch.setattr(Thresholdout, "_seen", property(lambda self: few, lambda self, seen: None), raising=False)
     assert guard.certificate.tolerance == after.tolerance > few[1].tolerance
 
@@ -58,15 +58,15 @@ def test_another_thread_that_knows_of_fewer_looks_changes_no_certificate(monkeyp
 def test_answers_after_a_look_are_wider_and_earlier_ones_stay() -> None:
     guard = make()
     first = guard.ask(0.25, HOLDOUT < 2500)
-    hypothetical = guard.certificate_with([BlackBox(0.02)])
-    assert guard.recorded_looks == Composed([])
-    after = guard.record_look(BlackBox(0.02))
+    hypothetical = guard.releases.preview([BlackBox(0.02)])
+    assert guard.releases.recorded == Composed([])
+    after = guard.releases.record(BlackBox(0.02))
     assert after.tolerance == hypothetical.tolerance == guard.certificate.tolerance
     second = guard.ask(0.25, HOLDOUT < 2501)
     assert second.half_width > first.half_width * 1.05
     assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
-    guard.record_look(LaplaceAnswer(1.0, 0.02))
-    assert guard.recorded_looks == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
+    guard.releases.record(LaplaceAnswer(1.0, 0.02))
+    assert guard.releases.recorded == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
     assert guard.ask(0.25, HOLDOUT < 2502).half_width > second.half_width
 
 
@@ -75,23 +75,23 @@ def test_a_look_that_cannot_be_written_down_is_refused_before_anything_is_charge
     for _ in range(3000):
         deep = SelfComposed(deep, 1)
     for guard in (make(), claiming()):
-        told, certificate = guard.told, guard.certificate
+        told, certificate = guard.status.information_released, guard.certificate
         with pytest.raises(InputError, match="more than 50 deep"):
-            guard.record_look(deep)
-        assert guard.told == told
+            guard.releases.record(deep)
+        assert guard.status.information_released == told
         assert guard.certificate == certificate
-        assert guard.recorded_looks == Composed([])
-        guard.record_look(Composed([SelfComposed(event, count) for event, count in leaves(deep)]))
-        assert guard.recorded_looks == Composed([Composed([SelfComposed(BlackBox(1e-5), 1)])])
+        assert guard.releases.recorded == Composed([])
+        guard.releases.record(Composed([SelfComposed(event, count) for event, count in leaves(deep)]))
+        assert guard.releases.recorded == Composed([Composed([SelfComposed(BlackBox(1e-5), 1)])])
 
 
 def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     one, two = make(ledger=path), make(ledger=path)
     plain = one.certificate.tolerance
-    two.record_look(BlackBox(0.02))
-    two.record_look(BlackBox(0.02))
-    assert one.recorded_looks == two.recorded_looks == Composed([BlackBox(0.02), BlackBox(0.02)])
+    two.releases.record(BlackBox(0.02))
+    two.releases.record(BlackBox(0.02))
+    assert one.releases.recorded == two.releases.recorded == Composed([BlackBox(0.02), BlackBox(0.02)])
     assert one.certificate.tolerance == two.certificate.tolerance > plain
     assert one.ask(0.25, HOLDOUT < 2500).half_width > plain / 2
     assert make(ledger=path).certificate.tolerance == one.certificate.tolerance
@@ -99,10 +99,10 @@ def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
 
 def seen_elsewhere(guard: Any) -> tuple[int, float, Composed, float, Composed]:
     """Use what a guard says about looks, and say in which process."""
-    planned = guard.certificate_with([BlackBox(0.02)]).tolerance
-    before = guard.recorded_looks
-    recorded = guard.record_look(BlackBox(0.02)).tolerance
-    return os.getpid(), planned, before, recorded, guard.recorded_looks
+    planned = guard.releases.preview([BlackBox(0.02)]).tolerance
+    before = guard.releases.recorded
+    recorded = guard.releases.record(BlackBox(0.02)).tolerance
+    return os.getpid(), planned, before, recorded, guard.releases.recorded
 
 
 def test_looks_from_another_process() -> None:
@@ -113,7 +113,7 @@ def test_looks_from_another_process() -> None:
     assert process != os.getpid()
     assert planned == recorded == guard.certificate.tolerance > plain
     assert (before, after) == (Composed([]), Composed([BlackBox(0.02)]))
-    assert guard.recorded_looks == after
+    assert guard.releases.recorded == after
 
 
 def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +124,12 @@ def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     def late(guard: str, name: str, text: str) -> None:
         if others:
-            two.record_look(others.pop())
+            two.releases.record(others.pop())
         put(guard, name, text)
 
     monkeypatch.setattr(ledger, "put_document", late)
-    one.record_look(BlackBox(0.01))
-    assert one.recorded_looks == Composed([BlackBox(0.01), BlackBox(0.01)])
+    one.releases.record(BlackBox(0.01))
+    assert one.releases.recorded == Composed([BlackBox(0.01), BlackBox(0.01)])
 
 
 def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +141,15 @@ def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(ledger, "put_document", refuse)
     with pytest.raises(LedgerMismatch):
-        guard.record_look(BlackBox(0.01))
+        guard.releases.record(BlackBox(0.01))
 
 
 def test_looks_that_no_certificate_covers() -> None:
     guard = make(dependence=MovingWindow(len(HOLDOUT), 2), mechanism=SparseVector(0.1, 0.0025, budget=1))
     with pytest.raises(InputError, match=r"have a delta, which is covered for independent records.*mechanism='claims'"):
-        guard.record_look(GaussianAnswer(1000.0))
-    assert guard.recorded_looks == Composed([])
-    after = guard.record_look(GaussianAnswer(1000.0), void=True)
+        guard.releases.record(GaussianAnswer(1000.0))
+    assert guard.releases.recorded == Composed([])
+    after = guard.releases.record(GaussianAnswer(1000.0), void=True)
     assert after.route == "none"
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
@@ -159,22 +159,22 @@ def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> No
     """At any time, on the route and the events of before."""
     guard = make(dependence=None if groups is None else Groups(groups))
     first = guard.ask(0.25, HOLDOUT < 2500)
-    guard.record_look(BlackBox(0.001))
+    guard.releases.record(BlackBox(0.001))
     pure = guard.certificate
-    after = guard.record_look(GaussianAnswer(1000.0))
+    after = guard.releases.record(GaussianAnswer(1000.0))
     second = guard.ask(0.25, HOLDOUT < 2501)
     assert (after.route, after.chosen and after.chosen.source) == ("posterior", "accounting/LOOKS.md, L6")
     assert pure.tolerance + 2**-12 < after.tolerance < pure.tolerance + 0.01
     assert second.half_width > first.half_width
     assert guard.history["half_width"][0] == first.half_width
-    assert guard.record_look(GaussianAnswer(1000.0)).tolerance > after.tolerance
+    assert guard.releases.record(GaussianAnswer(1000.0)).tolerance > after.tolerance
 
 
 def test_pure_looks_beside_gaussian_answers() -> None:
     guard = make(mechanism="gaussian")
     first = guard.ask(0.25, HOLDOUT < 2500)
     before = guard.certificate
-    after = guard.record_look(BlackBox(0.01))
+    after = guard.releases.record(BlackBox(0.01))
     assert (after.route, after.chosen and after.chosen.source) == ("gaussian", "accounting/LOOKS.md, L5")
     assert before.tolerance < after.tolerance < before.tolerance * 1.05
     second = guard.ask(0.25, HOLDOUT < 2501)
@@ -184,12 +184,12 @@ def test_pure_looks_beside_gaussian_answers() -> None:
         < 1.05 * before.half_width(2, 1, "holdout")
     )
     assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
-    assert guard.record_look(BlackBox(0.01)).tolerance == guard.certificate_with([]).tolerance > after.tolerance
+    assert guard.releases.record(BlackBox(0.01)).tolerance == guard.releases.preview([]).tolerance > after.tolerance
     with pytest.raises(
         InputError, match=r"GaussianAnswer\(std=1000.0\) has a delta.*nothing is proved here; guards that"
     ):
-        guard.record_look(GaussianAnswer(1000.0))
-    guard.record_look(GaussianAnswer(1000.0), void=True)
+        guard.releases.record(GaussianAnswer(1000.0))
+    guard.releases.record(GaussianAnswer(1000.0), void=True)
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
@@ -198,48 +198,48 @@ def test_mechanisms_that_no_look_is_proved_for() -> None:
     with pytest.raises(
         InputError, match="'splitting': nothing is proved for this route beside other looks; guards that"
     ):
-        guard.record_look(BlackBox(0.01))
-    guard.record_look(BlackBox(0.01), void=True)
+        guard.releases.record(BlackBox(0.01))
+    guard.releases.record(BlackBox(0.01), void=True)
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
 def test_a_ladder_pays_for_looks() -> None:
     guard = make(mechanism=LadderParameters(queries=3))
     high = guard.ask(0.25, HOLDOUT < 2500, binary=True).interval[1]
-    risk = guard.risk_left
+    risk = guard.status.error_budget_left
     assert risk is not None
-    after = guard.record_look(BlackBox(0.01))
+    after = guard.releases.record(BlackBox(0.01))
     assert (after.route, after.tolerance) == ("ladder", 1.0)
-    assert guard.risk_left == pytest.approx(risk * math.exp(-price(0.01, risk)), rel=1e-6)
+    assert guard.status.error_budget_left == pytest.approx(risk * math.exp(-price(0.01, risk)), rel=1e-6)
     second = guard.ask(0.25, HOLDOUT < 2400, binary=True)
     assert second.interval[1] > high + 0.005
     assert guard.history["source"].tolist() == ["holdout", "look", "holdout"]
-    guard.record_look(GaussianAnswer(1000.0))
+    guard.releases.record(GaussianAnswer(1000.0))
     guard.ask(0.25, HOLDOUT < 2400, binary=True)
-    assert guard.exhausted == "queries"
+    assert guard.status.exhausted == "queries"
 
 
 def test_a_ladder_that_nothing_is_left_of() -> None:
     guard = make(mechanism=LadderParameters())
     with pytest.raises(InputError, match="which says nothing"):
-        guard.record_look(BlackBox(1e300))
-    guard.record_look(BlackBox(1e300), void=True)
+        guard.releases.record(BlackBox(1e300))
+    guard.releases.record(BlackBox(1e300), void=True)
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         guard.ask(0.25, HOLDOUT < 2500)
 
 
 def test_no_event() -> None:
     with pytest.raises(InputError):
-        make().record_look("training")  # type: ignore[arg-type]
+        make().releases.record("training")  # type: ignore[arg-type]
 
 
 def test_a_look_after_which_nothing_is_said_is_refused() -> None:
     guard = make()
     before = guard.certificate.tolerance
     with pytest.raises(InputError, match=r"half-widths could be .* which says nothing"):
-        guard.record_look(BlackBox(10.0))
+        guard.releases.record(BlackBox(10.0))
     assert guard.certificate.tolerance == before < 1.0
-    assert guard.record_look(BlackBox(10.0), void=True).tolerance >= 1.0
+    assert guard.releases.record(BlackBox(10.0), void=True).tolerance >= 1.0
 
 
 def price(epsilon: float, risk: float) -> float:
@@ -261,12 +261,12 @@ def price(epsilon: float, risk: float) -> float:
 def test_a_look_is_paid_from_the_risk_that_is_left() -> None:
     guard = claiming()
     first = guard.ask(0.25, HOLDOUT < 2500, binary=True)
-    before, left = guard.told, guard.risk_left
+    before, left = guard.status.information_released, guard.status.error_budget_left
     assert before is not None
     assert left is not None
-    certificate = guard.record_look(BlackBox(0.01))
+    certificate = guard.releases.record(BlackBox(0.01))
     assert certificate.route == "claims"
-    assert guard.told == pytest.approx(before + price(0.01, left), rel=1e-6)
+    assert guard.status.information_released == pytest.approx(before + price(0.01, left), rel=1e-6)
     second = guard.ask(0.25, HOLDOUT < 2501, binary=True)
     assert second.half_width > first.half_width * 1.05
     history = guard.history
@@ -277,22 +277,22 @@ def test_a_look_is_paid_from_the_risk_that_is_left() -> None:
 
 def test_looks_are_paid_after_one_another_in_every_process(tmp_path: Path) -> None:
     one, two = claiming(ledger=tmp_path / "guard.db"), claiming(ledger=tmp_path / "guard.db")
-    two.record_look(BlackBox(0.005))
-    after = one.risk_left
+    two.releases.record(BlackBox(0.005))
+    after = one.status.error_budget_left
     assert after is not None
     assert after == pytest.approx(0.05 * math.exp(-price(0.005, 0.05)), rel=1e-6)
-    one.record_look(BlackBox(0.005))
-    assert two.risk_left == pytest.approx(after * math.exp(-price(0.005, after)), rel=1e-6)
-    assert claiming(ledger=tmp_path / "guard.db").risk_left == one.risk_left
-    assert len(two.recorded_looks.events) == 2
+    one.releases.record(BlackBox(0.005))
+    assert two.status.error_budget_left == pytest.approx(after * math.exp(-price(0.005, after)), rel=1e-6)
+    assert claiming(ledger=tmp_path / "guard.db").status.error_budget_left == one.status.error_budget_left
+    assert len(two.releases.recorded.events) == 2
 
 
 def test_looks_are_no_questions() -> None:
     guard = claiming(queries=2)
-    guard.record_look(BlackBox(0.001))
+    guard.releases.record(BlackBox(0.001))
     for _ in range(2):
         guard.ask(0.25, HOLDOUT < 2500, binary=True)
-    assert guard.exhausted == "queries"
+    assert guard.status.exhausted == "queries"
 
 
 DEPENDENT: dict[str, dict[str, Any]] = {
@@ -309,7 +309,7 @@ DEPENDENT: dict[str, dict[str, Any]] = {
 def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: str) -> None:
     guard = claiming(**DEPENDENT[name])
     guard.ask(0.25, HOLDOUT < 2500, binary=True)
-    guard.record_look(GaussianAnswer(4000.0))
+    guard.releases.record(GaussianAnswer(4000.0))
     low, high = guard.ask(0.25, HOLDOUT < 2501, binary=True).interval
     assert 0.1 < low < 0.25 < high < 0.4
 
@@ -326,9 +326,9 @@ def test_looks_after_a_question_about_given_labels_are_priced_by_independent_gro
         half = slice(units * n, None)
         guard = Thresholdout((X[half], y[half]), train=(X[: units * n], y[: units * n]), dependence=dependence)
         for _ in range(2):
-            before = guard.told or 0.0
-            guard.record_look(GaussianAnswer(4000.0))
-            prices.append((guard.told or 0.0) - before)
+            before = guard.status.information_released or 0.0
+            guard.releases.record(GaussianAnswer(4000.0))
+            prices.append((guard.status.information_released or 0.0) - before)
             guard.score(model, "roc_auc")
     window, labelled, *groups = prices
     assert window < 0.5 * labelled
@@ -338,11 +338,11 @@ def test_looks_after_a_question_about_given_labels_are_priced_by_independent_gro
 def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> None:
     one = claiming(dependence=GaussianField.ar(0.5, len(HOLDOUT)))
     with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\): .*how far dependence reaches"):
-        one.record_look(GaussianAnswer(1000.0))
-    assert one.told == pytest.approx(0.0, abs=1e-11)
-    assert one.recorded_looks == Composed([])
-    one.record_look(BlackBox(0.0001))
-    one.record_look(GaussianAnswer(1000.0), void=True)
+        one.releases.record(GaussianAnswer(1000.0))
+    assert one.status.information_released == pytest.approx(0.0, abs=1e-11)
+    assert one.releases.recorded == Composed([])
+    one.releases.record(BlackBox(0.0001))
+    one.releases.record(GaussianAnswer(1000.0), void=True)
     assert one.certificate.route == "none"
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         one.ask(0.25, HOLDOUT < 2500, binary=True)
@@ -352,10 +352,10 @@ def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> Non
 def test_a_look_after_which_claims_say_nothing_is_refused(look: Any) -> None:
     guard = claiming()
     with pytest.raises(InputError, match="which says nothing"):
-        guard.record_look(look)
-    assert guard.told == pytest.approx(0.0, abs=1e-11)
+        guard.releases.record(look)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-11)
     assert guard.history.empty
-    guard.record_look(look, void=True)
+    guard.releases.record(look, void=True)
     low, high = guard.ask(0.5, HOLDOUT % 2, binary=True).interval
     assert low < 0.01
     assert high > 0.99
@@ -365,8 +365,8 @@ def test_a_look_after_which_claims_say_nothing_is_refused(look: Any) -> None:
 def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> None:
     guard = claiming()
     with pytest.raises(InputError, match="which says nothing"):
-        guard.record_look(BlackBox(epsilon))
-    guard.record_look(BlackBox(epsilon), void=True)
+        guard.releases.record(BlackBox(epsilon))
+    guard.releases.record(BlackBox(epsilon), void=True)
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         guard.ask(0.5, HOLDOUT % 2, binary=True)
 
@@ -394,6 +394,6 @@ def test_a_question_while_a_look_is_recorded_is_paid_for() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "put_document", late)
-        assert one.record_look(GaussianAnswer(1000.0)).route == "claims"
+        assert one.releases.record(GaussianAnswer(1000.0)).route == "claims"
     assert one.history["source"].tolist() == ["look", "train"]
-    assert len(one.recorded_looks.events) == 1
+    assert len(one.releases.recorded.events) == 1

@@ -157,7 +157,7 @@ def test_algorithm_1_after_looks() -> None:
 def test_limits_of_a_fitted_model_are_taken_off_before() -> None:
     series = GaussianField.ar(0.3, 1000).fitted(FittedLimits("autoregressions", 500, 0.01))
     guard = Thresholdout(HOLDOUT, dependence=series, prior_queries=PriorQueries(1, 4))
-    assert guard.risk_left == pytest.approx((0.05 - 0.01) / 4, rel=1e-9)
+    assert guard.status.error_budget_left == pytest.approx((0.05 - 0.01) / 4, rel=1e-9)
     assert guard.certificate.limits is series.fitted_limits
 
 
@@ -169,7 +169,7 @@ def test_looks_are_said_and_kept() -> None:
     assert seen in guard.certificate.statement
     assert "at most 10 scores of these records had been seen" in guard.report().html
     assert "seen by nobody" not in guard.report().html
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
     assert Thresholdout(HOLDOUT, prior_queries=10, ledger=ledger).certificate == guard.certificate
     for other in (0, 9, PriorQueries(10, 301)):
         with pytest.raises(LedgerMismatch, match="was declared with prior_queries = "):
@@ -186,11 +186,13 @@ def test_nothing_in_a_ledger_is_new_without_looks() -> None:
 
 def test_answers_count_what_they_told_beside_the_looks() -> None:
     guard = Thresholdout(HOLDOUT, prior_queries=PriorQueries(2, 100), random_state=1)
-    assert guard.risk_left == pytest.approx(0.05 / 100**2)
+    assert guard.status.error_budget_left == pytest.approx(0.05 / 100**2)
     guard.ask(0.9, HOLDOUT < 250)
-    assert guard.risk_left is not None
-    assert guard.told == pytest.approx(np.log(0.05 / 100**2 / guard.risk_left), abs=1e-6)
-    assert guard.report().told == pytest.approx(guard.told, abs=1e-6)
+    assert guard.status.error_budget_left is not None
+    assert guard.status.information_released == pytest.approx(
+        np.log(0.05 / 100**2 / guard.status.error_budget_left), abs=1e-6
+    )
+    assert guard.report().told == pytest.approx(guard.status.information_released, abs=1e-6)
 
 
 @pytest.mark.parametrize("model", [1000, Groups([record // 2 for record in range(1000)])])
@@ -226,7 +228,7 @@ def test_a_final_check_pays_for_looks() -> None:
     assert guard.certificate.final is not None
     assert plain.certificate.final is not None
     assert guard.certificate.final.half_width(0.9) == pytest.approx(plain.certificate.final.half_width(0.9), rel=1e-6)
-    assert guard.final_half_width(0.9) == pytest.approx(plain.final_half_width(0.9), rel=1e-6)
+    assert guard.status.final_half_width(0.9) == pytest.approx(plain.status.final_half_width(0.9), rel=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=5)])

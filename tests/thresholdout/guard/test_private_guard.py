@@ -231,9 +231,9 @@ def private(**changes: Any) -> Thresholdout:
 
 def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Path) -> None:
     guard = private(ledger=tmp_path / "guard.db")
-    assert guard.epsilon is not None
-    assert 1.999 < guard.epsilon <= 2.0
-    assert guard.certificate.epsilon == guard.epsilon
+    assert guard.status.epsilon is not None
+    assert 1.999 < guard.status.epsilon <= 2.0
+    assert guard.certificate.epsilon == guard.status.epsilon
     assert "differentially private under replacing one record, with epsilon 2 " in guard.certificate.statement
     assert "epsilon 2 for all answers" in repr(guard)
     low, high = guard.score(Constant(1), cv="training").interval
@@ -244,16 +244,16 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
         guard.score(Constant(1, fails=True), cv="training")
     again = private(ledger=tmp_path / "guard.db")
     for one in (guard, again):
-        assert one.epsilon == math.inf
+        assert one.status.epsilon == math.inf
         assert one.certificate.statement.startswith("The answers are not private any more")
-    assert Thresholdout((X[:N], Y[:N]), train=(X[N:], Y[N:])).epsilon is None
+    assert Thresholdout((X[:N], Y[:N]), train=(X[N:], Y[N:])).status.epsilon is None
 
 
 def test_an_epsilon_in_words_is_rounded_up() -> None:
     """To the nearest, 1.2349 would be said to be 1.23, which is less than what is proved."""
     guard = private(mechanism=Claims(epsilon=1.2349, holdout_answers=1))
-    assert guard.epsilon is not None
-    assert guard.epsilon > 1.2348
+    assert guard.status.epsilon is not None
+    assert guard.status.epsilon > 1.2348
     assert "epsilon 1.24 for all answers" in repr(guard)
     assert "with epsilon 1.24 (" in guard.certificate.statement
     assert [shown_above(number) for number in (2.0, 0.1, 1e-9, 123456.0, math.inf)] == [
@@ -298,20 +298,20 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
             ask()
     assert guard.history.empty
     assert guard.score(models[0], cv="training").interval[0] < 0.3 < guard.score(models[0], cv="training").interval[1]
-    for changes in ({"final_check": True}, {"mechanism": "gaussian", "queries": 5}, {"mechanism": Claims(noise=0.0)}):
-        with pytest.raises(InputError, match=r"private= alone, with mechanism='claims'"):
+    for changes in ({"final_check": True}, {"sampling": "fixed_features"}):
+        with pytest.raises(InputError, match=r"neither of them beside Claims\(epsilon=...\)"):
             private(**changes)
-    assert private(mechanism="claims").epsilon is not None
+    assert private().status.epsilon is not None
     for value in (0.0, -1.0, math.nan):
-        with pytest.raises(InputError, match="private"):
-            private(mechanism=Claims(epsilon=value))
+        with pytest.raises(InputError, match="epsilon"):
+            Claims(epsilon=value)
 
 
 def test_too_few_records_are_refused_with_the_epsilon_that_works() -> None:
     with pytest.raises(InputError, match=r"whose noise would hide everything.*at least 0\.0") as refused:
         private(mechanism=Claims(epsilon=0.01, holdout_answers=3))
     least = float(str(refused.value).split("at least ")[1].split(",")[0])
-    assert private(mechanism=Claims(epsilon=least, holdout_answers=3)).epsilon == pytest.approx(least, rel=1e-3)
+    assert private(mechanism=Claims(epsilon=least, holdout_answers=3)).status.epsilon == pytest.approx(least, rel=1e-3)
 
 
 def test_groups_and_losses_are_answered() -> None:

@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.thresholdout.guards import N, data, make
 from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
@@ -76,16 +77,16 @@ def test_the_whole_holdout_is_refused_like_any_other_table_where_training_record
 def test_where_records_come_from_has_one_word_for_all_that_are_not_a_whole_part() -> None:
     guard = make()
     for asked in (guard, elsewhere(guard)):
-        assert {asked.origin(*table) for table in TABLES.values()} == {"other"}
-        assert {asked.origin(rows) for rows, _ in list(TABLES.values())[:-1]} == {"other"}
-        assert {asked.origin(X, y) for y in (Y, 1 - Y, None)} == {"holdout"}
+        assert {origin(asked, *table) for table in TABLES.values()} == {"other"}
+        assert {origin(asked, rows) for rows, _ in list(TABLES.values())[:-1]} == {"other"}
+        assert {origin(asked, X, y) for y in (Y, 1 - Y, None)} == {"holdout"}
 
 
 def test_a_guard_of_folds_knows_all_its_records_and_no_part_of_them() -> None:
     guard = KFoldGuard((X, Y), cv=2, queries=5, mechanism=Claims(holdout_answers=1))
     for asked in (guard, elsewhere(guard)):
-        assert {asked.origin(*table) for table in TABLES.values()} == {"other"}
-        assert asked.origin(X[::-1]) == asked.origin(X, 1 - Y) == "holdout"
+        assert {origin(asked, *table) for table in TABLES.values()} == {"other"}
+        assert origin(asked, X[::-1]) == origin(asked, X, 1 - Y) == "holdout"
     ways = [refusal(lambda g, X, y: GuardedSearchCV(SEARCH, g).fit(X, y), guard, *table) for table in TABLES.values()]
     assert len(set(ways)) == 1
     assert guard.history.empty

@@ -216,11 +216,11 @@ def test_a_climb_that_runs_again_is_free() -> None:
         made = [gate.propose(tree(depth)) for depth in (1, 1, 2, 1)]
         return [(one.letter, one.gain) for one in made]
 
-    first, told = climb(), guard.risk_left
+    first, told = climb(), guard.status.error_budget_left
     assert first[0] == first[1]
     entries = len(guard.history)
     assert climb() == first
-    assert (len(guard.history), guard.risk_left) == (entries, told)
+    assert (len(guard.history), guard.status.error_budget_left) == (entries, told)
 
 
 def test_a_last_look_at_the_same_models_is_taken_once() -> None:
@@ -228,9 +228,9 @@ def test_a_last_look_at_the_same_models_is_taken_once() -> None:
     gate = guard.gate(DummyClassifier(strategy="constant", constant=1).fit(*TRAIN), certify="milestones")
     gate.propose(tree(1))
     first = gate.last_look()
-    told = guard.risk_left
+    told = guard.status.error_budget_left
     second = gate.last_look()
-    assert guard.risk_left == told
+    assert guard.status.error_budget_left == told
     assert second is None or (first is not None and second.repeated)
 
 

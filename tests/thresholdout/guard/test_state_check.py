@@ -135,7 +135,7 @@ def test_failures_are_counted_too(tmp_path: Path) -> None:
     guard = Thresholdout((np.arange(N), HALF), **settings)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="failed on the holdout"):
         guard.ask(failing)
-    assert Thresholdout((np.arange(N), HALF), **settings).remaining == 2  # type: ignore[arg-type]
+    assert Thresholdout((np.arange(N), HALF), **settings).status.answers_left == 2  # type: ignore[arg-type]
     rewrite(tmp_path / "guard.db", lambda state: state.partition("\n")[2])
     with pytest.raises(LedgerDamaged, match="does not fit"):
         Thresholdout((np.arange(N), HALF), **settings)  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ class HookContract(ABC):
         logging.getLogger().addHandler(handler)
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                found = self.run(texts, folder, identically_distributed=True, **declared)
+                found = self.run(texts, folder, sampling="iid", **declared)
         finally:
             logging.getLogger().removeHandler(handler)
         files = "".join(
@@ -164,7 +164,7 @@ class HookContract(ABC):
         code = (
             f"import sys; from pathlib import Path; from {type(self).__module__} import {type(self).__name__} as It\n"
             "at = Path(sys.argv[1])\n"
-            f"It().run({texts!r}, at, ledger=at / 'guard.db', identically_distributed=True)"
+            f"It().run({texts!r}, at, ledger=at / 'guard.db', sampling='iid')"
         )
         with (tmp_path / "errors").open("wb") as errors:
             killed = subprocess.Popen(
@@ -183,7 +183,7 @@ class HookContract(ABC):
         found = self.told(texts, tmp_path, ledger=tmp_path / "guard.db")
         assert list(found.candidates.guard.history["source"]) == ["keep", "keep"]
         assert found.best == texts[-1]
-        assert found.candidates.guard.risk_left == self.direct(texts).guard.risk_left
+        assert found.candidates.guard.status.error_budget_left == self.direct(texts).guard.status.error_budget_left
 
 
 @contextlib.contextmanager

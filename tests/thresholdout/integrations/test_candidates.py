@@ -49,12 +49,12 @@ def test_a_candidate_is_judged_once_whatever_became_of_the_incumbent() -> None:
     evaluate = Evaluator()
     climb = made(evaluate)
     first = [climb.propose(text) for text in ("aa", "aaaa", "aaa", "aaaaaa")]
-    calls, asked, left = len(evaluate.calls), len(climb.guard.history), climb.guard.risk_left
+    calls, asked, left = len(evaluate.calls), len(climb.guard.history), climb.guard.status.error_budget_left
     again = [climb.propose(text) for text in ("aaaa", "aaa", "aa", "aaaaaa")]
     assert [verdict.outcome for verdict in again] == ["kept", "rejected", "first", "kept"]
     assert [verdict.score for verdict in again] == [first[1].score, 0.0, first[0].score, first[3].score]
     assert all(verdict.repeated for verdict in again)
-    assert (len(evaluate.calls), len(climb.guard.history), climb.guard.risk_left) == (calls, asked, left)
+    assert (len(evaluate.calls), len(climb.guard.history), climb.guard.status.error_budget_left) == (calls, asked, left)
     assert climb.incumbent == "aaaaaa"
     assert climb.judged("aaaa") == again[0]
     assert climb.judged("never") is None
@@ -86,7 +86,7 @@ def test_what_fails_for_the_holdout_is_charged_once_and_says_nothing(
         verdicts = [climb.propose(text) for text in ("aaa", "aaaa!", "aaaa!", "aaaa!")]
     assert [verdict.outcome for verdict in verdicts] == ["first", "failed", "failed", "failed"]
     assert list(climb.guard.history["source"]) == ["failed"]
-    assert climb.guard.remaining == 9
+    assert climb.guard.status.answers_left == 9
     shown = " ".join([*map(repr, verdicts), *(one.text for one in verdicts), *(str(one.message) for one in said)])
     assert "1007" not in shown + caplog.text + climb.guard.history.to_csv()
     assert outcomes(climb, "aaaaa") == ["kept"]  # beside the incumbent of before
@@ -241,7 +241,7 @@ def test_a_climb_that_is_made_again_goes_on_where_it_was(tmp_path: Path, certify
         found.append((verdict.outcome, verdict.score))
     assert found == expected
     assert climb.incumbent == whole.incumbent == "aaaaaaaa"
-    assert climb.guard.risk_left == whole.guard.risk_left
+    assert climb.guard.status.error_budget_left == whole.guard.status.error_budget_left
 
 
 def test_steps_on_the_way_outlive_a_restart(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class TestGEPAOfDSPy(HookContract):
 
 def test_an_optimiser_that_tries_demonstrations_picks_the_incumbent(caplog: pytest.LogCaptureFixture) -> None:
     with dspy.context(lm=Model(), num_threads=2), caplog.at_level(logging.INFO):
-        hook = DSPyHoldout(Program("aaaa"), metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+        hook = DSPyHoldout(Program("aaaa"), metric, examples(TRAIN), examples(HOLDOUT), sampling="iid")
         evaluated = recorded(hook)
         optimiser = dspy.BootstrapFewShotWithRandomSearch(
             metric=hook.metric, max_bootstrapped_demos=1, max_labeled_demos=1, num_candidate_programs=2, num_threads=2
@@ -171,7 +171,7 @@ class Noting(dspy.utils.callback.BaseCallback):  # type: ignore[misc]
 def test_callbacks_see_no_call_on_the_holdout() -> None:
     tracker = Noting()
     with dspy.context(lm=Model(), num_threads=2, callbacks=[tracker]):
-        hook = DSPyHoldout(Program("aa"), metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+        hook = DSPyHoldout(Program("aa"), metric, examples(TRAIN), examples(HOLDOUT), sampling="iid")
         better = hook.student.deepcopy()
         better.program.ask.signature = better.program.ask.signature.with_instructions("<<aaaa>>")
         for program in (hook.student, better):
@@ -209,7 +209,7 @@ def test_a_program_keeps_the_model_that_it_was_given() -> None:
     model = Model()
     program = Program("aa")
     program.set_lm(model)
-    hook = DSPyHoldout(program, metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+    hook = DSPyHoldout(program, metric, examples(TRAIN), examples(HOLDOUT), sampling="iid")
     assert hook.student(**hook.valset[-1].inputs()).verdict.outcome == "first"
     assert hook.best.ask.lm is model
     served = Program("aa")
@@ -221,7 +221,7 @@ def test_a_program_keeps_the_model_that_it_was_given() -> None:
 
 def test_runs_on_the_holdout_leave_no_trace() -> None:
     with dspy.context(lm=Model(), num_threads=2, trace=[]):
-        hook = DSPyHoldout(Program("aa"), metric, examples(TRAIN), examples(HOLDOUT), identically_distributed=True)
+        hook = DSPyHoldout(Program("aa"), metric, examples(TRAIN), examples(HOLDOUT), sampling="iid")
         whole = hook.valset[-1]
         assert hook.metric(whole, hook.student(**whole.inputs())) == 61.0
         better = hook.student.deepcopy()

@@ -100,10 +100,10 @@ def test_an_evaluation_that_is_scored_again_costs_nothing(tmp_path: Path) -> Non
     models = made()
     models.propose_outputs(["no"] * 20, ["no"] * 80)
     log = evaluated(models, tmp_path, model(10))
-    left = models.guard.risk_left
+    left = models.guard.status.error_budget_left
     again = inspect_ai.score(log, guarded_scorer(models), action="overwrite", display="none")
     assert metrics(again) == metrics(log)
-    assert models.guard.risk_left == left
+    assert models.guard.status.error_budget_left == left
     assert len(models.guard.history) == 1
 
 

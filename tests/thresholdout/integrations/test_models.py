@@ -80,7 +80,7 @@ def test_predictions_of_a_part_are_refused_before_any_label_is_read(train: Any, 
     with pytest.raises(InputError, match=argument):
         models.propose_outputs(train, holdout)
     assert len(models.guard.history) == 0
-    assert models.guard.risk_left == pytest.approx(0.05)
+    assert models.guard.status.error_budget_left == pytest.approx(0.05)
 
 
 def test_what_fails_on_the_holdout_alone_is_charged_and_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -93,10 +93,10 @@ def test_what_fails_on_the_holdout_alone_is_charged_and_says_nothing(caplog: pyt
     models.propose_outputs(*outputs(1))
     train, holdout = outputs(8)
     holdout[0] = 9
-    before = models.guard.risk_left
+    before = models.guard.status.error_budget_left
     verdict = models.propose_outputs(train, holdout)
     assert (verdict.outcome, verdict.score) == ("failed", 0.0)
-    assert float(models.guard.risk_left or 0) < float(before or 0)
+    assert float(models.guard.status.error_budget_left or 0) < float(before or 0)
     assert SECRET not in verdict.text + caplog.text + models.guard.history.to_csv()
     assert models.propose_outputs(train, holdout).repeated
 
@@ -116,10 +116,10 @@ class Interrupting:
 def test_an_interrupt_on_the_holdout_is_charged() -> None:
     models = GuardedModels(guard(), cv="training")
     models.propose(tree(1), "a")
-    before = models.guard.risk_left
+    before = models.guard.status.error_budget_left
     with pytest.raises(KeyboardInterrupt):
         models.propose(Interrupting(8), "b")
-    assert float(models.guard.risk_left or 0) < float(before or 0)
+    assert float(models.guard.status.error_budget_left or 0) < float(before or 0)
     assert models.propose(Interrupting(8), "b").outcome == "failed"
 
 

@@ -124,7 +124,7 @@ def test_an_experiment_ends_when_the_guard_is_exhausted(tmp_path: Path) -> None:
 
     space = {"depth": tune.grid_search([1, 2, 3, 4, 5, 6])}
     grid = tuned(train, space, tmp_path, at_once=1, stop=stop_when_exhausted(shared))
-    assert shared.exhausted == "queries"
+    assert shared.status.exhausted == "queries"
     assert len(shared.history) == 2
     assert len(grid) < 6 or grid.num_terminated < 6
 

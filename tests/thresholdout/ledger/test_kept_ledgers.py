@@ -75,7 +75,7 @@ def test_what_is_encrypted_needs_its_key(tmp_path: Path, number: str) -> None:
 def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
     with opened(copied(number, "algorithm-1.db", tmp_path), None) as ledger:
         guard: Thresholdout = GUARDS["algorithm-1"][0](ledger)
-        assert (guard.remaining, guard.certificate.route) == (2, "posterior")
+        assert (guard.status.answers_left, guard.certificate.route) == (2, "posterior")
         assert guard.ask(0.5, [0.5] * guard.n, name="both agree", key="a").query == 1
 
 
@@ -83,7 +83,7 @@ def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
 def test_a_look_is_still_counted(tmp_path: Path, number: str) -> None:
     with opened(copied(number, "looks.db", tmp_path), None) as ledger:
         guard: Thresholdout = GUARDS["looks"][0](ledger)
-        assert [repr(event) for event in guard.recorded_looks.events] == ["BlackBox(epsilon=0.0001)"]
+        assert [repr(event) for event in guard.releases.recorded.events] == ["BlackBox(epsilon=0.0001)"]
 
 
 @pytest.mark.parametrize("number", FORMATS)

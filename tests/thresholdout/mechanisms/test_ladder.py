@@ -265,8 +265,8 @@ def test_a_question_that_failed_is_a_letter() -> None:
     after = guard.ask(0.9, records < 2000, binary=True)
     assert after.interval[0] == before.interval[0]
     assert before.interval[1] < after.interval[1] < 1.0
-    assert guard.told is not None
-    assert guard.told == pytest.approx(math.log(3) + 20 * math.log(2) + math.log(2), rel=1e-5)
+    assert guard.status.information_released is not None
+    assert guard.status.information_released == pytest.approx(math.log(3) + 20 * math.log(2) + math.log(2), rel=1e-5)
     assert guard.history["source"].tolist() == ["holdout", "failed", "holdout"]
 
 

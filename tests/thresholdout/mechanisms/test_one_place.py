@@ -234,7 +234,12 @@ class TestASeventh:
     def test_answers_with_its_certificate(self) -> None:
         guard = made()
         answer = guard.ask(lambda features, labels: labels, key="share")
-        assert (answer.value, answer.about, answer.source, guard.remaining) == (0.3125, "question", "holdout", 2)
+        assert (answer.value, answer.about, answer.source, guard.status.answers_left) == (
+            0.3125,
+            "question",
+            "holdout",
+            2,
+        )
         assert answer.interval[0] < 0.25 < answer.interval[1]
         assert guard.ask(lambda features, labels: labels, key="share").repeated
         certificate = guard.certificate
@@ -283,7 +288,7 @@ class TestASeventh:
             guard.gate(object())
         with pytest.raises(InputError, match="'features' for CellsParameters"):
             made(sampling="fixed_features")
-        assert guard.remaining == 3
+        assert guard.status.answers_left == 3
 
 
 def test_parameters_that_are_in_no_list_are_refused() -> None:

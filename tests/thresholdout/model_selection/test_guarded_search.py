@@ -38,6 +38,7 @@ from tests.estimator_checks import each_check
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Claims, SeededNoise, SparseVector, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.ledger import open_ledger
 from thresholdout.model_selection import GuardedSearchCV
@@ -232,7 +233,7 @@ def test_exhaustion(policy: Any) -> None:
     with pytest.warns(GuardExhaustedWarning) as caught:
         guarded.fit(*TRAIN)
     assert len([w for w in caught if w.category is GuardExhaustedWarning]) == 1
-    assert guarded.exhausted_ == guard.exhausted == "queries"
+    assert guarded.exhausted_ == guard.status.exhausted == "queries"
     assert guarded.n_questions_ == len(guarded.answers_) == 2
     assert guarded.best_params_ == {"max_depth": 6}
     score, source = guarded.cv_results_["guarded_score"][0], guarded.cv_results_["guarded_source"][0]
@@ -424,7 +425,7 @@ class TestHeldOutByItself:
         assert isinstance(guarded.guard_, Thresholdout)
         assert len(guarded.guard_.train[0]) == 1347
         assert guarded.best_estimator_.tree_.n_node_samples[0] == 1347
-        assert guarded.guard_.origin(X) == "other"
+        assert origin(guarded.guard_, X) == "other"
         assert guarded.best_half_width_ < 0.3
         assert guarded.predict(X).shape == (1797,)
 

@@ -57,7 +57,7 @@ def test_by_default_a_guard_that_is_given_tells_the_best_one_alone() -> None:
     assert np.isnan(guarded.cv_results_["guarded_score"]).tolist() == [True, True, False]
     assert guarded.cv_results_["rank_guarded"].tolist() == [2, 2, 1]
     assert (guarded.n_questions_, guarded.exhausted_, len(guard.history)) == (1, None, 1)
-    told = guard.told
+    told = guard.status.information_released
     assert told is not None
     assert told < math.log(5) + math.log(3) + 6.0
     losses = GuardedSearchCV(grid(), plain(), metric="zero_one_loss").fit(*TRAIN)
@@ -134,7 +134,7 @@ def test_nothing_is_charged_if_a_fit_fails() -> None:
     with pytest.raises(ValueError, match=r"^no$"):
         GuardedSearchCV(GridSearchCV(Breaks(random_state=0), DEPTHS, cv=3), guard).fit(*TRAIN)
     assert guard.history.empty
-    assert guard.told == pytest.approx(0.0, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,11 +179,11 @@ def test_a_guard_with_a_budget_is_asked_one_after_another_and_keeps_it() -> None
     guard = plain(mechanism=Claims(holdout_answers=2))
     guarded = GuardedSearchCV(grid(), guard).fit(*TRAIN)
     assert len(guarded.answers_) == 3
-    assert guard.remaining == 2 - (guard.history["source"] == "holdout").sum()
+    assert guard.status.answers_left == 2 - (guard.history["source"] == "holdout").sum()
     assert guard.history["list"].isna().all()
     one = plain(mechanism=Claims(holdout_answers=1))
     assert len(GuardedSearchCV(grid(), one, tell="best").fit(*TRAIN).answers_) == 1
-    assert one.remaining == 0
+    assert one.status.answers_left == 0
 
 
 def test_what_cannot_be_told_is_refused_and_what_the_message_names_works() -> None:

@@ -63,7 +63,7 @@ def test_values_are_the_guards_answers_and_trials_say_what_they_are_worth() -> N
         }
         model = DecisionTreeClassifier(max_depth=trial.params["max_depth"], random_state=0).fit(X[:300], Y[:300])
         assert abs(model.score(X[300:], Y[300:]) - noted["value"]) <= noted["half_width"]
-    assert done.user_attrs["guard_state"] == {"asked": 6, "remaining": guard.remaining, "exhausted": None}
+    assert done.user_attrs["guard_state"] == {"asked": 6, "remaining": guard.status.answers_left, "exhausted": None}
     assert (objective.asked, objective.repeated, objective.replaced) == (6, 0, 0)
     assert objective.spent == list(history["source"]).count("holdout")
 
@@ -183,7 +183,11 @@ def test_exhaustion_stops_the_study() -> None:
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3
     assert (objective.exhausted, objective.replaced) == ("queries", 0)
     assert done.best_value == max(guard.history["value"])
-    assert done.user_attrs["guard_state"] == {"asked": 3, "remaining": guard.remaining, "exhausted": "queries"}
+    assert done.user_attrs["guard_state"] == {
+        "asked": 3,
+        "remaining": guard.status.answers_left,
+        "exhausted": "queries",
+    }
     resumed = GuardedObjective(guard, tree, exhausted="stop", cv="training")
     with pytest.warns(GuardExhaustedWarning):
         done.optimize(resumed, n_trials=50)
@@ -252,9 +256,9 @@ def test_threads_are_charged_exactly_and_all_stop() -> None:
         warnings.simplefilter("ignore", GuardExhaustedWarning)
         done.optimize(objective, n_trials=200, n_jobs=4)
     history = guard.history
-    assert guard.exhausted is not None
+    assert guard.status.exhausted is not None
     assert objective.asked == len(history) == sum(trial.state == COMPLETE for trial in done.trials)
-    assert objective.spent == list(history["source"]).count("holdout") == BUDGET - (guard.remaining or 0)
+    assert objective.spent == list(history["source"]).count("holdout") == BUDGET - (guard.status.answers_left or 0)
     assert list(history["query"]) == list(range(1, len(history) + 1))
     assert len(done.trials) <= len(history) + 4  # at most one trial a thread was under way
 
@@ -292,8 +296,8 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
     guard = make(ledger)
     history = guard.history
     done = optuna.load_study(study_name="shared", storage=url)
-    assert guard.exhausted is not None
-    assert {report[3] for report in reports} == {guard.exhausted}
+    assert guard.status.exhausted is not None
+    assert {report[3] for report in reports} == {guard.status.exhausted}
     assert sum(int(report[0]) for report in reports) == len(history) <= QUERIES
     assert sum(int(report[1]) for report in reports) == list(history["source"]).count("holdout")
     complete = [trial for trial in done.trials if trial.state == COMPLETE]
@@ -302,7 +306,7 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
     assert all(trial.value == by_query[trial.user_attrs["accuracy"]["query"]] for trial in complete)
     assert {trial.state for trial in done.trials} <= {COMPLETE, FAIL}
     assert sum(int(report[2]) for report in reports) == len(done.trials) - len(complete) <= workers
-    assert done.user_attrs["guard_state"]["exhausted"] == guard.exhausted
+    assert done.user_attrs["guard_state"]["exhausted"] == guard.status.exhausted
 
 
 def test_without_a_study_each_model_is_a_question() -> None:

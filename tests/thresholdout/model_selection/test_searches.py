@@ -201,7 +201,7 @@ def test_charges_are_exact_in_any_order(backend: str, n_jobs: int) -> None:
     assert (np.abs(gaps[:2]) < 0.05).all()
     assert (gaps[2:5] > 0.15).all()
     assert Counter(guard.history["source"]) == {"train": 3, "holdout": 3}
-    assert guard.remaining == 17
+    assert guard.status.answers_left == 17
 
 
 def test_refit_may_be_a_function_or_left_out() -> None:

@@ -90,7 +90,7 @@ def test_a_guard_is_opened_as_it_was_declared(argument: str, value: object) -> N
     kept_as = "for_release" if argument == "random_state" else argument
     with pytest.raises(LedgerMismatch, match=f"declared with {kept_as} = "):
         Thresholdout(records, **(told | {argument: value}))
-    assert Thresholdout(records, **told).remaining == 2
+    assert Thresholdout(records, **told).status.answers_left == 2
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Declaration)])

@@ -170,7 +170,7 @@ def test_questions_that_are_fixed_are_asked_as_a_list() -> None:
     assert one.recommended.name == "one final look"
     assert one.recommended.call == "guard.final_check(model)"
     guard = Thresholdout(np.arange(1000.0), train=np.arange(1000.0, 2000.0))
-    assert one.half_width == pytest.approx(guard.final_half_width(0.9), rel=1e-6)
+    assert one.half_width == pytest.approx(guard.status.final_half_width(0.9), rel=1e-6)
     assert one.way("a fixed list") is None
 
 
@@ -351,7 +351,7 @@ def test_a_guard_does_not_hold_planned_parameters_with_another_confidence(confid
         Thresholdout(holdout, train=train, mechanism=planned.parameters)
     guard = Thresholdout(holdout, train=train, mechanism=planned.parameters, confidence=planned.confidence)
     assert guard.certificate.confidence == confidence
-    assert guard.risk_left == pytest.approx(1 - confidence)
+    assert guard.status.error_budget_left == pytest.approx(1 - confidence)
 
 
 def test_refuses_what_is_no_model() -> None:

@@ -171,7 +171,7 @@ def test_a_new_guard_says_so() -> None:
 def test_looks_failures_seeds_and_closing_are_told() -> None:
     holdout = np.arange(10_000.0)
     guard = Thresholdout(holdout, train=holdout + 1e5, queries=100, mechanism=Claims(holdout_answers=2), random_state=0)
-    guard.record_look(BlackBox(0.01))
+    guard.releases.record(BlackBox(0.01))
 
     def fails(values: np.ndarray) -> np.ndarray:
         if values[0] < 1e5:
@@ -306,7 +306,7 @@ def test_after_a_final_check_everything_is_told() -> None:
     X = np.arange(4000.0).reshape(2000, 2)
     made = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]))
     made.final_check(DummyClassifier().fit(X[1000:], y[1000:]))
-    assert made.told == math.inf
+    assert made.status.information_released == math.inf
     assert made.report().told == math.inf
     text = made.report().html
     assert "all: the guard answers no more" in text

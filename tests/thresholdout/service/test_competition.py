@@ -62,7 +62,7 @@ def test_a_score_on_training_records_is_a_guess_and_no_evidence(tmp_path: Path) 
             service = made(tmp_path, name=f"{train} {expected}")
             answer = service.ask(right_in(0.7, 3, train=train), expected=expected, client="ann")
             assert answer.interval[0] < 0.7 < answer.interval[1]
-            found.append((answer.value, *answer.interval, service.guard.risk_left))
+            found.append((answer.value, *answer.interval, service.guard.status.error_budget_left))
         assert found[0] == pytest.approx(found[1], abs=2e-3)  # of 2,000 training rows not just so many are right
         assert (answer.source == "train") == (train == 0.7)
 
@@ -124,9 +124,9 @@ def test_two_junk_submissions_end_nobody_s_budget(tmp_path: Path) -> None:
 
 
 def test_the_truth_is_given_the_features_where_that_is_proved(tmp_path: Path) -> None:
-    assert made(tmp_path, name="1").guard.sampling == "fixed_features"
-    assert made(tmp_path, name="2", sampling="independent").guard.sampling == "independent"
-    assert made(tmp_path, name="3", order="day", window=2).guard.sampling == "independent"
+    assert made(tmp_path, name="1").guard._declared.sampling == "fixed_features"
+    assert made(tmp_path, name="2", sampling="independent").guard._declared.sampling == "independent"
+    assert made(tmp_path, name="3", order="day", window=2).guard._declared.sampling == "independent"
     with pytest.raises(InputError, match=r"^sampling: "):
         made(tmp_path, name="4", order="day", window=2, sampling="fixed_features")
 
@@ -183,7 +183,7 @@ def test_a_good_guess_of_a_difference_pays(tmp_path: Path) -> None:
         service = made(tmp_path, name=f"{expected}")
         low, high = service.compare(right_in(0.8, 1), right_in(0.6, 2), expected=expected, client="ann").interval
         widths.append(high - low)
-        left.append(service.guard.risk_left or 0.0)
+        left.append(service.guard.status.error_budget_left or 0.0)
     assert left[0] > 0.5 * 0.05
     assert left[1] < 0.1 * 0.05  # a letter
     assert widths[0] < widths[1]

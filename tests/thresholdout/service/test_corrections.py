@@ -52,18 +52,18 @@ def test_answers_are_about_the_labels_as_they_are_and_what_was_told_carries_over
     service = made()
     wrong = wrong_on(range(300))
     before = service.ask(wrong, expected=0.7, client="ann")
-    risk = service.guard.risk_left
+    risk = service.guard.status.error_budget_left
     entry = service.correct(changed(range(300)), "a second annotator", basis="public")
     assert (entry.source, entry.name, entry.query) == ("note", "labels checked: a second annotator", 2)
-    assert service.guard.risk_left == risk
+    assert service.guard.status.error_budget_left == risk
     after = service.ask(wrong, expected=1.0, client="ann")
     assert (after.repeated, after.query) == (False, 3)
     assert before.interval[0] < 0.7 < before.interval[1] < after.interval[0]
     assert after.interval[1] == 1.0
     assert service.ask(wrong, expected=1.0, client="ann").repeated
-    assert service.guard.risk_left is not None
+    assert service.guard.status.error_budget_left is not None
     assert risk is not None
-    assert service.guard.risk_left < risk
+    assert service.guard.status.error_budget_left < risk
     assert [one.submissions for one in service.standings()] == [2]
 
 

@@ -86,7 +86,7 @@ def test_what_others_asked_meanwhile_is_seen(ledger: Ledger, identities: list[st
     assert elsewhere.ask(predicted(0), expected=1.0, client="ann").repeated
     elsewhere.ask(predicted(0), expected=0.9, client="bob")
     assert kept.ask(predicted(0), expected=0.8, client="ann").query == first.query + 2
-    assert kept.guard.risk_left == elsewhere.guard.risk_left
+    assert kept.guard.status.error_budget_left == elsewhere.guard.status.error_budget_left
 
 
 def test_it_is_opened_anew_after_it_was_forgotten(ledger: Ledger, identities: list[str], opened: list[str]) -> None:

@@ -26,7 +26,7 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
     assert looked.holdout(ann, "cells").notes == ()
     beside = PredictionGuard.open(open_ledger(tmp_path / "looked.db"))
     for look in (BlackBox(0.02), GaussianAnswer(200.0)):
-        beside.record_look(look)
+        beside.releases.record(look)
     after = looked.submit(ann, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
     without = other.submit(bob, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
     ends = [one for one in (after.low, after.high, without.low, without.high) if one is not None]
@@ -46,9 +46,9 @@ def test_a_look_that_leaves_nothing_is_refused_or_ends_the_answers(tmp_path: Pat
     ann = team(service, "ann")
     beside = PredictionGuard.open(open_ledger(tmp_path / "board.db"))
     with pytest.raises(InputError, match="which says nothing"):
-        beside.record_look(GaussianAnswer(1.0))
+        beside.releases.record(GaussianAnswer(1.0))
     assert service.holdout(ann, "cells").notes == ()
-    beside.record_look(BlackBox(1e300), void=True)
+    beside.releases.record(BlackBox(1e300), void=True)
     with pytest.raises(ServiceRefused):
         service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     assert service.holdout(ann, "cells").notes[0].startswith("One other private look at these records was recorded")

@@ -220,7 +220,7 @@ def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_non
         assert 0.3 < service.ask(predicted([0]), metric).interval[1] <= 1.0
     history = service.guard.history
     assert len(history) == 1
-    assert service.guard.remaining == 0
+    assert service.guard.status.answers_left == 0
     assert history["source"].tolist() == (["failed"] if fails else ["holdout"])
 
 

@@ -38,13 +38,13 @@ def wrong_on(*places: int | range) -> pd.DataFrame:
 
 def test_what_is_certified_is_kept_and_nothing_else_is_told() -> None:
     service = made()
-    start = service.guard.risk_left
+    start = service.guard.status.error_budget_left
     decision = service.propose(wrong_on(), wrong_on(range(40)), client="ann", name="second")
     assert decision
     assert (decision.certified, decision.test, decision.name) == (True, "sign test", "second")
-    assert decision.risk_left == service.guard.risk_left
+    assert decision.error_budget_left == service.guard.status.error_budget_left
     assert start is not None
-    assert decision.cost == pytest.approx(math.log(start / decision.risk_left))
+    assert decision.cost == pytest.approx(math.log(start / decision.error_budget_left))
     assert decision.cost == pytest.approx(math.log(10), abs=0.01)
     entry = service.guard.history.iloc[0]
     assert (entry["source"], entry["client"], entry["low"], entry["high"]) == ("keep", "ann", 0.0, 1.0)
@@ -64,10 +64,10 @@ def test_asked_again_it_is_the_same_decision_and_free_but_not_for_others() -> No
     service = made()
     new, old = wrong_on(), wrong_on(range(40))
     first = service.propose(new, old, client="ann", name="mine")
-    risk = service.guard.risk_left
+    risk = service.guard.status.error_budget_left
     again = service.propose(new.sample(frac=1, random_state=0), old, client="ann", name="other", quota=1)
     assert (again.repeated, again.query, bool(again), again.cost) == (True, first.query, True, 0.0)
-    assert service.guard.risk_left == risk
+    assert service.guard.status.error_budget_left == risk
     assert not service.propose(new, old, client="bob").repeated
     kept = service.decoded(service.read(old).encoded)
     assert service.propose(service.read(new), kept, client="ann").repeated
@@ -78,7 +78,7 @@ def test_asked_again_it_is_the_same_decision_and_free_but_not_for_others() -> No
 def test_what_cannot_be_certified_costs_nothing_and_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal predictions, and a few that differ: a score would have to be read off labels for more than that."""
     service = made()
-    risk = service.guard.risk_left
+    risk = service.guard.status.error_budget_left
 
     def looked(*arguments: object) -> None:
         raise AssertionError("the holdout was looked at")
@@ -87,7 +87,7 @@ def test_what_cannot_be_certified_costs_nothing_and_sees_nothing(monkeypatch: py
     for new in (wrong_on(range(40)), wrong_on(range(38)), wrong_on(*range(3, 40))):
         decision = service.propose(new, wrong_on(range(40)), client="ann", name=f"{len(new)}")
         assert (decision.letter, decision.cost) == ("reject", 0.0)
-    assert service.guard.risk_left == risk
+    assert service.guard.status.error_budget_left == risk
     assert service.guard.history["source"].tolist() == ["skip"] * 3
 
 

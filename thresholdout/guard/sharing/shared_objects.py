@@ -32,6 +32,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from thresholdout.errors import InputTypeError, SharingError
@@ -156,6 +157,8 @@ class Elsewhere(Shared):
         super().__init_subclass__()
         kind = cls._kind()
         for name in kind.served - vars(cls).keys() - vars(Elsewhere).keys():
+            if "." in name:
+                continue
             member = forwarding(kind, name)
             setattr(cls, name, member)
             if isinstance(member, cached_property):
@@ -358,7 +361,7 @@ class _Office:
             return _failure(SharingError(f"{name!r} is not served here: the guard belongs to a process that is gone"))
         try:
             with _configured(configuration):
-                found = getattr(thing, name)
+                found = attrgetter(name)(thing)
                 return dumps((True, found(*args, **kwargs) if callable(found) else found))
         except BaseException as error:  # also those that end a search: they belong to whoever asked
             return _failure(error)

@@ -76,7 +76,7 @@ class PrivateIterates(ABC):
 
     @property
     def event(self) -> Event | None:
-        """All steps, for an accountant or ``guard.record_look``; None when there is too little noise to protect."""
+        """All steps, for an accountant or ``guard.releases.record``; None when there is too little noise to protect."""
         if self.noise_multiplier < LEAST_NOISE:
             return None
         return SelfComposed(self._step(), self.charged)

@@ -37,7 +37,7 @@ class PrivacyReport:
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
     event : Event or None
-        What was done, for an accountant, or for ``guard.record_look``; None where nothing private was done.
+        What was done, for an accountant, or for ``guard.releases.record``; None where nothing private was done.
     accountant : str
         Which one found the epsilon.
     noise_multiplier : float

@@ -161,10 +161,10 @@ def test_a_guard_records_a_training() -> None:
     guard = Thresholdout(holdout, mechanism=ThresholdoutParameters(0.02, 0.001, budget=1, queries=100))
     assert guard.certificate.route == "posterior"
     assert pure_looks(training) == math.inf
-    before, after = guard.certificate.tolerance, guard.record_look(training).tolerance
+    before, after = guard.certificate.tolerance, guard.releases.record(training).tolerance
     assert before < after < 0.06
     claims = Thresholdout(holdout, mechanism="claims")  # what the message names
-    claims.record_look(training)
+    claims.releases.record(training)
     low, high = claims.ask(0.5, holdout < 25_000, binary=True).interval
     assert 0.45 < low < 0.5 < high < 0.55
 

@@ -35,6 +35,7 @@ from thresholdout.errors import (
     SharingError,
     ThresholdoutError,
 )
+from thresholdout.guard.holdout import origin
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing import shared_objects as sharing
@@ -95,8 +96,14 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
         guard.score(model, "accuracy", cv="training"),
         guard.score(model, metrics.log_loss(3.0), cv=2),
     ]
-    public = (guard.n, guard.certificate.confidence, guard.parameters, guard.dependence.describe(), guard.exhausted)
-    return os.getpid(), answers, public, guard.remaining is not None, len(guard.history) >= 4, repr(guard)
+    public = (
+        guard.n,
+        guard.certificate.confidence,
+        guard.parameters,
+        guard.dependence.describe(),
+        guard.status.exhausted,
+    )
+    return os.getpid(), answers, public, guard.status.answers_left is not None, len(guard.history) >= 4, repr(guard)
 
 
 @pytest.mark.parametrize("backend", corners(["loky", "multiprocessing"], 0))
@@ -263,8 +270,8 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
         lambda: scorer(model, np.repeat(TRAIN[0][:1], 2, axis=0)),
         lambda: guard.ask(0.5, np.ones(897)),
         lambda: guard.history,
-        lambda: guard.remaining,
-        lambda: guard.record_look(BlackBox(0.01)),
+        lambda: guard.status.answers_left,
+        lambda: guard.releases.record(BlackBox(0.01)),
         lambda: guard._ledger.put_document(guard._id, "name", "text"),
     ]
     held, release = threading.Event(), threading.Event()
@@ -350,7 +357,7 @@ def test_charges_are_exact_under_processes_and_threads() -> None:
     own.join()
     assert len(set(queries)) == 60
     assert list(guard.history["query"]) == list(range(1, 81))
-    assert guard.remaining == 100 - (guard.history["source"] == "holdout").sum() <= 80
+    assert guard.status.answers_left == 100 - (guard.history["source"] == "holdout").sum() <= 80
 
 
 def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
@@ -442,7 +449,7 @@ def test_exceptions_come_back_as_themselves() -> None:
     with pytest.raises(BudgetExhausted) as refused:
         in_child(lambda: guard.ask(0.5, np.ones(897)))
     assert (refused.value.what, refused.value.spent, refused.value.limit) == ("queries", 1, 1)
-    assert in_child(lambda: guard.exhausted) == "queries"
+    assert in_child(lambda: guard.status.exhausted) == "queries"
 
 
 def interrupted(X: Any, y: Any) -> Any:
@@ -487,7 +494,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
         score = scorer(model, placeholder)
         requests = scorer.get_metadata_routing().score.requests
         ((fit, _),) = there.split().split(TRAIN[0])
-        return score, scorer.asked, requests, len(fit), there.origin(HOLDOUT[0]), there.origin(X)
+        return score, scorer.asked, requests, len(fit), origin(there, HOLDOUT[0]), origin(there, X)
 
     score, asked, requests, size, holdout, mixed = in_child(ask)
     assert (-score, asked, size) == (guard.history["value"].iloc[0], 1, 900)

@@ -75,7 +75,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
 def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: tuple[Any, bytes]) -> None:
     process, text = owner
     guard = pickle.loads(text)[0]
-    assert guard.remaining == 2
+    assert guard.status.answers_left == 2
     threading.Timer(0.5, process.kill).start()
     with pytest.raises(SharingError, match="has ended"):
         guard.ask(lambda X, y: __import__("time").sleep(600) or y)
@@ -107,7 +107,7 @@ def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
     assert process.stdin is not None
     with process:
         guard = pickle.loads(bytes.fromhex(process.stdout.readline()))
-        assert guard.remaining == 2
+        assert guard.status.answers_left == 2
         process.stdin.write("fork\n")
         process.stdin.flush()
         child = int(process.stdout.readline())

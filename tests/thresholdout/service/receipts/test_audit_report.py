@@ -64,7 +64,7 @@ def test_it_says_what_every_team_was_told(service: EvaluationService) -> None:
 def test_charges_have_the_sum_that_the_guard_says(service: EvaluationService) -> None:
     ask(service, "ann", "bob", "ann", "bob")
     found = audit_report(service.ledger)
-    told = PredictionGuard.open(service.ledger).guard.told
+    told = PredictionGuard.open(service.ledger).guard.status.information_released
     assert told is not None
     assert told > 0
     assert found.nats is not None

@@ -123,7 +123,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     refusals, like running times, are not covered.
 
     `fit` on data that an earlier fit has seen is a new release; each report is about the calls since the parameters
-    started, and reports of several fits add up: record their events with ``guard.record_look`` or an accountant.
+    started, and reports of several fits add up: record their events with ``guard.releases.record`` or an accountant.
 
     References
     ----------

@@ -1,0 +1,59 @@
+"""The surface of the guard: the names and arguments that a reader has to learn."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from thresholdout import KFoldGuard, Thresholdout
+
+QUERIES = {"ask", "ask_all", "score", "score_all", "compare", "compare_all", "final_check", "gate", "scorer", "split"}
+STATE = {"certificate", "status", "releases", "history", "report", "n", "dependence", "parameters", "train", "join"}
+
+
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")} - {"served", "elsewhere"}
+
+
+def test_a_guard_has_twenty_names_and_thirteen_arguments() -> None:
+    guard = Thresholdout(np.arange(1000.0))
+    assert public(guard) | {"train"} == QUERIES | STATE
+    assert len(QUERIES | STATE) == 20
+    arguments = inspect.signature(Thresholdout).parameters
+    assert list(arguments) == [
+        "holdout",
+        "train",
+        "groups",
+        "dependence",
+        "sampling",
+        "confidence",
+        "queries",
+        "final_check",
+        "mechanism",
+        "prior_queries",
+        "ledger",
+        "random_state",
+        "allow_duplicates",
+    ]
+    assert list(inspect.signature(Thresholdout.ask).parameters)[1:] == [
+        "train_values",
+        "holdout_values",
+        "bounds",
+        "name",
+        "key",
+        "binary",
+    ]
+
+
+def test_a_guard_of_folds_has_the_same_words() -> None:
+    arguments = set(inspect.signature(KFoldGuard).parameters) - {"records", "cv"}
+    assert arguments < set(inspect.signature(Thresholdout).parameters)
+    assert public(KFoldGuard) - {"answers", "folds"} < QUERIES | STATE
+
+
+@pytest.mark.parametrize("name", ["budget", "noise", "looks", "given", "order", "graph", "train_groups", "documents"])
+def test_other_words_are_no_arguments(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        Thresholdout(np.arange(1000.0), **{name: None})  # type: ignore[arg-type]

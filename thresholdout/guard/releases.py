@@ -1,0 +1,253 @@
+"""Other private releases about a guard's holdout, and the certificate beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import secrets
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.routes.change_of_measure import smallest_nats, whatever_the_labels
+from thresholdout.errors import InputError, LedgerMismatch
+from thresholdout.guard.answering import LOOKS
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.certificates import Certificate
+    from thresholdout.guard.interaction import Interaction
+    from thresholdout.guard.sharing.shared_objects import Handle
+    from thresholdout.ledger import Ledger
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_types import Event
+
+__all__ = ["Releases", "RemoteReleases", "release_names"]
+
+_PREFIX = "look-"
+
+
+def release_names(ledger: Ledger, guard: str) -> tuple[str, ...]:
+    """Return the names of the documents in which a guard's other private releases are recorded."""
+    return tuple(name for name in ledger.documents(guard) if name.startswith(_PREFIX))
+
+
+class Releases:
+    """Other private releases about a guard's holdout: what was recorded, and what certificates say beside it.
+
+    Each release is a document of the guard's ledger, so that it lasts and every process that opens the guard knows it
+    before its next answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.privacy.accounting import BlackBox
+    >>> guard = Thresholdout(np.arange(10_000.0), queries=100)
+    >>> certificate = guard.releases.record(BlackBox(0.01))
+    >>> guard.releases, guard.releases.recorded, guard.certificate == certificate
+    (<Releases: 1>, Composed([BlackBox(epsilon=0.01)]), True)
+    """
+
+    def __init__(self, interaction: Interaction, dependence: DependenceModel, alone: Certificate) -> None:
+        self._interaction = interaction
+        self._dependence = dependence
+        self._alone = alone
+        self._seen: tuple[tuple[str, ...], Certificate] | None = None
+
+    def certificate(self) -> Certificate:
+        """Return what the answers are worth from now on."""
+        names = self._names()
+        if not names:
+            return self._stated(self._alone)
+        seen = self._seen
+        if seen is None or seen[0] != names:
+            recorded = self._read(names)
+            # Not read again: another thread may have set what it found when there were fewer releases.
+            self._seen = seen = names, self._with(recorded)
+        return self._stated(seen[1])
+
+    def _stated(self, certificate: Certificate) -> Certificate:
+        """Return a certificate as it stands after failures, which show without noise."""
+        if certificate.epsilon is None or not self._interaction.failures():
+            return certificate
+        return dataclasses.replace(certificate, epsilon=math.inf)
+
+    @property
+    def recorded(self) -> Composed:
+        """The releases that were recorded, in their order."""
+        return self._read(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return f"<Releases: {len(self)}>"
+
+    def preview(self, events: Event | Iterable[Event]) -> Certificate:
+        """Return what the answers would be worth after further releases; nothing is recorded.
+
+        Parameters
+        ----------
+        events : Event or iterable of Event
+            See `thresholdout.privacy.accounting`, such as ``BlackBox(0.01)``.
+
+        Returns
+        -------
+        Certificate
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout import SparseVector, Thresholdout
+        >>> from thresholdout.privacy.accounting import BlackBox
+        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, mechanism=SparseVector(0.04, 0.0025, budget=1))
+        >>> guard.certificate.tolerance < guard.releases.preview(BlackBox(0.01)).tolerance < 0.11
+        True
+        """
+        from thresholdout.privacy.accounting.events.composed_events import Composed, check_event
+
+        more = check_event(events if not isinstance(events, Iterable) else list(events))
+        return self._with(Composed([*self.recorded.events, more]))
+
+    def _with(self, releases: Composed) -> Certificate:
+        """Return what the answers are worth after some releases, in the order in which they were recorded."""
+        spare = (1.0 - self._interaction.confidence) * LOOKS
+        return with_looks(self._alone, self._dependence, self._interaction.parameters, releases, spare)
+
+    def record(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record a private release about the holdout. Do this *before* anything of it is seen.
+
+        Half-widths of later answers contain what the release may have shown; those of earlier answers stay as they are,
+        and all hold together with the guard's confidence. A guard that makes claims, or a ladder, pays from its error
+        budget, at any time, and with a delta too where the reach of the dependence between records is known
+        (independent records, groups, windows, graphs, Markov chains). The computation of the release must then be
+        decided before the guard is asked again. Algorithm 1 takes releases with a delta for independent records and
+        groups only.
+
+        Parameters
+        ----------
+        event : Event
+            What is about to happen to the holdout's records.
+        void : bool, default=False
+            Record a release also when no certificate can take it into account; later half-widths are the whole range,
+            and a guard that makes claims answers no more.
+
+        Returns
+        -------
+        Certificate
+            From now on.
+
+        Raises
+        ------
+        InputError
+            When the guard's answers would have no half-width below the whole range any more, and `void` is false.
+            Nothing was recorded.
+
+        Examples
+        --------
+        A model that is trained privately on the holdout:
+
+        >>> import numpy as np
+        >>> from thresholdout import Thresholdout
+        >>> from thresholdout.privacy.accounting import SelfComposed, WithoutReplacementGaussianStep
+        >>> guard = Thresholdout(np.arange(50_000.0))
+        >>> training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
+        >>> after = guard.releases.record(training)
+        >>> round(guard.status.information_released)  # nats, paid from the error budget
+        69
+        """
+        from thresholdout.privacy.accounting.events.composed_events import check_event
+        from thresholdout.privacy.accounting.events.event_files import event_to_dict
+
+        checked = check_event(event)
+        after = self.preview(checked)
+        if after.chosen is None and not void:
+            raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
+        priced = self._interaction.parameters.prices_looks
+        if not (void or priced) and self.certificate().tolerance < 1.0 <= after.tolerance < math.inf:
+            seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
+            raise InputError("event", seen, "a release that leaks less, or void=True to record it all the same")
+        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
+        if priced:
+            self._interaction.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
+        ledger, guard = self._interaction.ledger, self._interaction.identity
+        number = len(self)
+        while True:
+            number += 1
+            name = f"{_PREFIX}{number:06d}"
+            if ledger.document(guard, name) is not None:
+                continue
+            try:
+                ledger.put_document(guard, name, text)
+            except LedgerMismatch:  # another process took this number
+                if ledger.document(guard, name) is None:
+                    raise
+                continue
+            return self.certificate()
+
+    def _why_lost(self, after: Certificate) -> str:
+        """Return why the route that the certificate rested on says nothing after some releases."""
+        name = self._alone.route
+        why = next((route.why_not for route in after.compared if route.name == name), "it says nothing without looks")
+        return f"the route {name!r}: {why}"
+
+    def _instead(self) -> str:
+        priced = self._interaction.parameters.prices_looks
+        claims = "" if priced else "for such releases a guard with mechanism='claims'; here "
+        return f"{claims}another release, or void=True to do without half-widths"
+
+    def _least(self) -> float:
+        """Return the logarithm of the risk at which claims say nothing any more about values in mid-range."""
+        model = self._dependence
+        effective = model.effective_records() or model.n / model.variance_inflation()
+        return -0.5 * effective  # Hoeffding's half-width, sqrt(nats/2N), is a half then
+
+    def _nats(self, event: Event) -> Callable[[float, bool], float]:
+        """Return the price of a release for a remaining risk, with the labels known or not."""
+        epsilon = pure_looks(event)
+
+        def nats(risk: float, labelled: bool) -> float:
+            model = whatever_the_labels(self._dependence) if labelled else self._dependence
+            return smallest_nats(model, event, epsilon, risk)
+
+        return nats
+
+    def _names(self) -> tuple[str, ...]:
+        return release_names(self._interaction.ledger, self._interaction.identity)
+
+    def _read(self, names: tuple[str, ...]) -> Composed:
+        """Return the releases of these names."""
+        from thresholdout.privacy.accounting.events.composed_events import Composed
+        from thresholdout.privacy.accounting.events.event_files import event_from_dict
+
+        ledger, guard = self._interaction.ledger, self._interaction.identity
+        texts = [ledger.document(guard, name) for name in names]
+        return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])
+
+
+class RemoteReleases:
+    """The releases of a guard in another process, which the guard there records."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @property
+    def recorded(self) -> Composed:
+        """The releases that were recorded, in their order."""
+        found: Composed = self._handle.call("releases.recorded")
+        return found
+
+    def __len__(self) -> int:
+        return len(self.recorded.events)
+
+    def preview(self, events: Event | Iterable[Event]) -> Certificate:
+        """Return what the answers would be worth after further releases; see `Releases.preview`."""
+        found: Certificate = self._handle.call("releases.preview", events)
+        return found
+
+    def record(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record a private release about the holdout; see `Releases.record`."""
+        found: Certificate = self._handle.call("releases.record", event, void=void)
+        return found

@@ -1,0 +1,87 @@
+"""The state of a guard in one value: queries, answers and error budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from thresholdout.mechanisms.claims.lists import NOTHING
+
+if TYPE_CHECKING:
+    from thresholdout.mechanisms import Mechanism
+
+__all__ = ["GuardStatus", "status_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStatus:
+    """How far a guard is, as `Thresholdout.status` returns it. Nothing in it is secret.
+
+    Attributes
+    ----------
+    asked : int
+        Queries so far.
+    answers_left : int or None
+        Answers from the holdout that are left; ``None`` where no limit was declared.
+    error_budget_left : float or None
+        Remaining probability of error, for mechanisms with such a number.
+    information_released : float or None
+        Nats that the answers so far can have released: the logarithm of the error budget at the start over the
+        remaining one. Infinite when nothing is left, as after `Thresholdout.final_check`.
+    epsilon : float or None
+        Privacy loss of all answers together, under replacing one record; ``None`` where none is declared. Infinite
+        after a query has failed on the holdout, since a failure shows without noise.
+    exhausted : {"budget", "queries"} or None
+        Which limit is reached, so that no new query is answered; ``None`` while there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Claims, Thresholdout
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
+    >>> guard.status.asked, guard.status.answers_left, guard.status.exhausted
+    (0, 2, None)
+    """
+
+    asked: int
+    answers_left: int | None
+    error_budget_left: float | None
+    information_released: float | None
+    epsilon: float | None
+    exhausted: Literal["budget", "queries"] | None
+    _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
+    _log_risk: float | None = field(repr=False, compare=False)
+
+    def final_half_width(self, score: float) -> float:
+        """Return the half-width of `Thresholdout.final_check` now, at a likely score.
+
+        Parameters
+        ----------
+        score : float
+            Share of right predictions, in (0, 1). ``certificate.final.half_width(score)`` is the half-width to expect
+            if every earlier interval is accepted at once.
+        """
+        mechanism = self._mechanism.shares_risk("a final check", "; or ask one after another")
+        assert self._log_risk is not None
+        return mechanism.final_half_width(self._log_risk, score)
+
+
+def status_of(
+    mechanism: Mechanism[Any, Any], state: Any, asked: int, log_risk: float, epsilon: float | None
+) -> GuardStatus:
+    """Return the status of a guard whose mechanism is in this state, and began with the risk of this logarithm."""
+    left, refusal = mechanism.log_risk(state), mechanism.refusal(state)
+    released = None if left is None else math.inf
+    if left is not None and left > NOTHING:
+        released = max(0.0, log_risk - left)
+    return GuardStatus(
+        asked=asked,
+        answers_left=mechanism.remaining(state),
+        error_budget_left=None if left is None else math.exp(left),
+        information_released=released,
+        epsilon=epsilon,
+        exhausted=None if refusal is None else cast(Literal["budget", "queries"], refusal.what),
+        _mechanism=mechanism,
+        _log_risk=left,
+    )
