@@ -117,7 +117,7 @@ class GuardedCandidates(Shared):
     >>> import numpy as np
     >>> from thresholdout.integrations import guard_of_examples
     >>> examples = {"train": list(range(1000)), "holdout": list(range(1000, 3000))}
-    >>> guard = guard_of_examples(**examples, identically_distributed=True)
+    >>> guard = guard_of_examples(**examples, sampling="iid")
     >>> def evaluate(prompt, part):
     ...     return [k % 10 < len(prompt) for k in examples[part]]
     >>> candidates = GuardedCandidates(guard, evaluate)

@@ -50,7 +50,7 @@ class DSPyHoldout:
     threads : int, optional
         How many examples are run at a time; as DSPy is set by default.
     **declared
-        For the guard, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``; see `guard_of_examples`.
+        For the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
 
     Attributes
     ----------

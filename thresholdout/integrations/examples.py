@@ -26,7 +26,7 @@ def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: 
     train, holdout : sequence
         Texts, numbers, or what JSON can write; objects with fields, such as those of DSPy, count by these.
     **declared
-        Of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``.
+        Of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``sampling="iid"``.
 
     Returns
     -------

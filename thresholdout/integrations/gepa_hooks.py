@@ -48,7 +48,7 @@ class GEPAHoldout:
     certify, delta
         As in `Thresholdout.gate`.
     **declared
-        For the guard, such as ``groups=``, ``ledger=`` or ``identically_distributed=True``; see `guard_of_examples`.
+        For the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class GEPAHoldout:
     ...     def evaluate(self, batch, candidate, capture_traces=False):
     ...         scores = [float(k % 10 < len(candidate["prompt"])) for k in batch]
     ...         return SimpleNamespace(outputs=batch, scores=scores, trajectories=batch, objective_scores=None)
-    >>> hook = GEPAHoldout(Adapter(), range(1000), range(1000, 3000), identically_distributed=True)
+    >>> hook = GEPAHoldout(Adapter(), range(1000), range(1000, 3000), sampling="iid")
     >>> for prompt in ("Add.", "Add both.", "Add"):
     ...     print(hook.evaluate(hook.valset, {"prompt": prompt}).scores[-1])
     1001.0
