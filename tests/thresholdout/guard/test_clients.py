@@ -89,7 +89,7 @@ def test_rows_of_clients_fit_the_history_and_move_with_it(tmp_path: Path) -> Non
         assert other.clients(identity) == clients
         check_clients(other, identity)
     moved = guard_of(ledger=tmp_path / "other.db")
-    assert moved.told == told
+    assert moved.status.information_released == told
     again = ask(moved, 0.5, RECORDS < 899, client="team 3", binary=True)
     assert again.source == "train"  # it is known that this team's last guess was wrong
 

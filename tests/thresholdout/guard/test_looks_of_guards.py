@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
-from graphs import GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
+from graphs import DependencyGraph, GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
@@ -299,7 +299,7 @@ DEPENDENT: dict[str, dict[str, Any]] = {
     "independent": {},
     "pairs": {"dependence": Groups(np.arange(len(HOLDOUT)) // 2)},
     "window": {"dependence": MovingWindow(len(HOLDOUT), 2)},
-    "graph": {"graph": nx.path_graph(len(HOLDOUT))},
+    "graph": {"dependence": DependencyGraph(nx.path_graph(len(HOLDOUT)))},
     "chain": {"dependence": MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=len(HOLDOUT))},
     "mixing": {"dependence": MixingSeries([0.05, 0.01, 0.0], len(HOLDOUT))},
 }

@@ -238,7 +238,7 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
     assert "epsilon 2 for all answers" in repr(guard)
     low, high = guard.score(Constant(1), cv="training").interval
     assert low < 0.7 < high
-    with pytest.raises(LedgerMismatch, match="private"):
+    with pytest.raises(LedgerMismatch, match=r"mechanism = Claims\(.*epsilon=2\.0"):
         private(ledger=tmp_path / "guard.db", mechanism=Claims(epsilon=3.0))
     with pytest.raises(InputError, match="failed on the holdout"):
         guard.score(Constant(1, fails=True), cv="training")

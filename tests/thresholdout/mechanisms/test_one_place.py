@@ -271,7 +271,7 @@ class TestASeventh:
         first = ask(before)
         again = made(ledger=tmp_path / "guard.db")
         assert again.parameters == PARAMETERS
-        assert again.remaining == 2
+        assert again.status.answers_left == 2
         assert again.history.equals(before.history)
         assert ask(again).value == first.value
         monkeypatch.setattr(catalogue, "KINDS", [kind for kind in catalogue.KINDS if kind is not CELLS])
