@@ -62,6 +62,7 @@ PAGES = {
     "proofs": "thresholdout/PROOFS.md",
     "proofs-dependence": "graphs/PROOFS.md",
     "proofs-paired": "thresholdout/limits/PROOFS.md",
+    "proofs-evaluations": "thresholdout/evaluations/PROOFS.md",
     "proofs-looks": "thresholdout/privacy/accounting/LOOKS.md",
     "proofs-accounting": "thresholdout/privacy/accounting/PROOFS.md",
     "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",

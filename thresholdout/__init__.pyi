@@ -7,6 +7,7 @@ from .data.record_structure import TimeOrder as TimeOrder
 from .errors import (
     BudgetExhausted as BudgetExhausted,
     EvaluationFileError as EvaluationFileError,
+    EvaluationSetUsed as EvaluationSetUsed,
     GuardExhaustedWarning as GuardExhaustedWarning,
     InputError as InputError,
     InputTypeError as InputTypeError,
@@ -48,6 +49,7 @@ __all__ = [
     "Certificate",
     "Claims",
     "EvaluationFileError",
+    "EvaluationSetUsed",
     "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",

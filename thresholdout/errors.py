@@ -8,6 +8,7 @@
     │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
     ├── EvaluationFileError             a log or a table of scores that cannot be used: .path, .reason
+    ├── EvaluationSetUsed               the planned checks or surprises of an evaluation set are used up
     ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason, .late
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
@@ -41,6 +42,7 @@ __all__ = [
     "BudgetExhausted",
     "EngineFailed",
     "EvaluationFileError",
+    "EvaluationSetUsed",
     "GuardExhaustedWarning",
     "IndexColumnWarning",
     "InputError",
@@ -375,6 +377,36 @@ class EvaluationFileError(ThresholdoutError):
 
     def __reduce__(self) -> tuple[type[EvaluationFileError], tuple[str, str]]:
         return (type(self), (self.path, self.reason))
+
+
+class EvaluationSetUsed(ThresholdoutError):
+    """The planned checks, or the planned surprises, of an evaluation set are used up.
+
+    Parameters
+    ----------
+    done, checks : int
+        Checks so far, and planned.
+    surprised, surprises : int
+        Unexpected outcomes so far, and planned.
+
+    Examples
+    --------
+    >>> print(EvaluationSetUsed(120, 300, 5, 5))
+    5 of 5 planned surprises are used up (120 of 300 checks); add new items by refresh
+    """
+
+    def __init__(self, done: int, checks: int, surprised: int, surprises: int) -> None:
+        self.done = done
+        self.checks = checks
+        self.surprised = surprised
+        self.surprises = surprises
+        used = f"{surprised} of {surprises} planned surprises are used up ({done} of {checks} checks)"
+        if done >= checks:
+            used = f"{done} of {checks} planned checks are used up"
+        super().__init__(f"{used}; add new items by refresh")
+
+    def __reduce__(self) -> tuple[type[EvaluationSetUsed], tuple[int, int, int, int]]:
+        return (type(self), (self.done, self.checks, self.surprised, self.surprises))
 
 
 class SharingError(ThresholdoutError, TypeError):

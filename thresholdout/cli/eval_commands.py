@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from thresholdout.cli.terminal import printable, say
-from thresholdout.errors import EvaluationFileError, InputError, LedgerError
+from thresholdout.errors import EvaluationFileError, EvaluationSetUsed, InputError, LedgerError
 
 if TYPE_CHECKING:
-    from thresholdout.evaluations import Scores
+    from thresholdout.evaluations import EvaluationGuard, Scores
 
 __all__ = ["evaluation"]
 
@@ -39,7 +39,9 @@ class _EvalCommands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise _Usage(printable(str(error))) from None
-        except (EvaluationFileError, LedgerError) as error:
+        except LedgerError as error:
+            raise _File(printable(f"{error.location}: {error.reason}")) from None
+        except (EvaluationFileError, EvaluationSetUsed) as error:
             raise _File(printable(str(error))) from None
         except OSError as error:
             where = "" if error.filename is None else f"{error.filename}: "
@@ -154,3 +156,169 @@ def diff_command(
     else:
         click.echo(formats.as_junit(found, allow_unclear))
     ctx.exit(found.exit(allow_unclear))
+
+
+@evaluation.group("guard", cls=_EvalCommands)
+def guard_group() -> None:
+    """Check runs against a set for a year, one outcome a check."""
+
+
+@guard_group.command("init")
+@click.argument("database")
+@click.option("--baseline", required=True, help="The run of the released version.")
+@_reading
+@click.option("--checks", type=click.IntRange(1, 100_000), default=300, show_default=True, help="Planned checks.")
+@click.option(
+    "--surprises", type=click.IntRange(1), default=5, show_default=True, help="Planned outcomes that are not expected."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["alarm", "proof"]),
+    default="alarm",
+    show_default=True,
+    help="Say 'worse' or nothing; or 'not worse by the margin' or nothing.",
+)
+@click.option("--margin", type=float, default=2.0, show_default=True, help="Points, for proofs.")
+@click.option(
+    "--dev",
+    type=click.FloatRange(0.0, 1.0, max_open=True),
+    default=0.2,
+    show_default=True,
+    help="Share of items that everybody may read.",
+)
+@click.option(
+    "--promise",
+    type=click.Choice(["year", "each"]),
+    default="year",
+    show_default=True,
+    help="'each' holds only for changes that were not made from earlier outcomes.",
+)
+@click.option("--any-laws", is_flag=True, help="Use bets on cluster totals, which hold for any laws.")
+def init_command(
+    database: str,
+    baseline: str,
+    checks: int,
+    surprises: int,
+    mode: Any,
+    margin: float,
+    dev: float,
+    promise: Any,
+    any_laws: bool,
+    **options: Any,
+) -> None:
+    """Begin to guard a set in DATABASE, a file or the address of a server."""
+    from thresholdout.evaluations import EvaluationGuard
+
+    guard = EvaluationGuard.create(
+        database,
+        _read(baseline, options),
+        checks=checks,
+        surprises=surprises,
+        mode=mode,
+        margin=margin / 100.0,
+        dev=dev,
+        promise=promise,
+        any_laws=any_laws,
+    )
+    say(_report(guard))
+
+
+@guard_group.command("check")
+@click.argument("database")
+@click.argument("run")
+@click.option("--name", help="Name for the history; the file's by default.")
+@click.option("--allow-missing", type=click.FloatRange(0.0, 100.0), default=1.0, show_default=True)
+@click.pass_context
+def check_command(ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float) -> None:
+    """Compare RUN with the release and with main.
+
+    Exit codes: 0 passes, 1 worse, 3 not proved, 2 usage, 4 a file that cannot be used, or nothing left.
+    """
+    from thresholdout.evaluations import EvaluationGuard
+
+    guard = EvaluationGuard(database)
+    found = guard.check(guard.read(run), name, allow_missing=allow_missing)
+    words = {"worse": "worse", "not worse": "not worse by the margin", "nothing": "nothing to report"}[found.outcome]
+    again = ", as before: the same scores are free" if found.repeated else ""
+    say(f"{words} (check {found.number}{again}); {found.checks_left} checks and {found.surprises_left} surprises left")
+    if not found.passes(guard.mode):
+        ctx.exit(1 if found.outcome == "worse" else 3)
+
+
+@guard_group.command("status")
+@click.argument("database")
+def status_command(database: str) -> None:
+    """Show how much was used, which drop can still be seen, and the history."""
+    from thresholdout.evaluations import EvaluationGuard
+
+    guard = EvaluationGuard(database)
+    say(_report(guard))
+    for number, outcome, name, time in guard.status().history:
+        say(f"  {number} {_day(time)} {name}: {outcome}")
+
+
+@guard_group.command("promote")
+@click.argument("database")
+@click.argument("run")
+def promote_command(database: str, run: str) -> None:
+    """Take RUN for main's; the release stays the anchor that it is."""
+    from thresholdout.evaluations import EvaluationGuard
+
+    guard = EvaluationGuard(database)
+    guard.promote(guard.read(run))
+    say(f"main is now {run}; checks compare with it and with the release")
+
+
+@guard_group.command("refresh")
+@click.argument("database")
+@click.option("--baseline", required=True, help="A run of the release with new items.")
+def refresh_command(database: str, baseline: str) -> None:
+    """Go on with new items, which have a budget of their own."""
+    from thresholdout.evaluations import EvaluationGuard
+
+    guard = EvaluationGuard(database)
+    say(_report(guard.refresh(guard.read(baseline))))
+
+
+@guard_group.command("close")
+@click.argument("database")
+def close_command(database: str) -> None:
+    """Compare no more runs with this set; its history stays readable."""
+    from thresholdout.evaluations import EvaluationGuard
+
+    EvaluationGuard(database).close()
+    say(f"{database} is closed")
+
+
+def _report(guard: EvaluationGuard) -> str:
+    found = guard.status()
+    clusters = "" if found.clusters == found.gate_items else f" in {found.clusters} clusters"
+    says = "worse" if found.mode == "alarm" else f"not worse by {100.0 * found.margin:g} points"
+    drop = (
+        "no drop can be seen any more; add items by refresh"
+        if found.smallest_drop is None
+        else f"the next check sees a drop of {100.0 * found.smallest_drop:.1f} points with power .8 "
+        "if a tenth of the items differ"
+    )
+    promise = (
+        "with probability .95 no outcome of all checks is false, whoever makes the changes from earlier outcomes"
+        if found.promise == "year"
+        else "each check alone, for changes that were not made from earlier outcomes"
+    )
+    lines = [
+        f"{found.metric}: {found.gate_items} gate items{clusters}, {found.dev_items} dev items that may be read",
+        f"a check says '{says}' or nothing; test: {found.tests[0 if found.mode == 'alarm' else 1]}",
+        f"{found.done} of {found.checks} checks, {found.surprised} of {found.surprises} surprises used",
+        drop,
+        f"promise: {promise}",
+        "it holds if nobody who makes changes reads gate items or results on them, and the judge stays the same",
+    ]
+    if found.closed is not None:
+        lines.append(f"closed: {found.closed}")
+    return "\n".join(lines)
+
+
+def _day(time: float | None) -> str:
+    from datetime import UTC, datetime
+
+    return "-" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d")

@@ -4,6 +4,11 @@ from .difference import (
     diff as diff,
     rank as rank,
 )
+from .guard import (
+    Check as Check,
+    EvaluationGuard as EvaluationGuard,
+    Status as Status,
+)
 from .reading import read as read
 from .scores import Scores as Scores
 

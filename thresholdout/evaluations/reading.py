@@ -87,15 +87,16 @@ def read(
     ([1.0, 0.0, nan], 1)
     """
     fields = Fields(metric, cluster, item, sample, by, dict(only or {}), range)
+    kept = {name: value for name, value in fields._asdict().items() if name not in ("by", "scale")} | {"range": range}
     if not isinstance(path, str | Path):
         if not hasattr(path, "columns"):
             raise InputTypeError("path", f"a {type(path).__name__}", "a file's name or a pandas frame")
-        return read_table(frame_rows(path), "the frame", fields)
+        return replace(read_table(frame_rows(path), "the frame", fields), fields=kept)
     path = Path(path)
     if not path.is_file():
         raise EvaluationFileError(str(path), "there is no such file; pass the log that the run wrote")
     try:
-        return replace(_read_file(path, fields), file_digest=_digest(path))
+        return replace(_read_file(path, fields), file_digest=_digest(path), fields=kept)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise EvaluationFileError(
             str(path), f"it is not laid out as its tool writes it ({type(error).__name__}: {error}); write it again"

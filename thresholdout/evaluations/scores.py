@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -81,6 +81,8 @@ class Scores:
         Whether every item has at most one score, and it is 0 or 1.
     file_digest : str
         SHA-256 of the file; empty for a frame.
+    fields : mapping
+        The arguments that `read` was called with, so that other runs are read alike.
 
     Examples
     --------
@@ -106,11 +108,16 @@ class Scores:
     judge: str = ""
     binary: bool = False
     file_digest: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """How an item is known in every run: by its content, or by its name where the log has no content."""
-        return tuple(content or f"name:{item}" for item, content in zip(self.items, self.contents, strict=True))
+        """How an item is known in every run: by its content, and by its name where that does not tell items apart."""
+        times = Counter(self.contents)
+        return tuple(
+            content if content and times[content] == 1 else f"{content}/{item}"
+            for item, content in zip(self.items, self.contents, strict=True)
+        )
 
     @property
     def errors(self) -> int:

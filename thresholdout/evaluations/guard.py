@@ -1,0 +1,549 @@
+"""A guard of an evaluation set: one outcome a check, and a promise for the whole year."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import numpy as np
+
+from thresholdout.errors import EvaluationSetUsed, InputError, LedgerMismatch
+from thresholdout.evaluations.account import Account, Promise
+from thresholdout.evaluations.difference import smallest_drop
+from thresholdout.evaluations.pairing import pair
+from thresholdout.evaluations.scores import Scores, shown
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import CONTENT, fresh_key
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
+
+__all__ = ["Check", "EvaluationGuard", "Mode", "Status"]
+
+Mode = Literal["alarm", "proof"]
+
+_KIND: Final = "evaluation set"
+_DISCORDANT: Final = 0.1  # share of items that a harmless change is taken to change, to say which outcome is expected
+_PROMOTED: Final = "promoted"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of a check.
+
+    Parameters
+    ----------
+    outcome : {"worse", "not worse", "nothing"}
+    repeated : bool
+        Whether these scores were checked before, so that nothing was paid.
+    number : int
+        Number of the check.
+    checks_left, surprises_left : int
+
+    Examples
+    --------
+    >>> Check("nothing", False, 1, 299, 5).passes("alarm")
+    True
+    """
+
+    outcome: str
+    repeated: bool
+    number: int
+    checks_left: int
+    surprises_left: int
+
+    def passes(self, mode: Mode) -> bool:
+        """Whether a change may be merged: no alarm, or a proof."""
+        return self.outcome != "worse" if mode == "alarm" else self.outcome == "not worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a guard of an evaluation set stands; nothing in it is secret.
+
+    Examples
+    --------
+    >>> from dataclasses import fields
+    >>> [field.name for field in fields(Status)][:4]
+    ['metric', 'mode', 'promise', 'gate_items']
+    """
+
+    metric: str
+    mode: Mode
+    promise: Promise
+    gate_items: int
+    dev_items: int
+    clusters: int
+    tests: tuple[str, str]
+    margin: float
+    checks: int
+    done: int
+    surprises: int
+    surprised: int
+    level: float
+    smallest_drop: float | None
+    closed: str | None
+    history: tuple[tuple[int, str, str, float | None], ...]
+
+
+class EvaluationGuard:
+    """A guard of an evaluation set, kept in a file or a database.
+
+    Parameters
+    ----------
+    where : str, path or Ledger
+        A file's name, or an address such as ``"postgresql://user@host/database"``.
+
+    Notes
+    -----
+    The promise: with probability at least .95 no outcome of the year is false, if nobody who makes changes reads gate
+    items or results on them, and the judge stays the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import read
+    >>> from thresholdout.ledger import open_ledger
+    >>> base = pd.DataFrame({"id": range(400), "score": [1] * 300 + [0] * 100})
+    >>> bad = base.assign(score=[1] * 200 + [0] * 200)
+    >>> guard = EvaluationGuard.create(open_ledger(None), read(base), dev=0.0)
+    >>> guard.check(read(base)).outcome, guard.check(read(bad)).outcome
+    ('nothing', 'worse')
+    >>> guard.status().surprised
+    1
+    """
+
+    def __init__(self, where: str | os.PathLike[str] | Ledger) -> None:
+        from thresholdout.ledger import open_ledger
+
+        self._ledger = open_ledger(where, must_exist=True)
+        found = [each for each in self._ledger.guards() if self._ledger.parameters(each).get("kind") == _KIND]
+        if not found:
+            raise LedgerMismatch(self._ledger.location, "it has no evaluation set; begin one by init")
+        self._name = found[-1]
+        self._parameters: dict[str, Any] = dict(self._ledger.parameters(self._name))
+        self._release = _scores(self._document("release"))
+
+    @classmethod
+    def create(
+        cls,
+        where: str | os.PathLike[str] | Ledger,
+        baseline: Scores,
+        *,
+        checks: int = 300,
+        surprises: int = 5,
+        mode: Mode = "alarm",
+        margin: float = 0.02,
+        dev: float = 0.2,
+        promise: Promise = "year",
+        any_laws: bool = False,
+        expect: Literal["claim", "nothing"] | None = None,
+    ) -> Self:
+        """Begin to guard a set, with the released baseline's run.
+
+        Parameters
+        ----------
+        where
+            As for the class; a new file is made.
+        baseline : Scores
+        checks, surprises : int, default=300 and 5
+            Planned checks, and planned outcomes other than the expected one.
+        mode : {"alarm", "proof"}, default="alarm"
+            "alarm" says "worse" or nothing; "proof" says "not worse by the margin" or nothing.
+        margin : float, default=0.02
+        dev : float, default=0.2
+            Share of the items that everybody may read; they are never compared.
+        promise : {"year", "each"}, default="year"
+            "each" holds only for changes that were not made from earlier outcomes.
+        any_laws : bool, default=False
+            Use bets on cluster totals.
+        expect : {"claim", "nothing"}, optional
+            The outcome of a proof that is free. Chosen by the number of items by default.
+
+        Returns
+        -------
+        EvaluationGuard
+
+        Raises
+        ------
+        LedgerMismatch
+            Items of the set are guarded already.
+        InputError
+            An argument cannot be used.
+        """
+        from thresholdout.ledger import open_ledger
+
+        _check_plan(checks, surprises, mode, margin, dev, promise, expect)
+        key = os.urandom(16).hex()
+        hidden = _hidden(baseline, key, dev)
+        gate, open_items = _split(baseline, hidden)
+        if len(gate) < 2:
+            raise InputError("dev", f"{dev:g} of {len(baseline)} items leave {len(gate)} to compare", "a smaller share")
+        return cls._begin(
+            open_ledger(where),
+            _part(baseline, set(gate)),
+            open_items,
+            key,
+            {
+                "kind": _KIND,
+                "metric": baseline.metric,
+                "mode": mode,
+                "margin": margin,
+                "promise": promise,
+                "any_laws": any_laws,
+                "checks": checks,
+                "surprises": surprises,
+                "dev": dev,
+                "claim_expected": _claim_expected(mode, expect, len(gate), margin),
+                "dev_items": len(open_items),
+                "fields": {**baseline.fields, "range": list(baseline.scale)},
+            },
+        )
+
+    @classmethod
+    def _begin(cls, ledger: Ledger, gate: Scores, dev: list[str], key: str, parameters: dict[str, Any]) -> Self:
+        known = _known(ledger)
+        units = gate.identities if gate.clusters is None else gate.clusters
+        again = [item for item, *its in zip(gate.items, gate.identities, units, strict=True) if known & set(its)]
+        if again:
+            raise LedgerMismatch(
+                ledger.location,
+                f"{len(again)} of {len(gate)} items, or their clusters, are in a guarded set already ({shown(again)}); "
+                "check runs against that set, or pass new items to refresh",
+            )
+        account = Account(
+            int(parameters["checks"]),
+            int(parameters["surprises"]),
+            bool(parameters["claim_expected"]),
+            parameters["promise"],
+            math.log(0.05),
+        )
+        state = json.dumps({"account": account.as_dict(), "key": key, "main": "release", "entries": 0})
+        identities = json.dumps(sorted(gate.identities))
+        taken = sorted({*gate.identities, *dev, *(gate.clusters or ())})
+        documents = {
+            CONTENT: hashlib.sha256(identities.encode()).hexdigest(),
+            "items": json.dumps(taken),
+            "release": _text(gate),
+        }
+        ledger.create(fresh_key(), parameters, state, documents)
+        return cls(ledger)
+
+    def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
+        """Read a run as the baseline's was read; arguments of `thresholdout.evaluations.read` take its place."""
+        from thresholdout.evaluations.reading import read
+
+        kept = {"metric": self._parameters["metric"], **self._parameters["fields"], **fields}
+        return read(os.fspath(path), **kept)
+
+    def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
+        """Compare a run with the release and with main, and tell one outcome.
+
+        Parameters
+        ----------
+        candidate : Scores
+        name : str, optional
+            For the history; the file's name by default.
+        allow_missing : float, default=1
+            Percent of gate items that may be without a score.
+
+        Returns
+        -------
+        Check
+
+        Raises
+        ------
+        EvaluationSetUsed
+            The planned checks or surprises are used up.
+        EvaluationFileError
+            The run cannot be compared; nothing was paid.
+        """
+        gate = self._gate(candidate)
+        main = json.loads(self._ledger.state(self._name))["main"]
+        against = [self._release] if main == "release" else [self._release, _scores(self._document(main))]
+        pairs = [pair(each, gate, allow_missing) for each in against]
+        parameters = self._parameters
+        any_laws, margin = bool(parameters["any_laws"]), float(parameters["margin"])
+
+        def claimed(log_level: float) -> bool:
+            if parameters["mode"] == "alarm":
+                each = log_level - math.log(len(pairs))
+                return any(each_pair.log_p_worse(any_laws) <= each for each_pair in pairs)
+            return all(each_pair.not_worse(margin, log_level, any_laws) for each_pair in pairs)
+
+        def compute(state: str) -> tuple[str, Entry]:
+            kept = json.loads(state)
+            if kept["main"] != main:
+                raise LedgerMismatch(self._ledger.location, "main changed while this run was compared; check it again")
+            account = Account.from_dict(kept["account"])
+            if account.exhausted:
+                raise EvaluationSetUsed(account.done, account.checks, account.surprised, account.surprises)
+            found = claimed(account.log_level)
+            after = account.after(found)
+            outcome = ("worse" if parameters["mode"] == "alarm" else "not worse") if found else "nothing"
+            number = kept["entries"] + 1
+            state = json.dumps({**kept, "account": after.as_dict(), "entries": number})
+            return state, _entry(number, outcome, name or candidate.name, after.checks - after.done)
+
+        key = hashlib.sha256(f"check\0{gate.digest()}\0{main}".encode()).hexdigest()
+        entry, repeated = self._ledger.ask(self._name, key, 0.0, "check", compute)
+        account = Account.from_dict(json.loads(self._ledger.state(self._name))["account"])
+        checks = sum(each.source != _PROMOTED for each in self._ledger.entries(self._name, 1, entry.query))
+        return Check(
+            entry.source,
+            repeated,
+            checks,
+            account.checks - account.done,
+            account.surprises - account.surprised,
+        )
+
+    def promote(self, run: Scores, *, allow_missing: float = 1.0) -> None:
+        """Take a run for main's; the release stays the anchor that it is.
+
+        Parameters
+        ----------
+        run : Scores
+        allow_missing : float, default=1
+        """
+        gate = self._gate(run)
+        pair(self._release, gate, allow_missing)
+        digest = gate.digest()
+        document = f"main-{digest[:32]}"
+        if self._ledger.document(self._name, document) is None:
+            self._ledger.put_document(self._name, document, _text(gate))
+
+        def compute(state: str) -> tuple[str, Entry]:
+            kept = json.loads(state)
+            account = Account.from_dict(kept["account"])
+            number = kept["entries"] + 1
+            after = json.dumps({**kept, "main": document, "entries": number})
+            return after, _entry(number, _PROMOTED, run.name, account.checks - account.done)
+
+        self._ledger.ask(self._name, None, 0.0, "promote", compute)
+
+    def refresh(self, baseline: Scores) -> EvaluationGuard:
+        """Go on with new items, which have a budget of their own; the present ones are closed.
+
+        Parameters
+        ----------
+        baseline : Scores
+            A run with new items; those of an earlier set, or of its gate's clusters, are left out.
+
+        Returns
+        -------
+        EvaluationGuard
+        """
+        known = _known(self._ledger)
+        units = baseline.identities if baseline.clusters is None else baseline.clusters
+        fresh = {name for name, unit in zip(baseline.identities, units, strict=True) if not known & {name, unit}}
+        run = _part(baseline, fresh) if fresh else baseline
+        key = os.urandom(16).hex()
+        new, open_items = _split(run, _hidden(run, key, float(self._parameters["dev"]))) if fresh else ([], [])
+        if len(new) < 2:
+            raise InputError(
+                "baseline",
+                f"{baseline.name} has {len(new)} new items to compare",
+                "a run with items of no earlier set",
+            )
+        parameters = {**self._parameters, "dev_items": len(open_items)}
+        if self._ledger.closed(self._name) is None:
+            self.close("refreshed with new items")
+        return type(self)._begin(self._ledger, _part(run, set(new)), open_items, key, parameters)
+
+    def close(self, why: str = "closed") -> None:
+        """Let this set be compared no more; its history stays readable."""
+        self._ledger.close_guard(self._name, why)
+
+    def status(self) -> Status:
+        """Return how much was used, and which drop can still be seen."""
+        kept = json.loads(self._ledger.state(self._name))
+        account = Account.from_dict(kept["account"])
+        parameters = self._parameters
+        same = pair(self._release, self._release)
+        same = type(same)(same.items, _spread(same.differences.size), same.groups, same.clustered, same.binary, None, 0)
+        any_laws = bool(parameters["any_laws"])
+        level = -math.inf if account.exhausted else account.log_level
+        split = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
+        drop = None if math.isinf(level) else smallest_drop(same, level - split, any_laws)
+        history = tuple(
+            (each.query, each.source, each.candidate, each.time) for each in self._ledger.entries(self._name)
+        )
+        return Status(
+            str(parameters["metric"]),
+            parameters["mode"],
+            parameters["promise"],
+            len(self._release),
+            int(parameters["dev_items"]),
+            int(same.groups.max()) + 1,
+            same.tests(any_laws),
+            float(parameters["margin"]),
+            account.checks,
+            account.done,
+            account.surprises,
+            account.surprised,
+            0.0 if math.isinf(level) else math.exp(level),
+            drop,
+            self._ledger.closed(self._name),
+            history,
+        )
+
+    def dev_items(self, run: Scores) -> list[str]:
+        """Return the items of a run that everybody may read."""
+        gate = set(self._release.identities)
+        return [item for item, identity in zip(run.items, run.identities, strict=True) if identity not in gate]
+
+    @property
+    def mode(self) -> Mode:
+        """Whether checks say "worse" or "not worse"."""
+        found: Mode = self._parameters["mode"]
+        return found
+
+    def _gate(self, run: Scores) -> Scores:
+        if run.metric != self._release.metric:
+            raise InputError("metric", f"{run.name} has {run.metric}", f"{self._release.metric}, the guarded one")
+        return _part(run, set(self._release.identities))
+
+    def _document(self, name: str) -> str:
+        found = self._ledger.document(self._name, name)
+        if found is None:
+            raise LedgerMismatch(self._ledger.location, f"its run {name!r} is missing; restore the file from a backup")
+        return found
+
+
+def _entry(number: int, source: str, candidate: str, left: int) -> Entry:
+    value = float(source in ("worse", "not worse"))
+    return Entry(number, "", "", 0.0, value, value, value, source, left, 0.0, 1.0, candidate=candidate[:200])
+
+
+def _check_plan(
+    checks: int, surprises: int, mode: str, margin: float, dev: float, promise: str, expect: str | None
+) -> None:
+    tests: tuple[tuple[str, object, Callable[[], bool], str], ...] = (
+        ("checks", checks, lambda: 1 <= checks <= 100_000, "1 to 100,000"),
+        ("surprises", surprises, lambda: 1 <= surprises <= checks, "1 to the number of checks"),
+        ("mode", mode, lambda: mode in ("alarm", "proof"), "'alarm' or 'proof'"),
+        ("margin", margin, lambda: 0.0 < margin < 1.0, "a fraction between 0 and 1"),
+        ("dev", dev, lambda: 0.0 <= dev < 1.0, "a share from 0 to less than 1"),
+        ("promise", promise, lambda: promise in ("year", "each"), "'year' or 'each'"),
+        ("expect", expect, lambda: expect in (None, "claim", "nothing"), "'claim' or 'nothing'"),
+    )
+    for name, seen, holds, wanted in tests:
+        if not holds():
+            raise InputError(name, repr(seen), wanted)
+    if expect == "claim" and mode == "alarm":
+        raise InputError("expect", "'claim' for alarms", "'nothing': an alarm is never the expected outcome")
+
+
+def _claim_expected(mode: Mode, expect: str | None, items: int, margin: float) -> bool:
+    """Whether a proof is likely for a harmless change; public numbers alone decide."""
+    if mode == "alarm" or expect is not None:
+        return expect == "claim"
+    return margin * math.sqrt(items / _DISCORDANT) > 2.5  # z at .05/e is 2.1; power .65
+
+
+def _hidden(scores: Scores, key: str, dev: float) -> list[bool]:
+    """Whether each item is in the gate part: by a keyed hash of its cluster, or of its own identity."""
+    units = list(scores.identities) if scores.clusters is None else list(scores.clusters)
+    found = []
+    for unit in units:
+        digest = hmac.new(key.encode(), unit.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+        found.append(int.from_bytes(digest[:8], "big") >= dev * 2.0**64)
+    return found
+
+
+def _split(scores: Scores, hidden: list[bool]) -> tuple[list[str], list[str]]:
+    """Return the identities of the gate part, and of the dev part."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    for identity, each in zip(scores.identities, hidden, strict=True):
+        parts[not each].append(identity)
+    return parts
+
+
+def _known(ledger: Ledger) -> set[str]:
+    """Return the items of all sets that a ledger has, and the clusters of their gate parts."""
+    found: set[str] = set()
+    for name in ledger.guards():
+        if ledger.parameters(name).get("kind") == _KIND:
+            found |= set(json.loads(ledger.document(name, "items") or "[]"))
+    return found
+
+
+def _part(scores: Scores, wanted: set[str]) -> Scores:
+    """Return the scores of some items."""
+    at = [number for number, identity in enumerate(scores.identities) if identity in wanted]
+    if not at:
+        raise InputError("run", f"{scores.name} has none of the guarded items", "a run of the guarded set")
+
+    def some(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if names is None else tuple(names[k] for k in at)
+
+    return Scores(
+        scores.name,
+        scores.metric,
+        some(scores.items) or (),
+        scores.values[at],
+        scores.samples[at],
+        scores.missing[at],
+        some(scores.contents) or (),
+        some(scores.clusters),
+        None,
+        scores.spread[at],
+        scores.scale,
+        scores.judge,
+        scores.binary,
+    )
+
+
+def _text(scores: Scores) -> str:
+    """Return scores as the guard keeps them."""
+    values = [None if math.isnan(value) else value for value in scores.values.tolist()]
+    return json.dumps(
+        {
+            "name": scores.name,
+            "metric": scores.metric,
+            "items": scores.items,
+            "values": values,
+            "samples": scores.samples.tolist(),
+            "missing": scores.missing.tolist(),
+            "contents": scores.contents,
+            "clusters": scores.clusters,
+            "scale": scores.scale,
+            "judge": scores.judge,
+            "binary": scores.binary,
+        }
+    )
+
+
+def _scores(text: str) -> Scores:
+    kept = json.loads(text)
+    values = np.array([math.nan if value is None else value for value in kept["values"]], dtype=float)
+    return Scores(
+        kept["name"],
+        kept["metric"],
+        tuple(kept["items"]),
+        values,
+        np.array(kept["samples"], dtype=np.int64),
+        np.array(kept["missing"], dtype=np.int64),
+        tuple(kept["contents"]),
+        None if kept["clusters"] is None else tuple(kept["clusters"]),
+        None,
+        np.full(values.size, math.nan),
+        (kept["scale"][0], kept["scale"][1]),
+        kept["judge"],
+        kept["binary"],
+    )
+
+
+def _spread(items: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Differences of a change that wins and loses on a twentieth of the items each, spread over them."""
+    found = np.zeros(items)
+    step = max(1, round(2.0 / _DISCORDANT))
+    found[::step] = 1.0
+    found[step // 2 :: step] = -1.0
+    return found
