@@ -23,7 +23,7 @@ from thresholdout import BudgetExhausted, InputError, PlanError, Thresholdout
 
 RECORDS, ATTRIBUTES, FORCED, GROUP, STAY = 2000, 200, 9, 20, 0.75
 CONFIDENCE = 0.9
-MECHANISMS = ("claims", "gaussian", "splitting", "ladder")
+MECHANISMS = ("claims", "ladder")
 
 
 @dataclass(frozen=True)

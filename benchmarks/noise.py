@@ -1,6 +1,6 @@
 """What exact noise costs, beside floating-point noise, Google's library and a naive exact sampler.
 
-Laplace noise, and one line for rounded Gaussian noise. Run with ``python -m benchmarks.noise``.
+Run with ``python -m benchmarks.noise``.
 
 The scale is one that the guard uses: 5 * 2**38 steps of its grid. All are
 measured in turn, several times, and the smallest time of each is taken.
@@ -18,7 +18,6 @@ import numpy as np
 from thresholdout.noise.sources import SeededNoise, SystemNoise
 
 SCALE = Fraction(5 * 2**38)
-MEAN = Fraction(123_456_789, 1 << 30) * (1 << 40)
 BATCH = 100_000
 SINGLE = 20_000
 REPEATS = 5
@@ -58,10 +57,6 @@ def contenders() -> dict[str, tuple[Callable[[], object], int]]:
         for _ in range(SINGLE):
             system.laplace(SCALE)
 
-    def gaussian() -> None:
-        for _ in range(SINGLE):
-            system.rounded_gaussian(MEAN, SCALE)
-
     def naive() -> None:
         for _ in range(SINGLE // 10):
             rational_laplace(SCALE, secure)
@@ -69,7 +64,6 @@ def contenders() -> dict[str, tuple[Callable[[], object], int]]:
     calls: dict[str, tuple[Callable[[], object], int]] = {
         "exact, system entropy, batch": (lambda: system.laplace_array(SCALE, BATCH), BATCH),
         "exact, system entropy, one by one": (one_by_one, SINGLE),
-        "exact rounded Gaussian, system entropy, one by one": (gaussian, SINGLE),
         "exact, seeded, batch": (lambda: seeded.laplace_array(SCALE, BATCH), BATCH),
         "numpy rng.laplace, batch": (lambda: rng.laplace(scale=scale, size=BATCH), BATCH),
         "numpy rng.laplace, one by one": (lambda: [rng.laplace(scale=scale) for _ in range(SINGLE)], SINGLE),

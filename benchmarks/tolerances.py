@@ -12,14 +12,11 @@ from collections.abc import Callable
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
 from thresholdout.certificates.baselines.published_tolerances import theorem_2_tolerance
-from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.certificates.split_records import splitting_width
-from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.planning import algorithm_1
-from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 QUERIES, BETA = 1000, 0.05
 RECORDS = tuple(10**power for power in range(3, 8))
@@ -31,28 +28,13 @@ def shown(tolerance: float) -> str:
     return f"{tolerance:.4f}" if tolerance < 0.9995 else "–"
 
 
-def known_beforehand(
-    model: DependenceModel, queries: int, budget: int, confidence: float
-) -> tuple[ThresholdoutParameters | GaussianParameters, float] | None:
-    """Return what has the smallest half-width that is known beforehand: Algorithm 1, or Gaussian answers."""
-    found: list[tuple[ThresholdoutParameters | GaussianParameters, float]] = []
+def planned(model: DependenceModel, budget: int) -> float:
+    """Return the half-width of Algorithm 1 as it is planned for the questions of the tables, ``inf`` without one."""
     try:
-        private = algorithm_1(model, queries=queries, budget=budget, confidence=confidence)
-        found.append((private, posterior(Setting(model, private, confidence)).tolerance))
+        private = algorithm_1(model, queries=QUERIES, budget=budget, confidence=1 - BETA)
     except PlanError:
-        pass
-    try:
-        noisy = gaussian_parameters(model, queries, confidence)
-        found.append((noisy, certify_parameters(model, noisy, confidence).tolerance))
-    except PlanError:
-        pass
-    best = min(found, key=lambda pair: pair[1], default=None)
-    return None if best is None or best[1] >= 1.0 else best
-
-
-def planned(model: DependenceModel, budget: int) -> tuple[ThresholdoutParameters | GaussianParameters, float] | None:
-    """Return the best of both for the questions of the tables, if any."""
-    return known_beforehand(model, QUERIES, budget, 1 - BETA)
+        return math.inf
+    return posterior(Setting(model, private, 1 - BETA)).tolerance
 
 
 def fewest(budget: int, tolerance: float) -> int:
@@ -60,8 +42,7 @@ def fewest(budget: int, tolerance: float) -> int:
     low, high = 1, 10**9
     while high > 1.02 * low:
         middle = math.ceil(math.sqrt(low * high))
-        best = planned(Independent(middle), budget)
-        low, high = (low, middle) if best is not None and best[1] <= tolerance else (middle, high)
+        low, high = (low, middle) if planned(Independent(middle), budget) <= tolerance else (middle, high)
     return high
 
 
@@ -88,29 +69,22 @@ def by_walk(model: DependenceModel, budget: int) -> float:
 
 def row(model: DependenceModel, budget: int) -> list[str]:
     """Return the tolerances of all routes; those of the routes alone have no quiet margin."""
-    best, bare = planned(model, budget), quiet(model, budget)
-    try:
-        noisy = certify_parameters(model, gaussian_parameters(model, QUERIES, 1 - BETA), 1 - BETA).tolerance
-    except PlanError:
-        noisy = math.inf
+    bare = quiet(model, budget)
     cells = [
         theorem_2_tolerance(model, queries=QUERIES, budget=budget, beta=BETA),
-        splitting_width(model, QUERIES, BETA),
-        splitting_width(model, QUERIES, BETA, binary=True),
         math.inf if bare is None else posterior(Setting(model, bare, 1 - BETA)).tolerance,
         by_walk(model, budget),
-        noisy,
+        planned(model, budget),
     ]
-    name = "Algorithm 1" if best is not None and isinstance(best[0], ThresholdoutParameters) else "Gaussian"
-    return [*map(shown, cells), "nothing below 1" if best is None else f"{best[1]:.4f} ({name})"]
+    return list(map(shown, cells))
 
 
 def print_table(title: str, models: list[tuple[str, DependenceModel]]) -> None:
     """Print one table of tolerances."""
     print(f"{title}: {QUERIES:,} questions, confidence {1 - BETA:g}\n")
-    routes = "published | splitting | splitting 0/1 | posterior | walk | Gaussian"
-    print(f"| records | budget | {routes} | choice |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    routes = "published | posterior | walk | planned"
+    print(f"| records | budget | {routes} |")
+    print("|---|---|---|---|---|---|")
     for name, model in models:
         for budget in BUDGETS:
             print(f"| {name} | {budget} | " + " | ".join(row(model, budget)) + " |")
@@ -128,7 +102,6 @@ def print_times() -> None:
     """Print what planning and certifying cost, first call and after."""
     calls: list[tuple[str, Callable[[int], object]]] = [
         ("plan(10_000)", lambda m: plan(10_000, queries=m)),
-        ("plan(10_000, mechanism='gaussian')", lambda m: plan(10_000, queries=m, mechanism="gaussian")),
         ("plan(10_000_000, fixed=True)", lambda m: plan(10**7, queries=m, fixed=True)),
         ("plan(width=0.01): records", lambda m: plan(queries=m, width=0.01)),
         ("plan(100_000, width=0.006): questions", lambda m: plan(100_000 + m, width=0.006)),

@@ -7,7 +7,6 @@ changes a mechanism draws its picture again.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from scipy.stats import binomtest
 
 from graphs import Groups
 from thresholdout import SparseVector, Thresholdout
-from thresholdout.errors import WideAnswersWarning
 from thresholdout.plotting import BLUE, GREY, ORANGE
 
 FOLDER = Path(__file__).parent / "how" / "pictures"
@@ -108,27 +106,6 @@ def algorithm_1() -> Any:
     return ax
 
 
-def gaussian() -> Any:
-    """Draw answers of equal noise, and how their number widens them."""
-    n, questions = 10_000, 12
-    truths, right, train = models(n, questions, 6)
-    guard = opened(n, mechanism="gaussian", queries=100)
-    answers = [guard.ask(float(t), values, binary=True) for t, values in zip(train, right, strict=True)]
-    left, other = panels(1, 2, width_ratios=[2, 1])
-    told(left, answers, truths)
-    left.set_ylabel("accuracy")
-    left.legend(frameon=False, fontsize="small", loc="lower left", ncols=2)
-    left.set_ylim(bottom=left.get_ylim()[0] - 0.06)
-    counts = [1, 3, 10, 30, 100, 300, 1000]
-    other.loglog(
-        counts, [opened(n, mechanism="gaussian", queries=k).certificate.tolerance for k in counts], "o-", color=BLUE
-    )
-    other.set(xlabel="declared questions", ylabel="largest half-width")
-    other.yaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
-    other.yaxis.set_minor_formatter(mpl.ticker.FormatStrFormatter("%g"))
-    return left
-
-
 def ladder() -> Any:
     """Draw what a board shows of thirty submissions."""
     n, questions = 2000, 30
@@ -147,28 +124,6 @@ def ladder() -> Any:
     ax.set(xlabel="submission", ylabel="accuracy")
     ax.legend(frameon=False, fontsize="small", loc="lower right")
     return ax
-
-
-def splitting() -> Any:
-    """Draw a fresh part for each question, and what the parts' size costs."""
-    left, other = panels(1, 2, height=2.8)
-    parts = 5
-    for part in range(parts):
-        left.barh(0, 1, left=part, color=BLUE, alpha=0.25 + 0.12 * part, edgecolor="white")
-        left.text(part + 0.5, 0, f"question {part + 1}", ha="center", va="center", fontsize="small")
-    left.set(xlim=(0, parts + 0.5), ylim=(-0.8, 0.8), xlabel="the holdout, in five parts of one size")
-    left.spines[["left", "bottom"]].set_visible(False)
-    left.set(yticks=[], xticks=[])
-    counts = np.array([1, 2, 5, 10, 20, 50, 100])
-    for records, colour in ((1000, BLUE), (10_000, ORANGE)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WideAnswersWarning)  # which is what is shown
-            guards = [opened(records, mechanism="splitting", queries=int(k), sampling="iid") for k in counts]
-        widths = [guard.certificate.tolerance for guard in guards]
-        other.semilogx(counts, widths, "o-", color=colour, label=f"{records:,} records")
-    other.set(xlabel="questions", ylabel="half-width, at most", ylim=(0, 1))
-    other.legend(frameon=False, fontsize="small")
-    return left
 
 
 def final_check() -> Any:
@@ -273,9 +228,7 @@ def kfold() -> Any:
 PICTURES: dict[str, Callable[[], Any]] = {
     "claims": claims,
     "algorithm-1": algorithm_1,
-    "gaussian": gaussian,
     "ladder": ladder,
-    "splitting": splitting,
     "final-check": final_check,
     "gates": gates,
     "kfold": kfold,

@@ -17,9 +17,7 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.mechanisms import (
     FoldClaimsParameters,
-    GaussianParameters,
     LadderParameters,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.catalogue import KINDS
@@ -37,9 +35,7 @@ PARAMETERS: dict[type[Any], Any] = {
     ClaimsParameters: ClaimsParameters(),
     FoldClaimsParameters: FoldClaimsParameters(800.0, 5.001),
     ThresholdoutParameters: ThresholdoutParameters(0.03, 0.002, budget=1, queries=100),
-    GaussianParameters: GaussianParameters(0.02, queries=10),
     LadderParameters: LadderParameters(queries=10),
-    SplittingParameters: SplittingParameters(2),
 }
 MODELS = [
     Independent(4000),

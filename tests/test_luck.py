@@ -31,14 +31,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 import thresholdout
 from tests.documents import PAGES, ROOT, documents
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
 from thresholdout import SparseVector, SystemNoise, Thresholdout
-from thresholdout.mechanisms import ClaimsMechanism, GaussianGuard
+from thresholdout.mechanisms import ClaimsMechanism
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, MeanTest, ones
 from thresholdout.mechanisms.thresholdout import SparseVectorMechanism
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
@@ -49,7 +48,6 @@ CERTAIN = 1e-9  # a letter that is another one with less than this probability i
 RUNS = 100  # with other letters, at most
 _TAIL = 21  # scales: a Laplace number is beyond with probability below 1e-9
 _FAR = UNITS << 10  # noise of more than a thousand ranges
-_SIGMAS = 6.5  # a normal number is beyond with probability below 1e-10
 
 
 @dataclass
@@ -66,15 +64,12 @@ class Run:
         What each of these may be instead.
     noisy : int
         Answers that show the holdout's value with noise.
-    gaussian : list
-        Standard deviation of each answer with Gaussian noise, and the step of its grid.
     """
 
     chance: float = 0.0
     letters: list[str] = field(default_factory=list)
     others: list[list[str]] = field(default_factory=list)
     noisy: int = 0
-    gaussian: list[tuple[float, float]] = field(default_factory=list)
 
 
 class Fixed:
@@ -88,9 +83,6 @@ class Fixed:
 
     def laplace(self, scale: Fraction) -> int:
         return round(self.place * _TAIL * scale) if scale == self.answers else 0
-
-    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
-        return round(centre + Fraction(self.place * _SIGMAS) * scale)
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
         raise AssertionError("a coin is tossed, whose chance is not counted here")
@@ -160,7 +152,7 @@ def recorded(
     Answers with noise take the given places in turn; of claims whose letter is not certain, the first take the given
     letters, and the others what they have without noise.
     """
-    run, step, start, blur = Run(), SparseVectorMechanism.step, SparseVectorMechanism.start, GaussianGuard.step
+    run, step, start = Run(), SparseVectorMechanism.step, SparseVectorMechanism.start
     begin, claim, fail = ClaimsMechanism.start, ClaimsMechanism.step, ClaimsMechanism.fail
     counted: ContextVar[bool] = ContextVar("counted", default=False)
 
@@ -180,14 +172,6 @@ def recorded(
             run.noisy += 1
             run.chance += float(difference_at_least(1 - needed, self._test_scale, self._threshold_scale))
         return after, outcome
-
-    def blurred(self: GaussianGuard, state: Any, train: Any, holdout: Any, noise: Any) -> Any:
-        if not noise.for_release:
-            return blur(self, state, train, holdout, noise)
-        place = places[run.noisy % len(places)]
-        run.noisy += 1
-        run.gaussian.append((self.parameters.schedule.scale(state.asked + 1), 1.0 / self.parameters.intervals))
-        return blur(self, state, train, holdout, Fixed(place))
 
     def begun(self: ClaimsMechanism, noise: Any) -> Any:
         return begin(self, Fixed(0.0) if noise.for_release else noise)
@@ -228,8 +212,7 @@ def recorded(
         patch.setattr(BetTest, "letter", lettered(BetTest))
         patch.setattr(SparseVectorMechanism, "start", began)
         patch.setattr(SparseVectorMechanism, "step", stepped)
-        patch.setattr(GaussianGuard, "step", blurred)
-        for name in ("laplace", "rounded_gaussian", "uniform"):
+        for name in ("laplace", "uniform"):
             patch.setattr(SystemNoise, name, uncounted)
         yield run
 
@@ -328,7 +311,6 @@ def test_the_law_of_a_difference() -> None:
 def test_the_range_of_an_answer() -> None:
     scale = Fraction(1 << 20)
     assert 2 * at_least(_TAIL * scale.numerator, scale) < 1e-8
-    assert 2 * norm.sf(_SIGMAS) < 1e-8
 
 
 def test_a_lucky_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
     """Run all attacks; see the module's docstring."""
     grid = {"kind": list(attacks.models()), "mechanism": list(attacks.MECHANISMS)}
     if size == "tiny":
-        grid = {"kind": ["independent"], "mechanism": ["claims", "splitting"]}
+        grid = {"kind": ["independent"], "mechanism": ["claims", "ladder"]}
     results = run_experiment(batch, grid, BATCHES[size], folder=folder, n_jobs=jobs)
     rows = []
     for (kind, mechanism), group in results.groupby(["kind", "mechanism"], sort=False):

@@ -13,10 +13,9 @@ answers from the holdout, and then for the classifier that says what each region
 (`thresholdout.simulation.ClusterAnalyst`). The other forces answers about attributes, and then claims a little more
 than the promise allows for their vote (`StrategicAnalyst`; not for the tree, whose records are labels only).
 
-Both guards have the smallest half-width that is known beforehand, of Algorithm 1 with 10 answers from the holdout (3
-for the tree) and of Gaussian answers, for 32 questions and confidence 0.95: one for 10,000 independent records, one for
-the true model. Where these are Gaussian answers, all may come from the holdout, and the analysts learn from as many as
-they can. Plain reuse stands beside with the usual interval for one question, 0.0136. A session is broken when any
+Both guards are those of `plan` for 32 questions, confidence 0.95 and at most 10 answers from the holdout (3 for the
+tree): one for 10,000 independent records, one for the true model. They make claims where the model bounds a mean.
+Plain reuse stands beside with the usual interval for one question, 0.0136. A session is broken when any
 answer was farther from the truth than its half-width.
 """
 
@@ -31,10 +30,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.experiments.outcome import Number, Outcome, Size, share_limits, share_number
-from benchmarks.tolerances import known_beforehand
 from graphs import DependenceModel, Groups, Independent, MarkovChain, MarkovField
-from thresholdout import SeededNoise
-from thresholdout.mechanisms import GaussianParameters
+from thresholdout import SeededNoise, plan
 from thresholdout.simulation import (
     ClusterAnalyst,
     DependentRecords,
@@ -102,11 +99,8 @@ def guard(kind: str, strength: float | None) -> tuple[SimulatedGuard, int]:
     Strength None stands for independent records.
     """
     assumed = Independent(RECORDS) if strength is None else model(kind, strength)
-    best = known_beforehand(assumed, QUESTIONS, BUDGETS[kind], CONFIDENCE)
-    assert best is not None
-    parameters = best[0]
-    answers = QUESTIONS if isinstance(parameters, GaussianParameters) else BUDGETS[kind]
-    return SimulatedGuard(parameters, assumed, SeededNoise(0), CONFIDENCE), answers - 1
+    parameters = plan(assumed, queries=QUESTIONS, budget=BUDGETS[kind], confidence=CONFIDENCE).parameters
+    return SimulatedGuard(parameters, assumed, SeededNoise(0), CONFIDENCE), BUDGETS[kind] - 1
 
 
 @cache

@@ -8,10 +8,9 @@ quadratic analyst of Rogers et al., and the same one claiming that every trainin
 compares must answer from the holdout. All mechanisms are declared for 420 questions at confidence 0.95:
 
 - plain reuse: the mean over the holdout; promises nothing,
-- splitting: a fresh part of the holdout for each question (exact binomial tails),
 - the Ladder of Blum and Hardt, which tells the best score so far (errors are those of the best score),
 - Rogers et al. 2020: Gaussian noise on every answer, with the half-width of their Theorem 2.1,
-- thresholdout, which makes claims, and gaussian, as `plan` makes them.
+- thresholdout, which makes claims, as `plan` makes them.
 
 "Broken" is the share of sessions in which some answer was farther from the truth than promised.
 """
@@ -30,8 +29,7 @@ import pandas as pd
 from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number, share_number
 from graphs import Independent
 from thresholdout import SeededNoise, plan
-from thresholdout.mechanisms import LadderParameters, SplittingParameters
-from thresholdout.planning.all_from_holdout import gaussian_parameters
+from thresholdout.mechanisms import LadderParameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     BenignSearch,
@@ -56,11 +54,9 @@ ANALYSTS: dict[str, Any] = {
 }
 MECHANISMS = (
     "plain reuse",
-    "splitting",
     "Ladder",
     "Rogers et al.",
     "claims",
-    "gaussian",
 )
 
 
@@ -120,10 +116,6 @@ def guard(name: str) -> SimulatedGuard:
     parameters: Any
     if name == "claims":
         parameters = plan(RECORDS, queries=QUESTIONS, confidence=CONFIDENCE).parameters
-    elif name == "gaussian":
-        parameters = gaussian_parameters(Independent(RECORDS), QUESTIONS, CONFIDENCE)
-    elif name == "splitting":
-        parameters = SplittingParameters(QUESTIONS)
     else:
         parameters = LadderParameters(CONFIDENCE, queries=QUESTIONS)
     return SimulatedGuard(parameters, Independent(RECORDS), SeededNoise(0), CONFIDENCE)

@@ -55,9 +55,6 @@ def planning() -> dict[str, float]:
     calls: dict[str, Callable[[], object]] = {
         "Thresholdout(holdout)": lambda: Thresholdout(holdout),
         "Thresholdout(holdout, queries=1000)": lambda: Thresholdout(holdout, queries=1000),
-        'Thresholdout(holdout, queries=100, mechanism="gaussian")': lambda: Thresholdout(
-            holdout, queries=100, mechanism="gaussian"
-        ),
         "plan(10_000, queries=100)": lambda: plan(10_000, queries=100),
         "plan(10_000, width=0.02)": lambda: plan(10_000, width=0.02),
         "plan(queries=100, width=0.02)": lambda: plan(queries=100, width=0.02),

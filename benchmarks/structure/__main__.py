@@ -32,7 +32,7 @@ from benchmarks.structure.imports import (
 )
 from benchmarks.structure.paths import TRACED, run
 
-SAMPLE = "SplittingParameters"
+SAMPLE = "LadderParameters"
 
 
 def measure(root: Path) -> dict[str, Any]:

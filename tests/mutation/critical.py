@@ -13,27 +13,18 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.mechanisms.rounding_costs": ("mean_error", "integer_sensitivity", "round_up"),
     "thresholdout.certificates.route": ("larger_side", "Route"),  # and which routes are eligible
     # which routes apply, and are picked
-    "thresholdout.certificates.certificate": ("certify", "_inside"),
+    "thresholdout.certificates.certificate": ("certify",),
     "thresholdout.certificates.certify_parameters": ("",),
-    "thresholdout.certificates.gaussian_certificate": ("",),
-    "thresholdout.certificates.split_records": (
-        "splitting_width",
-        "splitting_intervals",
-        "splitting_routes",
-        "_baseline",
-    ),
     # shares of beta
     "thresholdout.guard.answering": ("failure_share",),
     "thresholdout.mechanisms.claims.score": ("lowered",),
     "thresholdout.mechanisms.claims.final": ("share_of",),
     "thresholdout.mechanisms.claims.final_check": ("FinalCheck",),
     "thresholdout.mechanisms.ladder": ("Ladder._shares", "Ladder._paid", "_lower", "_upper"),
-    "thresholdout.certificates.routes.mutual_information": ("divergence_width", "monitor_width"),
     "thresholdout.planning.algorithm_1": ("quiet_rise",),
     # scales of noise
     "thresholdout.mechanisms.thresholdout": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
     "thresholdout.mechanisms.claims.edges": ("Private", "private_noise", "EdgeNoise"),
-    "thresholdout.mechanisms.gaussian": ("NoiseSchedule.scale", "NoiseSchedule.scales", "GaussianGuard.noise_slack"),
     # tails
     "thresholdout.limits.binomial": ("",),
     "thresholdout.limits.entropy": ("",),

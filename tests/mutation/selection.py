@@ -29,10 +29,7 @@ ALSO: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.mechanisms.claims.edges": ("tests.thresholdout.guard.test_private_guard",),
     "thresholdout.mechanisms.claims.final_check": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
-    "thresholdout.certificates.gaussian_certificate": ("tests.thresholdout.certificates.gaussian.test_deviations",),
-    "thresholdout.certificates.routes.mutual_information": (
-        "tests.thresholdout.certificates.test_information_and_walk",
-    ),
+    "thresholdout.certificates.routes.belief_walk": ("tests.thresholdout.certificates.routes.test_belief_walk",),
     "thresholdout.planning.algorithm_1": ("tests.thresholdout.guard.test_algorithm_1",),
 }
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
 
 class LaplaceOnly:
-    """Base of test noises for mechanisms that must not draw Gaussian numbers."""
-
-    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
-        raise AssertionError("this mechanism draws Laplace noise only")
+    """Base of test noises for mechanisms that must draw Laplace noise only."""
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
         raise AssertionError("this mechanism draws Laplace noise only")

@@ -25,7 +25,6 @@ from thresholdout.mechanisms import (
     LadderParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.record_parts import shuffled
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.service.prediction_guard import PredictionGuard
 
@@ -131,33 +130,6 @@ class Unaccounted:
         return Answer(value, (value - half_width, value + half_width), source, self._asked, None)
 
 
-def record_numbers(open_guard: Open, seed: int) -> Session:
-    """Ask whether a record's number, a column of the table, is one of those in the public part of each question."""
-    guard, session = open_guard(np.arange(RECORDS, dtype=float), queries=2, seed=seed), Session()
-    order = shuffled(RECORDS)
-    for part in (order[: RECORDS // 2], order[RECORDS // 2 :]):
-        session.ask(guard, 0.5, np.isin(np.arange(RECORDS), part), 0.5)
-    return session
-
-
-def submitted_predictions(open_guard: Open, seed: int) -> Session:
-    """Submit a good model's predictions by id: as they are in the public part of a question, turned round elsewhere.
-
-    The guard is that of a service.
-    """
-    rng = np.random.default_rng([seed, 2])
-    model = rng.random(2 * RECORDS) < 0.5
-    table = pd.DataFrame({"id": np.arange(2 * RECORDS), "y": np.where(rng.random(2 * RECORDS) < 0.95, model, ~model)})
-    table["y"] = table["y"].astype(int)
-    service, session = open_guard.serve(table[:RECORDS], table[RECORDS:], queries=2), Session()
-    order = shuffled(RECORDS)
-    for part in (order[: RECORDS // 2], order[RECORDS // 2 :]):
-        kept = np.r_[np.arange(RECORDS) % 2 == 0, np.isin(np.arange(RECORDS), part)]
-        predictions = pd.DataFrame({"id": table["id"], "prediction": np.where(kept, model, ~model).astype(int)})
-        session.judge(service.ask(predictions), float(np.where(kept, 0.95, 0.05)[RECORDS:].mean()))
-    return session
-
-
 def group_sizes(open_guard: Open, seed: int) -> Session:
     """Ask whether a record is of a group of odd size, where groups have the sizes 20, ..., 79.
 
@@ -259,8 +231,6 @@ def _claim_majority(session: Session, guard: Guard, votes: list[NDArray[np.bool_
 
 
 ATTACKERS: dict[str, Attacker] = {
-    "record numbers": record_numbers,
-    "submitted predictions": submitted_predictions,
     "group sizes": group_sizes,
     "searched candidates": searched_candidates,
     "lucky answers": lucky_answers,

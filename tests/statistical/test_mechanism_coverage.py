@@ -1,4 +1,4 @@
-"""Coverage of the mechanisms that state half-widths, of splitting, and of the Gaussian guard's program.
+"""Coverage of the mechanisms that state half-widths.
 
 Every record is a row of fair signs, so every attribute, and every majority of attributes, is right about half of the
 records in truth. The analyst adapts: she asks about attributes, and then for the majority of the attributes turned by
@@ -20,19 +20,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.sizes import corners
-from thresholdout.certificates.split_records import bernoulli_width
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import (
-    GaussianGuard,
-    GaussianParameters,
     Known,
     Ladder,
     LadderParameters,
     LadderState,
     Mechanism,
     Outcome,
-    Splitting,
-    SplittingParameters,
 )
 from thresholdout.noise.sources import SeededNoise
 
@@ -145,53 +140,3 @@ class TestLadder:
 
         mechanism = Heuristic(LadderParameters(1 - BETA), N)
         assert breaks(mechanism, stated, 100, attack=Climber) > LIMIT
-
-
-class TestSplitting:
-    @staticmethod
-    def claimed(questions: int) -> HalfWidth:
-        width = bernoulli_width(N // questions, BETA / questions)
-        return lambda outcome: width
-
-    def test_half_widths_hold(self) -> None:
-        assert breaks(Splitting(SplittingParameters(20), N), self.claimed(20), 20) <= LIMIT
-
-    def test_a_part_that_is_used_again_is_rejected(self) -> None:
-        mechanism = Splitting(SplittingParameters(20), N)
-        mechanism._parts = mechanism._parts[:1] * 20
-        assert breaks(mechanism, self.claimed(20), 20, often=20) > LIMIT
-
-
-class TestGaussianGuard:
-    """One scale; the bound of the posterior mean and the superquantile of the largest noise, in the plainest form."""
-
-    questions, scale = 200, 0.03
-
-    def widths(self, *, posterior: bool) -> float:
-        k, s, share = self.questions, self.scale, BETA / 2
-        z = math.sqrt(2 * math.log(2 * k / share))
-        noise = s * (z + 1 / (z * z * math.sqrt(2 * math.pi)))  # at least the superquantile of the maximum
-        x, log = k / (8 * N * s * s), math.log(1 / share)
-        b = math.sqrt(log / x)
-        learnt = math.sqrt((1 + b) * (x + log / b) / (N * (2 - (1 + b) * x / N)))
-        return noise + (learnt if posterior else 0.0)
-
-    def test_half_widths_hold(self) -> None:
-        mechanism = GaussianGuard(GaussianParameters(self.scale, self.questions))
-        width = self.widths(posterior=True)
-        assert width < 0.3
-        assert breaks(mechanism, lambda outcome: width, self.questions, often=self.questions) <= LIMIT
-
-    @pytest.mark.slow
-    def test_a_threshold_in_front_adds_itself(self) -> None:
-        mechanism = GaussianGuard(GaussianParameters(self.scale, self.questions, threshold=0.1))
-        width = self.widths(posterior=True) + 0.1
-        assert breaks(mechanism, lambda outcome: width, self.questions, often=20) <= LIMIT
-
-    def test_noise_that_hides_too_little_is_rejected(self) -> None:
-        """A thirtieth of the noise, with the bound for all of it: the majority of 200 attributes overfits by 0.12."""
-        mechanism = GaussianGuard(GaussianParameters(self.scale / 30, self.questions))
-        k, s = self.questions, self.scale / 30
-        claimed = s * math.sqrt(2 * math.log(4 * k / BETA)) + self.widths(posterior=True) - self.widths(posterior=False)
-        assert claimed < 0.12
-        assert breaks(mechanism, lambda outcome: claimed, self.questions, often=self.questions) > LIMIT

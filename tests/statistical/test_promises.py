@@ -18,7 +18,7 @@ from tests.sizes import corners
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
 from thresholdout import Claims, InputError, PlanError, Thresholdout
 from thresholdout.ledger import MemoryLedger
-from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
+from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.planning import algorithm_1
 from thresholdout.service.prediction_guard import PredictionGuard
 
@@ -41,12 +41,7 @@ WHOLE: dict[str, Any] = {
     "claims, any number of questions": ClaimsParameters(),
     "claims without noise": Claims(noise=0.0),
     "algorithm 1": private,
-    "gaussian": "gaussian",
     "ladder": "ladder",
-}
-PARTS: dict[str, Any] = {
-    "splitting": "splitting",
-    "splitting by parameters": SplittingParameters(2),
 }
 REFUSED = {("searched candidates", "ladder")}
 SERVED = [(a, m) for a in ATTACKERS for m in WHOLE if (a, m) not in REFUSED]
@@ -56,9 +51,8 @@ ABOUT_ANSWERS = ("lucky answers", "harvested failures")
 class Opened:
     """Opens guards with one mechanism; what is planned is planned once."""
 
-    def __init__(self, mechanism: Any, identically_distributed: bool = False) -> None:
+    def __init__(self, mechanism: Any) -> None:
         self._mechanism = mechanism
-        self._declared = identically_distributed
         self._planned: dict[tuple[int, int], Any] = {}
 
     def __call__(
@@ -82,7 +76,6 @@ class Opened:
             queries=queries,
             mechanism=self._planned.get(use, self._mechanism),
             confidence=CONFIDENCE,
-            sampling="iid" if self._declared else "independent",
             random_state=seed,
         )
         self._planned[use] = guard.parameters
@@ -146,36 +139,10 @@ def test_claims_survive_many_sessions(attacker: str, mechanism: str) -> None:
     assert broken(attacker, Opened(WHOLE[mechanism]), many) <= binom.isf(1e-9, many, 1 - CONFIDENCE)
 
 
-@pytest.mark.parametrize("mechanism", PARTS)
-@pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
-def test_answers_from_a_part_hold_where_the_declaration_is_true(attacker: str, mechanism: str) -> None:
-    """Attributes are the same function of every record, and records have one law."""
-    assert broken(attacker, Opened(PARTS[mechanism], identically_distributed=True)) <= LIMIT
-
-
-@pytest.mark.parametrize("mechanism", PARTS)
-@pytest.mark.parametrize("attacker", ATTACKERS)
-def test_answers_from_a_part_are_refused_without_the_declaration(attacker: str, mechanism: str) -> None:
-    with pytest.raises(InputError, match="mechanism='claims', which answers from all records"):
-        ATTACKERS[attacker](Opened(PARTS[mechanism]), 0)
-
-
-@pytest.mark.parametrize("mechanism", PARTS)
-def test_they_are_refused_by_id_and_for_unequal_groups_whatever_is_declared(mechanism: str) -> None:
-    for attacker in ("submitted predictions", "group sizes"):
-        with pytest.raises(InputError, match=r"predictions that come in by id|groups of 20 to 79 records"):
-            ATTACKERS[attacker](Opened(PARTS[mechanism], identically_distributed=True), 0)
-
-
 def test_a_ladder_is_refused_by_searches() -> None:
     for attacker, mechanism in REFUSED:
         with pytest.raises(InputError, match=r"guard: a ladder.*mechanism='claims'"):
             ATTACKERS[attacker](Opened(WHOLE[mechanism]), 0)
-
-
-@pytest.mark.parametrize("mechanism", PARTS)
-def test_a_false_declaration_is_rejected(mechanism: str) -> None:
-    assert broken("record numbers", Opened(PARTS[mechanism], identically_distributed=True)) > LIMIT
 
 
 @pytest.mark.parametrize("attacker", ABOUT_ANSWERS)

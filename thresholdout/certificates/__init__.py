@@ -7,7 +7,6 @@ A certificate rests on the dependence model and the guard's public parameters al
 from __future__ import annotations
 
 from thresholdout.certificates.certificate import Certificate, certify
-from thresholdout.certificates.gaussian_certificate import certify_gaussian
 from thresholdout.certificates.route import Route
 
-__all__ = ["Certificate", "Route", "certify", "certify_gaussian"]
+__all__ = ["Certificate", "Route", "certify"]

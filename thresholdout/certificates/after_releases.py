@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.certificates.routes.posterior import PosteriorWidths
@@ -119,7 +118,7 @@ def with_looks(
         return certificate
     routes = []
     for route in certificate.compared:
-        if not route.guards or not route.sound:
+        if not route.sound:
             continue
         if parameters.prices_looks and route.applies:
             changed = _claims(route, model, looks)
@@ -127,24 +126,15 @@ def with_looks(
             changed = route
         elif isinstance(route.widths, PosteriorWidths):
             changed = _posterior(route, route.widths, model, looks, epsilon, spare)
-        elif isinstance(route.widths, GaussianWidths):
-            changed = _gaussian(route, route.widths, looks, epsilon)
         else:
             changed = _lost(route, f"nothing is proved for this route beside other looks; {_CLAIMS}")
         routes.append(changed)
     chosen = next((route for route in routes if route.name == certificate.route and route.eligible), None)
-    return dataclasses.replace(certificate, compared=(*routes, *_baselines(certificate)), chosen=chosen)
-
-
-def _baselines(certificate: Certificate) -> list[Route]:
-    why = "a fresh part for each question is no baseline once the whole holdout was looked at"
-    return [_lost(route, why) for route in certificate.compared if not route.guards]
+    return dataclasses.replace(certificate, compared=tuple(routes), chosen=chosen)
 
 
 def _lost(route: Route, why: str) -> Route:
-    return Route.missing(
-        route.name, why, sound=route.sound, assumes=route.assumes, source=route.source, guards=route.guards
-    )
+    return Route.missing(route.name, why, sound=route.sound, assumes=route.assumes, source=route.source)
 
 
 def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
@@ -187,20 +177,6 @@ def _posterior(
         return _lost(route, f"the looks {moved}; {_CLAIMS}")
     return dataclasses.replace(
         route, tolerance=moved.width, assumes=route.assumes + ALSO, source=f"{SOURCE}, {lemma}", widths=moved
-    )
-
-
-def _gaussian(route: Route, widths: GaussianWidths, looks: Event, epsilon: float) -> Route:
-    """Keep the events on which the certificate rests: looks are terms of their bounds from now on."""
-    if math.isinf(epsilon):
-        return _lost(route, uncovered_look(looks))
-    after = widths.beside(epsilon)
-    return dataclasses.replace(
-        route,
-        tolerance=after.tolerance(),
-        assumes=route.assumes + ALSO,
-        source=f"{SOURCE}, L5",
-        widths=after,
     )
 
 

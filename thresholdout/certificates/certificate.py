@@ -10,12 +10,10 @@ from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.problem import Setting, within_limits
-from thresholdout.certificates.route import Earlier, Route, counts, recalls, states
+from thresholdout.certificates.route import Route, states
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.max_information import max_information_route
-from thresholdout.certificates.routes.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.certificates.split_records import splitting_routes
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
 from thresholdout.limits.rounded_intervals import interval_around
@@ -109,21 +107,16 @@ class Certificate:
         return "none" if self.chosen is None else self.chosen.row
 
     @property
-    def splitting(self) -> float:
-        """The baseline: half-width with a fresh part of the holdout for each question, values in [0, 1]."""
-        return next(route.tolerance for route in self.compared if route.name == "splitting")
-
-    @property
     def states_intervals(self) -> bool:
         """Whether each answer comes with an interval of its own, whose width is not known before it is asked for."""
         return self.route in ("claims", "fold claims")
 
     @property
     def routes(self) -> pd.DataFrame:
-        """Every route, one row each: tolerance, applies, sound, guards, assumes, why_not, source, row, chosen."""
+        """Every route, one row each: tolerance, applies, sound, assumes, why_not, source, row, chosen."""
         import pandas as pd
 
-        columns = ["tolerance", "applies", "sound", "guards", "assumes", "why_not", "source", "row"]
+        columns = ["tolerance", "applies", "sound", "assumes", "why_not", "source", "row"]
         rows = [[getattr(route, column) for column in columns] for route in self.compared]
         index = pd.Index([route.name for route in self.compared], name="route")
         table = pd.DataFrame(rows, columns=columns, index=index)
@@ -139,7 +132,7 @@ class Certificate:
     def statement(self) -> str:
         """The certificate in words."""
         if self.chosen is None:
-            reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared if route.guards)
+            reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared)
             instead = f" {_INSTEAD}." if self._by_hand else ""
             return f"Nothing is certified about the answers. {reasons}.{instead} Their truth would be {self.about}."
         if self.states_intervals:
@@ -236,9 +229,6 @@ class Certificate:
         hits: int,
         source: Literal["train", "holdout"],
         value: float,
-        *,
-        earlier: Earlier = None,
-        binary: bool = False,
     ) -> tuple[float, float]:
         """Truths that are possible given one answer, by the route on which the certificate rests.
 
@@ -248,12 +238,6 @@ class Certificate:
             As for `half_width`.
         value : float
             The answer, in units of the range, in [0, 1].
-        earlier : sequence of (float, str), optional
-            Every earlier answer's value, in units of the range, and source ("failed" for a question that could not be
-            computed), in the order of the questions. Gaussian answers are worth more with it: the less the earlier
-            answers can vary, the less they gave away.
-        binary : bool, default=False
-            Whether the question's values are 0 or 1. Answers from parts of the records (splitting) are worth more then.
 
         Returns
         -------
@@ -264,66 +248,23 @@ class Certificate:
         Raises
         ------
         InputError
-            When no such round exists, an argument is out of range, or the number of earlier answers is another.
+            When no such round exists, or an argument is out of range.
 
         Examples
         --------
         >>> from graphs import Independent
-        >>> from thresholdout.certificates import certify_gaussian
-        >>> from thresholdout.mechanisms import GaussianParameters
-        >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.01, queries=50, expected=0.97))
-        >>> [round(end, 3) for end in certificate.interval(1, 0, "holdout", 0.97, earlier=[])]
-        [0.924, 1.0]
+        >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
+        >>> [round(end, 3) for end in certificate.interval(1, 0, "holdout", 0.97)]
+        [0.904, 1.0]
         """
         if not 0.0 <= value <= 1.0:
             raise InputError("value", value, "a number in [0, 1], in units of the range")
-        if earlier is not None and len(earlier) != query - 1:
-            raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
         width = self.half_width(query, hits, source)
         widths = None if self.chosen is None else self.chosen.widths
-        if binary and counts(widths):
-            return _inside(widths.interval_of_ones(value))
         if states(widths):
-            return _inside(widths.interval(query, hits, source, value, earlier))
+            low, high = widths.interval(value)
+            return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
         return interval_around(value, width, 0.0, 1.0)
-
-    def recalled(
-        self,
-        query: int,
-        hits: int,
-        source: Literal["train", "holdout"],
-        value: float,
-        past: str,
-        *,
-        binary: bool = False,
-    ) -> tuple[tuple[float, float], str]:
-        """Interval of an answer, from what was kept of the answers before it; for guards.
-
-        Parameters
-        ----------
-        query, hits, source, value, binary
-            As for `interval`.
-        past : str
-            What this method returned for the question before; empty at the start, and where it is lost: intervals are
-            wider then.
-
-        Returns
-        -------
-        interval : tuple of float
-            As `interval` returns it with all earlier answers.
-        past : str
-            What to keep; empty where earlier answers do not matter.
-
-        Raises
-        ------
-        InputError
-            When an argument is out of range, or `past` is something else.
-        """
-        widths = None if self.chosen is None else self.chosen.widths
-        if recalls(widths):
-            interval, kept = widths.recalled(query, hits, source, value, past)
-            return _inside(interval), kept
-        return self.interval(query, hits, source, value, binary=binary), ""
 
     def expected_half_width(self, expected: float) -> float:
         """Half-width to expect when answers are near a value; the certificate promises only the intervals.
@@ -336,8 +277,8 @@ class Certificate:
         Returns
         -------
         float
-            At most `tolerance`. *Gaussian answers, Algorithm 1, splitting, the Ladder*: the larger side of the widest
-            interval if every answer had this value (of values that are 0 or 1, where that matters). *Claims*: half the
+            At most `tolerance`. *Algorithm 1, the Ladder*: the larger side of the widest interval if every answer had
+            this value. *Claims*: half the
             length of an interval, on the average over the declared questions, or 100, that go as they are expected to;
             `thresholdout.plan` compares this with other ways of asking. The tolerance itself where a route does not
             look at values.
@@ -350,11 +291,9 @@ class Certificate:
         Examples
         --------
         >>> from graphs import Independent
-        >>> from thresholdout.certificates import certify_gaussian
-        >>> from thresholdout.mechanisms import GaussianParameters
-        >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.01, queries=50))
+        >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
         >>> round(certificate.tolerance, 3), round(certificate.expected_half_width(0.97), 3)
-        (0.069, 0.05)
+        (0.081, 0.066)
 
         Of a guard it is ``guard.certificate.expected_half_width(0.95)``:
 
@@ -377,7 +316,7 @@ class Certificate:
         from thresholdout.notebook.cards import Card, Table
 
         own, none = self.states_intervals, self.tolerance == math.inf
-        found = sorted((route for route in self.compared if route.guards), key=lambda route: route.tolerance)
+        found = sorted(self.compared, key=lambda route: route.tolerance)
         rows = [
             (
                 route.name,
@@ -397,12 +336,6 @@ class Certificate:
         )
         facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.truth.short)]
         return Card("Certificate", self.statement, facts, table=table).html
-
-
-def _inside(interval: tuple[float, float]) -> tuple[float, float]:
-    """Return an interval rounded outwards, within [0, 1]."""
-    low, high = interval
-    return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
 
 
 def certify(
@@ -468,11 +401,8 @@ def certify(
     compared = (
         posterior(setting),
         walk(setting),
-        mutual_information(setting),
-        second_moment(setting),
         max_information_route(setting),
         published(setting),
-        *splitting_routes(assumed, setting.queries, setting.beta),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
     found = Certificate(setting.confidence, compared, chosen, model.describe(), truth_of(model, parameters))

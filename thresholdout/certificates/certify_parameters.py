@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
-from thresholdout.certificates.gaussian_certificate import certify_gaussian, with_shares
 from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
-from thresholdout.certificates.split_records import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms.catalogue import kind_of
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.mechanisms import FinalCheck, GaussianParameters, ThresholdoutParameters
+    from thresholdout.mechanisms import FinalCheck, ThresholdoutParameters
     from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["Theorems", "certify_parameters"]
@@ -44,10 +41,11 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import SplittingParameters
-    >>> certificate = certify_parameters(Independent(10_000), SplittingParameters(10))
+    >>> from thresholdout.mechanisms import ThresholdoutParameters
+    >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+    >>> certificate = certify_parameters(Independent(10_000), parameters)
     >>> certificate.route, round(certificate.tolerance, 3)
-    ('splitting', 0.055)
+    ('posterior', 0.081)
     """
     assumed, needed = within_limits(model, confidence)
     found = kind_of(parameters).certify(parameters, Theorems(assumed, parameters, needed))
@@ -90,19 +88,8 @@ class Theorems:
         route = Route(name, tolerance, True, assumes, source, widths=widths)
         if why_not:
             route = Route.missing(name, why_not, sound=True, assumes=assumes, source=source)
-        compared = (route, *splitting_routes(self.model, self.parameters.queries, 1.0 - confidence))
         chosen, truth = route if route.eligible else None, truth_of(self.model, self.parameters)
-        return Certificate(confidence, compared, chosen, self.model.describe(), truth, final, epsilon)
-
-    def parts(self, queries: int) -> Certificate:
-        """Certify parts of the holdout; the baseline is the guard itself here."""
-        model, beta = self.model, 1.0 - self.confidence
-        route, binary = splitting_routes(model, queries, beta)
-        widths = splitting_intervals(model, queries, beta)
-        if route.applies and widths is not None:
-            route = dataclasses.replace(route, tolerance=widths.width, guards=True, widths=widths)
-        chosen = route if route.eligible else None
-        return Certificate(self.confidence, (route, binary), chosen, model.describe(), truth_of(model, self.parameters))
+        return Certificate(confidence, (route,), chosen, self.model.describe(), truth, final, epsilon)
 
     def algorithm_1(self, parameters: ThresholdoutParameters) -> Certificate:
         """Certify Algorithm 1 by the best of its routes."""
@@ -116,11 +103,3 @@ class Theorems:
             grid=parameters.grid,
             ratios=parameters.ratios,
         )
-
-    def gaussian(self, parameters: GaussianParameters) -> Certificate:
-        """Certify answers with Gaussian noise."""
-        return certify_gaussian(self.model, parameters, self.confidence)
-
-    def gaussian_shares(self, parameters: GaussianParameters) -> GaussianParameters:
-        """Return parameters of Gaussian noise with the events on which their certificate rests."""
-        return with_shares(self.model, parameters, self.confidence)

@@ -1,4 +1,4 @@
-"""Independent groups of records, as the routes for Gaussian answers, information and walks need them."""
+"""Independent groups of records, as the routes by walks and by posteriors need them."""
 
 from __future__ import annotations
 

@@ -132,37 +132,6 @@ class LargestError:
         beyond = self._beyond(stop, threshold, grid)
         return (start + (within + beyond) * (1.0 + 1e-9) / probability) * _UP
 
-    def second_moment(self, threshold: float, grid: float = 0.0) -> float:
-        """Return an upper bound on the mean of ``M^2``.
-
-        Parameters
-        ----------
-        threshold, grid : float
-            T and the step of the answer grid, in units of sigma.
-
-        Notes
-        -----
-        The integral of ``2 x P(M > x)``; in each of many intervals the tail counts at the left end and x at the right.
-
-        Examples
-        --------
-        >>> round(LargestError(budget=1).second_moment(18.859) ** 0.5, 2)
-        20.15
-        """
-        scale = max(self.ratios)
-        start = max(threshold, grid / 2.0)
-        reach = scale * (40.0 + math.log(2.0 * self.budget))
-        count = math.ceil(reach * _STEPS / scale)
-        step = reach / count
-        points = start + step * np.arange(count, dtype=np.float64)
-        within = float(np.sum(2.0 * (points + step) * self._tail(points, threshold, grid))) * step
-        stop, wide, single = start + reach, max(self.ratios.threshold, self.ratios.test), self.ratios.answer
-        end = np.array([stop])
-        far = float(surprise_tail(end - threshold, self.ratios.threshold, self.ratios.test)[0])
-        beyond = far * (4.0 * stop * wide + 6.0 * wide**2)
-        beyond += float(answer_tail(end - grid / 2.0, single)[0]) * (2.0 * stop * single + 2.0 * single**2)
-        return (start**2 + within + self.budget * beyond) * (1.0 + 1e-9)
-
     def _tail(self, errors: Floats, threshold: float, grid: float) -> Floats:
         """Upper bound on ``P(M > x)``; 1 below T and grid/2."""
         surprise = surprise_tail(errors - threshold, self.ratios.threshold, self.ratios.test)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, cast, runtime_checkable
 
 from graphs.numerics.rounding import formula_up
 
 __all__ = [
     "ConstantWidth",
-    "Earlier",
     "HalfWidths",
     "Intervals",
-    "Recalls",
     "Route",
     "StatedWidth",
-    "counts",
     "larger_side",
-    "recalls",
     "states",
 ]
-
-Earlier: TypeAlias = "Sequence[tuple[float, str]] | None"
-"""Values of all earlier answers, in units of the range, and where each came from: "train", "holdout", or "failed" for a
-question that could not be computed. ``None`` when they are not at hand."""
 
 
 class HalfWidths(Protocol):
@@ -40,34 +32,11 @@ class HalfWidths(Protocol):
 class Intervals(HalfWidths, Protocol):
     """A route that says more of an answer once its value is known."""
 
-    def interval(
-        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
-    ) -> tuple[float, float]:
+    def interval(self, value: float) -> tuple[float, float]:
         """Return the truths that are possible given an answer, within its half-width; not symmetric."""
 
     def expected(self, value: float) -> float:
         """Return the larger side of any answer's interval, if all answers have this value."""
-
-
-@runtime_checkable
-class Recalls(Intervals, Protocol):
-    """A route to which earlier answers matter, and that sums up what matters of them."""
-
-    def recalled(
-        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, past: str
-    ) -> tuple[tuple[float, float], str]:
-        """Return the interval of an answer, given what was kept of earlier ones, and what to keep from now on.
-
-        Empty texts stand for nothing known of earlier answers.
-        """
-
-
-@runtime_checkable
-class Counts(Intervals, Protocol):
-    """A route that says more of a mean of values that are 0 or 1."""
-
-    def interval_of_ones(self, value: float) -> tuple[float, float]:
-        """Return the truths that are possible given the share of ones that is the answer."""
 
 
 @cache
@@ -79,16 +48,6 @@ def _offers(kind: Any, protocol: Any) -> bool:
 def states(widths: object) -> TypeGuard[Intervals]:
     """Return whether widths say more of an answer once its value is known."""
     return _offers(cast(Hashable, type(widths)), Intervals)
-
-
-def recalls(widths: object) -> TypeGuard[Recalls]:
-    """Return whether earlier answers matter to widths."""
-    return _offers(cast(Hashable, type(widths)), Recalls)
-
-
-def counts(widths: object) -> TypeGuard[Counts]:
-    """Return whether widths say more of a mean of values that are 0 or 1."""
-    return _offers(cast(Hashable, type(widths)), Counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +73,7 @@ class StatedWidth(ConstantWidth):
 
     likely: Callable[[float], float] = field(compare=False)
 
-    def interval(
-        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
-    ) -> tuple[float, float]:
+    def interval(self, value: float) -> tuple[float, float]:
         """Return what is known without the mechanism's own interval."""
         return value - self.width, value + self.width
 
@@ -143,8 +100,6 @@ class Route:
         Where it comes from.
     why_not : str
         Why it does not apply, or why its tolerance is infinite; empty otherwise.
-    guards : bool
-        Whether it is about this guard. Baselines, such as splitting, are not and are never picked.
     widths : HalfWidths or None
         Half-widths of the single answers; ``None`` when the route says nothing.
     """
@@ -155,7 +110,6 @@ class Route:
     assumes: str
     source: str
     why_not: str = ""
-    guards: bool = True
     widths: HalfWidths | None = None
 
     @property
@@ -166,7 +120,7 @@ class Route:
     @property
     def eligible(self) -> bool:
         """Whether a certificate may rest on it."""
-        return self.applies and self.sound and self.guards
+        return self.applies and self.sound
 
     @property
     def row(self) -> str:
@@ -174,8 +128,8 @@ class Route:
 
         Examples
         --------
-        >>> Route.missing("second moment", "not now", sound=True, assumes="", source="").row
-        'second-moment'
+        >>> Route.missing("fold claims", "not now", sound=True, assumes="", source="").row
+        'fold-claims'
         """
         return self.name.partition(",")[0].replace(" ", "-")
 
@@ -186,9 +140,9 @@ class Route:
         return cls(name, width, sound, assumes, source, widths=ConstantWidth(width))
 
     @classmethod
-    def missing(cls, name: str, why_not: str, *, sound: bool, assumes: str, source: str, guards: bool = True) -> Route:
+    def missing(cls, name: str, why_not: str, *, sound: bool, assumes: str, source: str) -> Route:
         """Return a route that does not apply."""
-        return cls(name, math.inf, sound, assumes, source, why_not, guards)
+        return cls(name, math.inf, sound, assumes, source, why_not)
 
 
 def larger_side(value: float, interval: tuple[float, float]) -> float:

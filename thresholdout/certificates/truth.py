@@ -55,11 +55,6 @@ _FOLDS = Truth(
     "the average over all records of what each one's value is expected to be under the model that was fitted without "
     "its fold, given the other folds; it is about these models, and not about one that is fitted to all records",
 )
-_DECLARED = "that of all records, only as far as they have one law, and each question is the same function of each"
-_SPLIT = Truth(
-    "the average over the part that answers",
-    f"the average over the part of the records that answers the question, {_EXPECTED}; {_DECLARED}",
-)
 
 
 def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
@@ -75,20 +70,16 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import LadderParameters, SplittingParameters
-    >>> truth_of(Independent(100), SplittingParameters(2)).short
-    'the average over the part that answers'
+    >>> from thresholdout.mechanisms import LadderParameters
     >>> truth_of(Independent(100), LadderParameters()).short
     'the best truth so far, the average over all records'
     """
     from graphs import Given
     from graphs.models.out_of_fold import OutOfFold
 
-    plain = _SPLIT if parameters.from_parts else _FOLDS if isinstance(model, OutOfFold) else _ALL
+    plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
     if isinstance(model, Given) and model.condition_beyond:
         plain = Truth(plain.short, plain.sentence.replace(_KNOWN, f"{_KNOWN} and {model.condition_beyond}"))
-    if parameters.from_parts:
-        return plain
     direction = parameters.best_direction
     if direction is None:
         return plain

@@ -47,7 +47,7 @@ __all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
 @click.option("--graph", "graph_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
 @click.option(
     "--mechanism",
-    type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
+    type=click.Choice(get_args(MechanismName)),
     help="How queries are answered: as on a leaderboard, where the score that is expected of a submission is a guess "
     "(the default), or with --holdout-answers by claims near training values.",
 )

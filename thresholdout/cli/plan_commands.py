@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
 from thresholdout.cli.options import in_folder
 from thresholdout.cli.terminal import say
 from thresholdout.planning.description import within
-from thresholdout.planning.request import PlannedName
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -43,13 +42,6 @@ __all__ = ["demo", "plan"]
 @click.option("--fixed", is_flag=True, help="All questions are fixed before the first answer.")
 @click.option("--budget", type=click.IntRange(min=1), help="Questions that may disagree with train, for Algorithm 1.")
 @click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
-@click.option("--mechanism", type=click.Choice(get_args(PlannedName)), help="Plan for this one, whatever others do.")
-@click.option(
-    "--identically-distributed",
-    is_flag=True,
-    help="All records have one law, and each question is the same function of every record, whatever its number or id; "
-    "then parts of the records may answer. Not so for predictions that are submitted by id.",
-)
 @click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
 @click.option("--teams", type=click.IntRange(min=1), help="Teams of a leaderboard, one answer each.")
 @click.option(
@@ -67,8 +59,6 @@ def plan(
     fixed: bool,
     budget: int | None,
     confidence: float,
-    mechanism: PlannedName | None,
-    identically_distributed: bool,
     prior_queries: int | None,
     teams: int | None,
     guess_error: float,
@@ -93,8 +83,6 @@ def plan(
         fixed=fixed,
         budget=budget,
         confidence=confidence,
-        mechanism=mechanism,
-        identically_distributed=identically_distributed,
         prior_queries=prior_queries,
         teams=teams,
         guess_error=guess_error,

@@ -364,7 +364,7 @@ class Answering:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
-            return replace(before, mechanism=state, past="").to_text(), entry
+            return replace(before, mechanism=state).to_text(), entry
 
         self._ledger.ask(self._id, None, 0.0, name, compute)
 
@@ -396,7 +396,7 @@ class Answering:
             corrected, moved = change(before.corrected)
             outcome = replace(outcome, value=moved)
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
-            return replace(before, mechanism=state, past="", corrected=corrected).to_text(), entry
+            return replace(before, mechanism=state, corrected=corrected).to_text(), entry
 
         return self._ledger.ask(self._id, None, 0.0, name, compute)[0]
 
@@ -427,7 +427,7 @@ class Answering:
                 check_labels(before, question)
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
-            interval, past = outcome.interval, ""
+            interval = outcome.interval
             if certificate.chosen is None and not self._parameters.prices_looks:
                 interval = (0.0, 1.0)  # claims pay for looks; others know nothing of them
             if interval is None:
@@ -435,10 +435,9 @@ class Answering:
                 if failures:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
                     sure = for_share(failure_share(failures, asked, self._parameters.queries))
-                kept = "" if failures else before.past
-                interval, past = self._interval(sure, outcome, question.known, kept)
+                interval = self._interval(sure, outcome)
             entry = question.entry(outcome, self._mechanism.remaining(state), interval)
-            after = GuardState(state, failures, "" if failures else past, before.corrected)
+            after = GuardState(state, failures, before.corrected)
             text = after.to_text()
             self._last = text, after
             return text, entry
@@ -454,15 +453,13 @@ class Answering:
             since=question.since,
         )
 
-    def _interval(
-        self, certificate: Certificate | None, outcome: Outcome, known: Known, past: str
-    ) -> tuple[tuple[float, float], str]:
-        """Return what an answer is worth by a certificate, and what it keeps for the answers that follow."""
+    def _interval(self, certificate: Certificate | None, outcome: Outcome) -> tuple[float, float]:
+        """Return the interval of an answer by a certificate."""
         if certificate is None:
-            return (0.0, 1.0), ""
+            return 0.0, 1.0
         source: AnswerSource = "train" if outcome.source == "train" else "holdout"
         try:
-            return certificate.recalled(outcome.asked, outcome.hits, source, outcome.value, past, binary=known.binary)
+            return certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")

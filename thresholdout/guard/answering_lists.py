@@ -67,7 +67,7 @@ class AnswersLists(Answering):
                 asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
                 for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
             ]
-            return replace(before, mechanism=state, past="").to_text(), entries
+            return replace(before, mechanism=state).to_text(), entries
 
         stored = self._ledger.ask_all(self._id, [as_asked(question) for question, _ in asked], compute)
         return [
@@ -97,7 +97,7 @@ class AnswersLists(Answering):
             some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
             state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
             entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
-            return replace(before, mechanism=state, past="").to_text(), entry
+            return replace(before, mechanism=state).to_text(), entry
 
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)

@@ -113,7 +113,7 @@ class Decides(Answering):
             value = question.shown if verdict in FREE else gain
             left = mechanism.remaining(after)
             made = question.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
-            return replace(before, mechanism=after, past="").to_text(), made
+            return replace(before, mechanism=after).to_text(), made
 
         entry, repeated = self._ledger.ask(
             self._id,

@@ -55,7 +55,7 @@ from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 from thresholdout.planning.declaration import Claims, Declaration, MechanismName, Sampling, SparseVector
-from thresholdout.planning.declared_parameters import check_choice, check_final, choose_parameters, record_groups
+from thresholdout.planning.declared_parameters import check_choice, check_final, choose_parameters
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -317,7 +317,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
 
     def _built(self, parameters: Parameters) -> Mechanism[Any, Any]:
         """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
-        mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
+        mechanism = build_mechanism(parameters, self.n)
         if self._lazy:
             check_mechanism(mechanism)
         return mechanism

@@ -14,7 +14,6 @@ __all__ = ["GuardState", "corrected_of"]
 S = TypeVar("S", bound=MechanismState)
 
 _FAILURES: Final = "failures "
-_PAST: Final = "past "
 _CORRECTED: Final = "corrected "
 _MOST_DIGITS: Final = 19
 
@@ -29,30 +28,26 @@ class GuardState(Generic[S]):
         The mechanism's state.
     failures : int
         How many questions have failed on the holdout.
-    past : str
-        What the certificate keeps of earlier answers; empty where it keeps nothing, and after a failure.
     corrected : str
         Labels that were corrected since the guard was made, in the words of who keeps them: one line of text, empty
         where there are none. Values that were computed with other labels are about another question.
 
     Examples
     --------
-    >>> from thresholdout.mechanisms.gaussian import GaussianState
-    >>> GuardState(GaussianState.from_text("gaussian/1 7 2"), failures=2).to_text()
-    'failures 2\ngaussian/1 7 2'
+    >>> from thresholdout.mechanisms import LadderState
+    >>> GuardState(LadderState(log_risk=-3.0, asked=7), failures=2).to_text().partition("\n")[0]
+    'failures 2'
     """
 
     mechanism: S
     failures: int = 0
-    past: str = ""
     corrected: str = ""
 
     def to_text(self) -> str:
-        """Return the text that a ledger keeps: lines for failures, the past and corrections where there are any."""
+        """Return the text that a ledger keeps: lines for failures and corrections where there are any."""
         failures = f"{_FAILURES}{self.failures}\n" if self.failures else ""
-        past = f"{_PAST}{self.past}\n" if self.past else ""
         corrected = f"{_CORRECTED}{self.corrected}\n" if self.corrected else ""
-        return failures + past + corrected + self.mechanism.to_text()
+        return failures + corrected + self.mechanism.to_text()
 
     @classmethod
     def from_text(cls, text: str, read: Callable[[str], S]) -> GuardState[S]:
@@ -70,10 +65,10 @@ class GuardState(Generic[S]):
         InputError
             When it is something else.
         """
-        failures, past, corrected, rest = _parted(text)
+        failures, corrected, rest = _parted(text)
         if not (failures.isascii() and failures.isdecimal() and len(failures) <= _MOST_DIGITS):
             raise InputError("state", "no number of failures", "the text of a guard's state")
-        return cls(read(rest), int(failures), past, corrected)
+        return cls(read(rest), int(failures), corrected)
 
 
 def corrected_of(text: str) -> str:
@@ -81,16 +76,16 @@ def corrected_of(text: str) -> str:
 
     Examples
     --------
-    >>> corrected_of("failures 2\ncorrected here\ngaussian/1 7 2"), corrected_of("gaussian/1 7 2")
+    >>> corrected_of("failures 2\ncorrected here\nladder/1 7 2"), corrected_of("ladder/1 7 2")
     ('here', '')
     """
-    return _parted(text)[2]
+    return _parted(text)[1]
 
 
-def _parted(text: str) -> tuple[str, str, str, str]:
-    """Return the number of failures, the past, the corrections and the mechanism's state as a text has them."""
-    found = {_FAILURES: "0", _PAST: "", _CORRECTED: ""}
+def _parted(text: str) -> tuple[str, str, str]:
+    """Return the number of failures, the corrections and the mechanism's state as a text has them."""
+    found = {_FAILURES: "0", _CORRECTED: ""}
     for name in found:
         if text.startswith(name):
             found[name], _, text = text[len(name) :].partition("\n")
-    return found[_FAILURES], found[_PAST], found[_CORRECTED], text
+    return found[_FAILURES], found[_CORRECTED], text

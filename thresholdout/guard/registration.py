@@ -162,9 +162,8 @@ def check_order(
 
     if ledger.document(identity, ORDER) == records.order:
         return
-    in_parts = parameters.from_parts
-    if in_parts or not isinstance(dependence, Independent):
-        why = "its parts are runs of records" if in_parts else "its dependence model counts records in their order"
+    if not isinstance(dependence, Independent):
+        why = "its dependence model counts records in their order"
         raise LedgerMismatch(
             ledger.location,
             f"it knows these records in another order, and {why}; give them in the order of the first time",
@@ -195,7 +194,7 @@ def noise_of(random_state: object) -> NoiseSource:
     seed = as_integer(random_state)
     if seed is not None and seed >= 0:
         return SeededNoise(seed)
-    if all(hasattr(random_state, name) for name in ("for_release", "laplace", "rounded_gaussian")):
+    if all(hasattr(random_state, name) for name in ("for_release", "laplace")):
         return cast(NoiseSource, random_state)
     expected = "None for noise from the operating system's entropy, or a number for simulations"
     raise InputTypeError("random_state", repr(random_state), expected)

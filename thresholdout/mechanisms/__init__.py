@@ -17,11 +17,9 @@ from thresholdout.mechanisms.claims import (
     FoldClaims,
     FoldClaimsParameters,
 )
-from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.rounding_costs import mean_error
-from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
 from thresholdout.mechanisms.thresholdout import (
     DWORK_RATIOS,
     ZHAO_RATIOS,
@@ -43,9 +41,6 @@ __all__ = [
     "FinalCheck",
     "FoldClaims",
     "FoldClaimsParameters",
-    "GaussianGuard",
-    "GaussianParameters",
-    "GaussianState",
     "Known",
     "Ladder",
     "LadderParameters",
@@ -53,15 +48,11 @@ __all__ = [
     "Mechanism",
     "MechanismState",
     "NoiseRatios",
-    "NoiseSchedule",
     "Outcome",
     "Parameters",
     "Part",
     "Past",
     "SparseVectorMechanism",
-    "Splitting",
-    "SplittingParameters",
-    "SplittingState",
     "ThresholdoutParameters",
     "ThresholdoutState",
     "build_mechanism",

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from numpy.typing import ArrayLike
-
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, MechanismState
 from thresholdout.mechanisms.claims.kinds import CLAIMS, FOLD_CLAIMS
-from thresholdout.mechanisms.gaussian import GAUSSIAN
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.ladder import LADDER
-from thresholdout.mechanisms.splitting import SPLITTING
 from thresholdout.mechanisms.thresholdout import SPARSE_VECTOR
 
 __all__ = [
@@ -26,7 +22,7 @@ __all__ = [
     "read_state",
 ]
 
-KINDS: Final[list[Kind]] = [CLAIMS, FOLD_CLAIMS, SPARSE_VECTOR, GAUSSIAN, LADDER, SPLITTING]
+KINDS: Final[list[Kind]] = [CLAIMS, FOLD_CLAIMS, SPARSE_VECTOR, LADDER]
 """All mechanisms. Whoever adds one writes its module, or folder, and its kind here."""
 
 
@@ -61,7 +57,7 @@ def kind_named(name: object) -> Kind | None:
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
-def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = None) -> Mechanism[Any, Any]:
+def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
     """Return the mechanism of some parameters.
 
     Parameters
@@ -70,8 +66,6 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
         The class says which mechanism.
     n : int
         Number of records.
-    labels : array-like of shape (n,), optional
-        Groups of the records, for mechanisms that part them: splitting.
 
     Raises
     ------
@@ -80,11 +74,11 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
 
     Examples
     --------
-    >>> from thresholdout.mechanisms import SplittingParameters
-    >>> build_mechanism(SplittingParameters(10), 1000).name
-    'splitting'
+    >>> from thresholdout.mechanisms import LadderParameters
+    >>> build_mechanism(LadderParameters(), 1000).name
+    'ladder'
     """
-    return kind_of(parameters).build(parameters, n, labels)
+    return kind_of(parameters).build(parameters, n)
 
 
 def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
@@ -92,9 +86,10 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from thresholdout.mechanisms import SplittingParameters
-    >>> parameters_to_json(SplittingParameters(10))
-    {'mechanism': 'splitting', 'queries': 10}
+    >>> from thresholdout.mechanisms import LadderParameters
+    >>> found = parameters_to_json(LadderParameters(queries=10))
+    >>> found["mechanism"], found["queries"]
+    ('ladder', 10)
     """
     return {"mechanism": kind_of(parameters).name} | parameters.to_json()
 
@@ -109,8 +104,8 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
     Examples
     --------
-    >>> parameters_from_json({"mechanism": "splitting", "queries": 10})
-    SplittingParameters(queries=10)
+    >>> parameters_from_json({"mechanism": "claims", "queries": 10}).queries
+    10
     """
     if not isinstance(stored, Mapping):
         raise InputTypeError("parameters", f"a {type(stored).__name__}", "what `parameters_to_json` wrote")
@@ -137,8 +132,8 @@ def read_state(parameters: Parameters, text: str) -> MechanismState:
 
     Examples
     --------
-    >>> from thresholdout.mechanisms import SplittingParameters
-    >>> read_state(SplittingParameters(10), "splitting/1 3").asked
-    3
+    >>> from thresholdout.mechanisms import LadderParameters, LadderState
+    >>> read_state(LadderParameters(), LadderState(log_risk=-3.0, asked=7).to_text()).asked
+    7
     """
     return kind_of(parameters).state.from_text(text)

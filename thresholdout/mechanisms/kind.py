@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from numpy.typing import ArrayLike
-
 from thresholdout.mechanisms.base import Mechanism, MechanismState
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ class Parameters:
         Questions in all; ``None`` for any number.
     words : str
         How questions are answered, in sentences for a report.
-    from_parts : bool
-        Whether each answer comes from a part of the records, and is about that part.
     prices_looks : bool
         Whether other private looks at the holdout are paid from the risk that is left; intervals hold after any of
         them then.
@@ -58,7 +54,6 @@ class Parameters:
     queries: int | None
 
     words: ClassVar[str]
-    from_parts: ClassVar[bool] = False
     prices_looks: ClassVar[bool] = False
     tells_nats: ClassVar[bool] = False
     given_features: ClassVar[bool] = False
@@ -116,8 +111,7 @@ class Parameters:
         Raises
         ------
         InputError
-            When not each candidate's score is told, or not all with the same noise: with more noise on early answers
-            than on late ones, the best of equal candidates is an early one.
+            When not each candidate's score is told.
         """
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
@@ -198,17 +192,8 @@ class Certifier(Protocol[CertificateT_co]):
             What `Certificate` says of a final check, and of the privacy of all answers.
         """
 
-    def parts(self, queries: int) -> CertificateT_co:
-        """Certify answers from a part of the records each, one of so many."""
-
     def algorithm_1(self, parameters: Any) -> CertificateT_co:
         """Certify Algorithm 1 by the best of its routes."""
-
-    def gaussian(self, parameters: Any) -> CertificateT_co:
-        """Certify answers with Gaussian noise."""
-
-    def gaussian_shares(self, parameters: Any) -> Any:
-        """Return parameters of Gaussian noise with the events on which their certificate rests."""
 
 
 class _Certify(Protocol):
@@ -241,7 +226,7 @@ class Kind:
     state : type
         Class of its states; its ``from_text`` reads what their ``to_text`` wrote.
     build : callable
-        From parameters, the number of records and their groups, or ``None``, to the `Mechanism`.
+        From parameters and the number of records to the `Mechanism`.
     certify : callable
         From parameters and a `Certifier` to a certificate.
     suited : callable
@@ -252,7 +237,7 @@ class Kind:
     name: str
     parameters: type[Parameters]
     state: _State
-    build: Callable[[Any, int, ArrayLike | None], Mechanism[Any, Any]]
+    build: Callable[[Any, int], Mechanism[Any, Any]]
     certify: _Certify
     suited: Callable[[Any, Certifier[Any]], Any] = _as_given
 

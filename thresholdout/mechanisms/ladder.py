@@ -527,7 +527,7 @@ LADDER: Final = Kind(
     name=Ladder.name,
     parameters=LadderParameters,
     state=LadderState,
-    build=lambda parameters, n, labels: Ladder(parameters, n),
+    build=lambda parameters, n: Ladder(parameters, n),
     certify=_certified,
     suited=_suited,
 )

@@ -488,7 +488,7 @@ SPARSE_VECTOR: Final = Kind(
     name="thresholdout",
     parameters=ThresholdoutParameters,
     state=ThresholdoutState,
-    build=lambda parameters, n, labels: SparseVectorMechanism(parameters),
+    build=lambda parameters, n: SparseVectorMechanism(parameters),
     certify=lambda parameters, by: by.algorithm_1(parameters),
 )
 """The mechanism as others see it."""

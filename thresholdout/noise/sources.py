@@ -1,4 +1,4 @@
-"""Exact noise: discrete Laplace and rounded Gaussian, from the operating system's entropy.
+"""Exact noise: discrete Laplace, from the operating system's entropy.
 
 A released number must not carry the fingerprints of floating-point noise: the low bits of ``value + rng.laplace()``
 tell which values are possible, and so does noise that is cut off. The noise of this package is an integer, in units
@@ -16,8 +16,7 @@ How a draw is made, and why it is exact (the proof is in PROOFS.md, "Noise"):
   by correctly rounded decimal arithmetic between a lower and an upper bound. As p is irrational, every expansion is
   found, and as every comparison ends with probability 1, no coin is approximated.
 
-Gaussian noise is made in `thresholdout.noise.rounded_gaussian`. Scales are rational numbers (`fractions.Fraction`), so
-that nothing about the law depends on rounding.
+Scales are rational numbers (`fractions.Fraction`), so that nothing about the law depends on rounding.
 
 Not protected: whoever reads this process's memory sees draws that wait in the buffer, and a virtual machine that is
 resumed twice from one snapshot uses them twice.
@@ -28,6 +27,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -37,9 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.noise.rounded_gaussian import Entropy, NormalDeviate, round_normal, sample_normals
 
 __all__ = ["DiscreteLaplace", "NoiseSource", "SeededNoise", "SystemNoise"]
+
+Entropy = Callable[[int], bytes]
+"""Returns the given number of random bytes."""
 
 SMALLEST_SCALE = Fraction(1, 1 << 10)
 LARGEST_SCALE = Fraction(1 << 48)
@@ -59,9 +61,6 @@ class NoiseSource(Protocol):
 
     def laplace(self, scale: Fraction) -> int:
         """Draw one discrete Laplace number of the given scale."""
-
-    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
-        """Draw the integer nearest to a normal number of the given mean and standard deviation."""
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
         """Draw uniform integers of so many bits."""
@@ -230,8 +229,6 @@ class _BufferedNoise:
         self._entropy = entropy
         self._buffers: dict[tuple[int, int], list[int]] = {}
         self._batches: dict[tuple[int, int], int] = {}
-        self._normals: list[NormalDeviate] = []
-        self._normal_batch = _FIRST_BATCH
 
     def laplace(self, scale: Fraction) -> int:
         """Draw one discrete Laplace number.
@@ -260,32 +257,6 @@ class _BufferedNoise:
         """Draw ``size`` independent discrete Laplace numbers of one scale, as 64-bit integers."""
         return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
 
-    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
-        """Draw the integer nearest to a normal number, exactly; see `thresholdout.noise.rounded_gaussian`.
-
-        Parameters
-        ----------
-        centre, scale : Fraction
-            Mean and standard deviation in units of the grid; the standard deviation is positive.
-
-        Returns
-        -------
-        int
-            In units of the grid.
-
-        Raises
-        ------
-        InputError
-            When the scale is not positive.
-        """
-        if scale <= 0:
-            raise InputError("scale", scale, "a positive number of grid steps")
-        try:
-            number = self._normals.pop()
-        except IndexError:
-            number = self._refill_normals()
-        return round_normal(number, centre, scale, self._entropy)
-
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
         """Draw uniform integers from 0 to ``2**bits - 1``.
 
@@ -298,13 +269,6 @@ class _BufferedNoise:
         """
         words = np.frombuffer(self._entropy(8 * size), dtype=np.uint64)
         return words >> np.uint64(64 - bits)
-
-    def _refill_normals(self) -> NormalDeviate:
-        numbers = sample_normals(self._normal_batch, self._entropy)
-        self._normal_batch = min(2 * self._normal_batch, _LARGEST_BATCH)
-        number = numbers.pop()
-        self._normals.extend(numbers)
-        return number
 
     def _refill(self, key: tuple[int, int]) -> int:
         size = self._batches.get(key, _FIRST_BATCH)
@@ -346,16 +310,10 @@ class SystemNoise(_BufferedNoise):
         with self._lock:
             return super()._refill(key)
 
-    def _refill_normals(self) -> NormalDeviate:
-        with self._lock:
-            return super()._refill_normals()
-
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._buffers = {}
         self._batches = {}
-        self._normals = []
-        self._normal_batch = _FIRST_BATCH
 
     def __reduce__(self) -> tuple[type[SystemNoise], tuple[()]]:
         return (SystemNoise, ())

@@ -32,7 +32,7 @@ __all__ = [
 Sampling: TypeAlias = Literal["independent", "iid", "fixed_features"]
 """How the holdout's records were drawn; see `thresholdout.Thresholdout`."""
 
-MechanismName: TypeAlias = Literal["claims", "leaderboard", "gaussian", "splitting", "ladder"]
+MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,9 +6,6 @@ import dataclasses
 import warnings
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresholdout.certificates.certify_parameters import Theorems
 from thresholdout.certificates.prior_queries import PriorQueries, confidence_after
 from thresholdout.certificates.problem import within_limits
@@ -17,27 +14,21 @@ from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
     LadderParameters,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.catalogue import kind_of
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.record_parts import equal_groups
 from thresholdout.planning.algorithm_1 import algorithm_1
-from thresholdout.planning.all_from_holdout import gaussian_parameters
 from thresholdout.planning.declaration import Claims, Declaration, MechanismName, SparseVector
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from graphs.models.out_of_fold import OutOfFold
 
-__all__ = ["INSTEAD", "check_choice", "check_final", "choose_parameters", "record_groups"]
+__all__ = ["check_choice", "check_final", "choose_parameters"]
 
 _PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
-
-INSTEAD = "mechanism='claims', which answers from all records"
-"""What serves where a mechanism that answers from a part of the records does not."""
 
 _NAMES = get_args(MechanismName)
 _OBJECTS: Final = "Claims(...), SparseVector(...), or the parameters of a plan"
@@ -122,11 +113,6 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     if isinstance(chosen, SparseVector):
         confidence_after(declared.prior_queries, model.n, needed)
         return chosen.parameters(queries)
-    if chosen == "splitting":
-        return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
-    if chosen == "gaussian":
-        low = confidence_after(declared.prior_queries, model.n, needed)
-        return _suited(gaussian_parameters(model, _declared_queries(queries, chosen), low), model, declared)
     if chosen == "leaderboard":
         guesses = ClaimsParameters(
             queries=queries, noise=0.0, train_records=train_records, told=told, allowance=ALLOWANCE
@@ -173,12 +159,6 @@ def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> Fol
     )
 
 
-def _declared_queries(queries: int | None, mechanism: str) -> int:
-    if queries is None:
-        raise InputError("queries", "None", f"queries=, the number of questions, beside mechanism={mechanism!r}")
-    return int(queries)
-
-
 def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims) -> ThresholdoutParameters:
     """Plan Algorithm 1: where nothing limits the deviation of a fixed query, privacy can still limit answers."""
     unbounded = f"no deviation of a mean can be bounded for {model.describe()}"
@@ -204,13 +184,6 @@ def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims)
     return algorithm_1(model, queries=declared.queries, budget=claims.holdout_answers, confidence=needed)
 
 
-def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
-    """Return each record's group, for mechanisms that part the records; ``None`` when no groups are declared."""
-    from graphs import Groups
-
-    return model.groups if isinstance(model, Groups) else None
-
-
 def _suited(parameters: Parameters, model: DependenceModel, declared: Declaration) -> Parameters:
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared.confidence
@@ -219,8 +192,6 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
         parameters = _paying(parameters, declared.prior_queries, model.n)
     else:
         confidence = confidence_after(declared.prior_queries, model.n, confidence)
-    if parameters.from_parts:
-        _check_parts(parameters, model, declared.iid)
     return cast(Parameters, kind_of(parameters).suited(parameters, Theorems(model, parameters, confidence)))
 
 
@@ -241,22 +212,3 @@ def _check_agreement(parameters: Parameters, confidence: float) -> None:
         raise InputError(
             "confidence", seen, f"confidence={stated!r}, or parameters that are planned for {confidence!r}"
         )
-
-
-def _check_parts(parameters: Parameters, model: DependenceModel, iid: bool) -> None:
-    """Refuse answers from a part of the records where they could not be about all of them."""
-    from graphs import Groups, Independent
-
-    name = type(parameters).__name__
-    if not iid:
-        raise InputError(
-            "mechanism",
-            f"{name}, which answers from a part of the records, without sampling='iid'",
-            f"{INSTEAD}; or sampling='iid' beside it, if all records have one law and each question is "
-            "the same function of every record, whatever its number, id or place",
-        )
-    if not isinstance(model, (Groups, Independent)):
-        expected = f"independent records or groups of one size, since it parts the records; or {INSTEAD}"
-        raise InputError("mechanism", f"{name} for a {type(model).__name__}", expected)
-    if isinstance(model, Groups):
-        equal_groups(model.groups, model.n)

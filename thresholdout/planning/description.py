@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from graphs.numerics.rounding import shown_above
-from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
+from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Way, WayName
 from thresholdout.planning.ways import claims_width
 
 if TYPE_CHECKING:
@@ -73,20 +73,12 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
             )
         case "one final look":
             return f"let cross-validation choose and look once by {chosen.call}, {setting}"
-        case "a fresh part for each question":
-            return f"answer each question from a fresh part of the records, {setting}{_rather(widths)}{beside}"
-        case "Gaussian answers":
-            return f"answer every question from the holdout with Gaussian noise, {setting}{_rather(widths)}{beside}"
         case _:
             budget = 1 if use.budget is None else use.budget
             return (
                 f"Algorithm 1 answers with queries={use.asked} and budget={budget}, {setting}, because nothing bounds "
                 f"how far a mean deviates under this dependence ({use.model.describe()}) and claims are impossible"
             )
-
-
-def _rather(widths: dict[WayName, str]) -> str:
-    return f", where a guard's claims would have {widths[GUARD]}" if GUARD in widths else ""
 
 
 def warn(use: Use, chosen: Way) -> tuple[str, ...]:
@@ -119,7 +111,7 @@ def _too_few(use: Use, chosen: Way) -> str:
             "These are too few records to certify anything useful: an interval is half of the range or more. Take more "
             "records, or let cross-validation choose and look once at the end."
         )
-    if chosen.half_width > _LITTLE and chosen.name in (GUARD, GAUSSIAN, ALGORITHM_1, PARTS):
+    if chosen.half_width > _LITTLE and chosen.name in (GUARD, ALGORITHM_1):
         return (
             f"{within(chosen.half_width).capitalize()} settles little between models: compare them with each other "
             "(guard.compare), or let cross-validation choose and look once at the end."

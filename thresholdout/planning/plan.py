@@ -20,17 +20,13 @@ if TYPE_CHECKING:
     from thresholdout.certificates.prior_queries import PriorQueries
     from thresholdout.planning.leaderboard import Leaderboard
 
-__all__ = ["ALGORITHM_1", "FINAL", "GAUSSIAN", "GUARD", "LIST", "PARTS", "Plan", "Way", "WayName"]
+__all__ = ["ALGORITHM_1", "FINAL", "GUARD", "LIST", "Plan", "Way", "WayName"]
 
-WayName = Literal[
-    "one final look", "a fixed list", "a guard", "a fresh part for each question", "Gaussian answers", "Algorithm 1"
-]
+WayName = Literal["one final look", "a fixed list", "a guard", "Algorithm 1"]
 
 FINAL: Final = "one final look"
 LIST: Final = "a fixed list"
 GUARD: Final = "a guard"
-PARTS: Final = "a fresh part for each question"
-GAUSSIAN: Final = "Gaussian answers"
 ALGORITHM_1: Final = "Algorithm 1"
 
 
@@ -41,12 +37,11 @@ class Way:
     Attributes
     ----------
     name : str
-        "one final look", "a fixed list", "a guard" (which makes claims), "a fresh part for each question", "Gaussian
-        answers", or "Algorithm 1".
+        "one final look", "a fixed list", "a guard" (which makes claims), or "Algorithm 1".
     half_width : float
         How far from the truth an answer with the likely score may be. For claims and lists half the length of an
-        interval, on the average over the questions; for one look, and where noise or parts answer, the larger side of
-        the widest interval.
+        interval, on the average over the questions; for one look, and where Algorithm 1 answers, the larger side
+        of the widest interval.
     needs : str
         What has to be so.
     call : str

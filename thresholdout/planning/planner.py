@@ -10,8 +10,8 @@ from thresholdout.data.record_structure import planned_records
 from thresholdout.errors import PlanError
 from thresholdout.planning.description import recommend, warn, within
 from thresholdout.planning.leaderboard import plan_leaderboard
-from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
-from thresholdout.planning.request import PlannedName, Use, check_use
+from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Plan, Way, WayName
+from thresholdout.planning.request import Use, check_use
 from thresholdout.planning.solving import fewest_records, most_queries, records_for
 from thresholdout.planning.ways import all_ways, named_way
 
@@ -45,8 +45,6 @@ def plan(
     fixed: bool = False,
     budget: int | None = None,
     confidence: float = 0.95,
-    mechanism: PlannedName | None = None,
-    identically_distributed: bool = False,
     prior_queries: int | PriorQueries | None = None,
     teams: int | None = None,
     guess_error: float = 0.0,
@@ -84,11 +82,6 @@ def plan(
         among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
-    mechanism : {"thresholdout", "guess-and-check", "gaussian", "splitting"}, optional
-        Plan for this mechanism, whatever others would do.
-    identically_distributed : bool, default=False
-        Whether all records have one law, and each question is the same function of every record, whatever its number,
-        id or place. A fresh part for each question is recommended only then.
     prior_queries : int or PriorQueries, optional
         How many scores of this holdout were seen before, see `thresholdout.Thresholdout`. Half-widths are for a guard
         that is made with the same ``prior_queries``.
@@ -144,8 +137,6 @@ def plan(
         fixed,
         budget,
         confidence,
-        mechanism,
-        identically_distributed,
         prior_queries,
     )
     given = use
@@ -193,12 +184,9 @@ def _choose(use: Use, ways: list[Way]) -> Way:
     found = {way.name: way for way in ways}
     if named not in found:
         raise PlanError(_impossible(use, named, ways))
-    if use.mechanism is not None or use.fixed or named != GUARD:
+    if use.fixed or named != GUARD:
         return found[named]
-    others: list[WayName] = [GAUSSIAN, ALGORITHM_1]
-    if use.identically_distributed:
-        others.append(PARTS)
-    best = min((found[name] for name in others if name in found), key=lambda way: way.half_width, default=found[named])
+    best = found.get(ALGORITHM_1, found[named])
     return best if best.half_width < _CLEARLY * found[named].half_width else found[named]
 
 

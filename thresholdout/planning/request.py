@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Final
 
 from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries, confidence_after
 from thresholdout.certificates.problem import check_model, declared_confidence, within_limits
@@ -21,7 +21,6 @@ __all__ = [
     "ASKED",
     "MOST_RECORDS",
     "QUIET",
-    "PlannedName",
     "Use",
     "check_declaration",
     "check_use",
@@ -36,9 +35,6 @@ ASKED: Final = 100
 
 QUIET: Final = 0.05
 """Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
-
-PlannedName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting"]
-_NAMES: Final = get_args(PlannedName)
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 
@@ -59,9 +55,7 @@ class Use:
         As given, or what is needed beside the limits of a fitted model.
     train_records, width : float or None
         As given.
-    fixed, identically_distributed : bool
-        As given.
-    mechanism : str or None
+    fixed : bool
         As given.
     prior_queries : PriorQueries or None
         As given.
@@ -77,8 +71,6 @@ class Use:
     fixed: bool
     budget: int | None
     confidence: float
-    mechanism: PlannedName | None
-    identically_distributed: bool
     prior_queries: PriorQueries | None = None
     widths: dict[tuple[Use, str, bool], float] = field(default_factory=dict, compare=False, repr=False)
 
@@ -119,7 +111,7 @@ class Use:
         plain = ClaimsParameters(
             queries=self.queries,
             budget=self.budget,
-            noise=0.0 if self.mechanism == "guess-and-check" else QUIET,
+            noise=QUIET,
             train_records=self.train_records,
             told=self.told,
         )
@@ -135,8 +127,6 @@ def check_use(
     fixed: object,
     budget: object,
     confidence: object,
-    mechanism: object,
-    identically_distributed: object,
     prior_queries: object = None,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
@@ -150,11 +140,6 @@ def check_use(
     if isinstance(model, OutOfFold):
         seen = "out-of-fold values of a cross-validation"
         raise InputError("records", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
-    if mechanism is not None and mechanism not in _NAMES:
-        expected_names = (
-            f"{', '.join(map(repr, _NAMES))}, or nothing; other mechanisms have no half-width of a question"
-        )
-        raise InputError("mechanism", repr(mechanism), expected_names)
     use = Use(
         records=model,
         queries=None if queries is None else check_count("queries", queries),
@@ -164,15 +149,8 @@ def check_use(
         fixed=_check_flag("fixed", fixed, "True if all questions are fixed before the first answer, else False"),
         budget=None if budget is None else check_count("budget", budget),
         confidence=declared_confidence(confidence),
-        mechanism=cast("PlannedName | None", mechanism),
-        identically_distributed=check_declaration(identically_distributed),
         prior_queries=check_prior_queries(prior_queries),
     )
-    if mechanism == "splitting" and not use.identically_distributed:
-        expected_law = "True beside mechanism='splitting', if all records have one law and each question is the same "
-        raise InputError("identically_distributed", False, f"{expected_law}function of every record")
-    if use.fixed and mechanism in ("gaussian", "splitting"):
-        raise InputError("fixed", True, f"False beside mechanism={mechanism!r}; a list is asked of a guard of claims")
     if model is not None and model.n > MOST_RECORDS:
         raise InputError(
             "records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow"

@@ -8,8 +8,7 @@ from typing import Final
 
 from graphs.numerics.bisection import bisect_integers
 from thresholdout.errors import PlanError
-from thresholdout.planning.all_from_holdout import gaussian_guess
-from thresholdout.planning.plan import FINAL, GAUSSIAN, GUARD, LIST, WayName
+from thresholdout.planning.plan import FINAL, GUARD, LIST, WayName
 from thresholdout.planning.request import MOST_RECORDS, Use, independent
 from thresholdout.planning.ways import claims_width, named_way, one_way
 
@@ -18,8 +17,6 @@ __all__ = ["MOST_QUERIES", "fewest_records", "most_queries", "records_for", "sma
 MOST_QUERIES: Final = 10**6
 _ROUGH: Final = 200  # records are found to a two-hundredth of themselves
 _ROUGHER: Final = 50  # and questions to a fiftieth, which is less than half-widths show
-_ROUNDS: Final = 6
-_NEAR, _AIM = 0.99, 0.995  # of the width: what will do, and what is aimed at
 
 
 def records_for(use: Use) -> Use:
@@ -42,7 +39,7 @@ def records_for(use: Use) -> Use:
 def fewest_records(use: Use, name: WayName) -> int | None:
     """Return the smallest number of independent records that reaches the width by one way of asking.
 
-    Up to half a per cent more for claims, parts and noise, about whose widths no more is known.
+    Up to half a per cent more for claims, about whose widths no more is known.
     """
     width = _wanted(use)
     least = math.ceil(1.0 / use.expected)
@@ -54,8 +51,6 @@ def fewest_records(use: Use, name: WayName) -> int | None:
         way = one_way(there, name)
         return way is not None and way.half_width <= width
 
-    if name == GAUSSIAN:
-        return _fewest_for_noise(use, width)
     quick = name == GUARD
     if not reached(MOST_RECORDS, quick=quick):
         return None
@@ -82,8 +77,6 @@ def most_queries(use: Use, name: WayName) -> int | None:
 
     if name == FINAL:
         return 1 if reached(1) else None
-    if name == GAUSSIAN:
-        return _most_for_noise(use, width)
     quick = name == GUARD
     if not reached(1, quick=quick):
         return None
@@ -100,62 +93,6 @@ def most_queries(use: Use, name: WayName) -> int | None:
 def _wanted(use: Use) -> float:
     assert use.width is not None
     return use.width
-
-
-def _noise_width(use: Use) -> float:
-    way = one_way(use, GAUSSIAN)
-    return math.inf if way is None else way.half_width
-
-
-def _fewest_for_noise(use: Use, width: float) -> int | None:
-    """Return what `fewest_records` does for Gaussian noise, which takes long to plan: with a quick guess, corrected."""
-    least, ratio, best = math.ceil(1.0 / use.expected), 1.0, None
-    for _ in range(_ROUNDS):
-        at_most = width / ratio
-
-        def reached(n: int, at_most: float = at_most) -> bool:
-            needed = use.of(independent(n)).after_looks
-            return needed is not None and gaussian_guess(n, use.asked, needed, use.expected) <= at_most
-
-        if not reached(MOST_RECORDS):
-            break
-        n = smallest_at_which(reached, least, MOST_RECORDS, _ROUGH)
-        exact = _noise_width(use.of(independent(n)))
-        if exact <= width:
-            best = n if best is None else min(best, n)
-            if exact > _NEAR * width:
-                break
-        elif best is not None or exact == math.inf:
-            break
-        ratio *= exact / (width * _AIM)
-    return best
-
-
-def _most_for_noise(use: Use, width: float) -> int | None:
-    """Return what `most_queries` does for Gaussian noise."""
-    n = math.floor(use.model.effective_records() or 0.0)
-    ratio, best = 1.0, None
-    needed = use.after_looks
-    if needed is None:
-        return None
-    for _ in range(_ROUNDS if n > 0 else 0):
-        at_most = width / ratio
-
-        def exceeded(queries: int, at_most: float = at_most) -> bool:
-            return gaussian_guess(n, queries, needed, use.expected) > at_most
-
-        if exceeded(1):
-            break
-        most = MOST_QUERIES if not exceeded(MOST_QUERIES) else smallest_at_which(exceeded, 1, MOST_QUERIES, _ROUGH) - 1
-        exact = _noise_width(use.asking(max(1, most)))
-        if exact <= width:
-            best = most if best is None else max(best, most)
-            if exact > _NEAR * width or most == MOST_QUERIES:
-                break
-        elif best is not None or exact == math.inf:
-            break
-        ratio *= exact / (width * _AIM)
-    return best
 
 
 def smallest_at_which(holds: Callable[[int], bool], first: int, last: int, rough: int = 1) -> int:

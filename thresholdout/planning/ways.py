@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import PlanError
-from thresholdout.mechanisms import ClaimsMechanism, SplittingParameters
+from thresholdout.mechanisms import ClaimsMechanism
 from thresholdout.mechanisms.claims.expected_session import guard_width, list_width
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning.algorithm_1 import algorithm_1
-from thresholdout.planning.all_from_holdout import gaussian_half_width
-from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
+from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Way, WayName
 
 if TYPE_CHECKING:
-    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.planning.request import Use
 
 __all__ = ["all_ways", "claims_width", "named_way", "one_way"]
@@ -24,11 +22,7 @@ __all__ = ["all_ways", "claims_width", "named_way", "one_way"]
 
 def named_way(use: Use) -> WayName:
     """Return the way that the arguments ask for: the default, a list, or a mechanism by its name."""
-    if use.mechanism == "gaussian":
-        return GAUSSIAN
-    if use.mechanism == "splitting":
-        return PARTS
-    if use.mechanism != "guess-and-check" and use.records is not None and is_unlimited(use.records):
+    if use.records is not None and is_unlimited(use.records):
         return ALGORITHM_1
     if use.fixed:
         return FINAL if use.queries == 1 else LIST
@@ -69,14 +63,12 @@ def one_way(use: Use, name: WayName) -> Way | None:
     """Return one way of asking; ``None`` where the records do not allow it."""
     if name in (GUARD, LIST, FINAL):
         return None if is_unlimited(use.model) else _by_claims(use, name)
-    if name == PARTS:
-        return _by_parts(use)
-    return _by_noise(use) if name == GAUSSIAN else _by_algorithm_1(use)
+    return _by_algorithm_1(use)
 
 
 def all_ways(use: Use) -> list[Way]:
     """Return every way of asking that the records allow, the narrowest first."""
-    names: list[WayName] = [FINAL, GUARD, PARTS, GAUSSIAN]
+    names: list[WayName] = [FINAL, GUARD]
     if use.asked > 1:
         names.append(LIST)
     if use.budget is not None or is_unlimited(use.model):
@@ -94,22 +86,6 @@ def _by_claims(use: Use, name: WayName) -> Way:
     return Way(name, claims_width(use, name), needs, call, use.parameters())
 
 
-def _by_parts(use: Use) -> Way | None:
-    needs = "one law for all records, and questions that are the same function of every record"
-    call = f"Thresholdout(..., mechanism='splitting', queries={use.asked}, sampling='iid')"
-    return _certified(use, PARTS, SplittingParameters(use.asked), needs, call)
-
-
-def _by_noise(use: Use) -> Way | None:
-    needed = use.after_looks
-    found = None if needed is None else gaussian_half_width(use.model, use.asked, needed, use.expected)
-    if found is None or found[1] >= 1.0:
-        return None
-    call = "Thresholdout(..., mechanism=plan(..., mechanism='gaussian').parameters)"
-    needs = f"at most {use.asked:,} questions; training values are not used"
-    return Way(GAUSSIAN, found[1], needs, call, found[0])
-
-
 def _by_algorithm_1(use: Use) -> Way | None:
     budget = 1 if use.budget is None else use.budget
     asked, score, needed = use.asked, use.expected, use.after_looks
@@ -123,13 +99,5 @@ def _by_algorithm_1(use: Use) -> Way | None:
     call = f"Thresholdout(..., queries={asked}, mechanism=Claims(holdout_answers={budget}))"
     if not is_unlimited(use.model):
         call = f"Thresholdout(..., mechanism=plan(..., budget={budget}).way({ALGORITHM_1!r}).parameters)"
-    return _certified(use, ALGORITHM_1, found, needs, call)
-
-
-def _certified(use: Use, name: WayName, parameters: Parameters, needs: str, call: str) -> Way | None:
-    """Return a way whose half-width its certificate knows; ``None`` where it says nothing."""
-    needed = use.after_looks
-    if needed is None:
-        return None
-    width = certify_parameters(use.model, parameters, needed).expected_half_width(use.expected)
-    return Way(name, width, needs, call, parameters) if width < 1.0 else None
+    width = certify_parameters(use.model, found, needed).expected_half_width(score)
+    return Way(ALGORITHM_1, width, needs, call, found) if width < 1.0 else None

@@ -125,7 +125,7 @@ def _routes(report: GuardReport) -> list[dict[str, Any]]:
             "width": shown_above(route["tolerance"], 4) if math.isfinite(route["tolerance"]) else "none",
             "why": route["why_not"] or route["assumes"],
         }
-        for name, route in routes[routes["guards"]].sort_values("tolerance", kind="stable").iterrows()
+        for name, route in routes.sort_values("tolerance", kind="stable").iterrows()
     ]
 
 

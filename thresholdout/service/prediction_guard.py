@@ -21,7 +21,6 @@ from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.releases import Releases
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import (
@@ -32,7 +31,6 @@ from thresholdout.planning.declaration import (
     SparseVector,
     read_declaration,
 )
-from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import Basis, CorrectedLabels, Corrections
 from thresholdout.service.labelled_records import LabelledRecords, labelled
@@ -160,7 +158,6 @@ class PredictionGuard(DecidesAboutPredictions):
             When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
             otherwise; it is left as it is.
         """
-        _check_mechanism(mechanism)
         records = labelled(
             train,
             holdout,
@@ -351,17 +348,6 @@ class PredictionGuard(DecidesAboutPredictions):
             raise InputError("mechanism", seen, "a guard with mechanism='leaderboard'")
         entries = self.guard._ledger.entries(self.guard._id)
         return standings(entries, chosen.name, greater_is_better=chosen.greater_is_better)
-
-
-def _check_mechanism(mechanism: object) -> None:
-    """Refuse to answer about records that are told apart by their ids from a part of these."""
-    chosen = check_choice(mechanism)
-    named = kind_named(chosen) if isinstance(chosen, str) else None
-    kind = type(chosen) if isinstance(chosen, Parameters) else named.parameters if named else None
-    if kind is not None and kind.from_parts:
-        name = chosen if isinstance(chosen, str) else kind.__name__
-        seen = f"{name}, which answers from a part of the records, for predictions that come in by id"
-        raise InputError("mechanism", seen, INSTEAD)
 
 
 def _usual_sampling(mechanism: object, records: LabelledRecords) -> Sampling:

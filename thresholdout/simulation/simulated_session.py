@@ -18,7 +18,6 @@ from thresholdout.mechanisms.base import Known, refuse_if
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.declared_parameters import record_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,15 +183,14 @@ class SimulatedGuard:
     ) -> None:
         self.certificate = certify_parameters(model, parameters, confidence)
         self._n = model.n
-        self._mechanism = build_mechanism(parameters, model.n, record_groups(model))
+        self._mechanism = build_mechanism(parameters, model.n)
         self._noise = noise
         self._state = self._mechanism.start(noise)
-        self._past = ""
 
     def renewed(self, noise: NoiseSource) -> SimulatedGuard:
         """Return a guard at the start of its life, with other noise; the certificate is not computed again."""
         other = object.__new__(SimulatedGuard)
-        other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise), _past="")
+        other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise))
         return other
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
@@ -215,9 +213,7 @@ class SimulatedGuard:
         )  # nothing fails here, and nobody looks elsewhere
         interval = outcome.interval
         if interval is None:
-            interval, self._past = self.certificate.recalled(
-                outcome.asked, outcome.hits, source, outcome.value, self._past, binary=known.binary
-            )
+            interval = self.certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
         return Reply(outcome.value, larger_side(outcome.value, *interval), source)
 
 

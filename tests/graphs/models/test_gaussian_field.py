@@ -12,7 +12,7 @@ from graphs import ArgumentError, GaussianField, Panel, RouteUnavailable
 from graphs.numerics.definite import dominates
 from thresholdout import Thresholdout, plan
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
+from thresholdout.mechanisms import ClaimsParameters, LadderParameters
 
 
 def ar_matrix(rho: float, n: int) -> np.ndarray:
@@ -197,7 +197,7 @@ def test_certificates_say_that_truths_are_conditional_on_gaussian_values() -> No
     rest = GaussianField.ar(0.6, 600).conditional_on_values().given(range(300))
     about = "what was known before the first question and the Gaussian values of known records"
     assert about in certify_parameters(rest, ClaimsParameters().for_records(rest, 0.95)).about
-    assert about in certify_parameters(rest, SplittingParameters(2)).about
+    assert about in certify_parameters(rest, LadderParameters()).about
     plain = GaussianField.ar(0.6, 40).given([0])
     assert "E[q(X) | known]" in plain.condition
-    assert "Gaussian values" not in certify_parameters(plain, SplittingParameters(2)).about
+    assert "Gaussian values" not in certify_parameters(plain, LadderParameters()).about

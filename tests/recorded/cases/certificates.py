@@ -19,7 +19,6 @@ from graphs import (
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
 from thresholdout.certificates.after_releases import with_looks
-from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.baselines.published_tolerances import (
     lemma_1_failure,
     theorem_1_records,
@@ -27,31 +26,18 @@ from thresholdout.certificates.baselines.published_tolerances import (
     theorem_2_tolerance,
     theorem_3_bits,
 )
-from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
-from thresholdout.certificates.gaussian_certificate import certify_gaussian
 from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.new_data import generalization_certificate
-from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
 from thresholdout.certificates.routes.belief_walk import walk_drift
-from thresholdout.certificates.routes.mutual_information import (
-    divergence_width,
-    monitor_width,
-    published_information_width,
-)
-from thresholdout.certificates.split_records import bernoulli_width, bounded_width, splitting_width
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
-    GaussianParameters,
     LadderParameters,
     NoiseRatios,
-    NoiseSchedule,
     Parameters,
-    SplittingParameters,
     ThresholdoutParameters,
     interaction_epsilon,
     noise_slack,
@@ -93,13 +79,8 @@ OTHERS: dict[str, Callable[[], Parameters]] = {
     "claims before a final check": lambda: ClaimsParameters(queries=20, budget=3, at_most=0.2, final_check=True),
     "private claims": lambda: ClaimsParameters(private=1.0, budget=5),
     "claims beside few training records": lambda: ClaimsParameters(queries=50, train_records=200.0),
-    "gaussian": lambda: GaussianParameters(0.02, queries=50),
-    "gaussian with a threshold": lambda: GaussianParameters(0.01, queries=30, threshold=0.03, expected=0.9),
-    "gaussian schedule": lambda: GaussianParameters([0.01, 0.02, 0.03], queries=3),
-    "gaussian without a limit": lambda: GaussianParameters(NoiseSchedule(0.02), grid=1 / 128),
     "ladder": lambda: LadderParameters(queries=100),
     "ladder, any number": lambda: LadderParameters(0.9, "minimize"),
-    "splitting": lambda: SplittingParameters(10),
 }
 
 
@@ -110,7 +91,7 @@ def _cycle(n: int) -> Any:
 
 
 def _table(certificate: Certificate) -> Any:
-    return certificate.routes[["tolerance", "applies", "sound", "guards", "chosen"]]
+    return certificate.routes[["tolerance", "applies", "sound", "chosen"]]
 
 
 def _widths(certificate: Certificate) -> Any:
@@ -187,10 +168,6 @@ for _model, _records in MODELS.items():
             f"certificates: algorithm 1, few: {_model}",
             lambda records=_records: _by_hand(records, ALGORITHM_1["few"]),  # type: ignore[misc]
         )
-        CASES.add(
-            f"certificates: gaussian: {_model}",
-            lambda records=_records: _of(records, OTHERS["gaussian"]),  # type: ignore[misc]
-        )
 for _parameters, _other in OTHERS.items():
     CASES.add(
         f"certificates: {_parameters}: 2000 records",
@@ -210,22 +187,6 @@ def dependent_claims() -> Any:
         _all(certify_parameters(MovingWindow(2000, 3), entropy)),
         _all(certify_parameters(MarkovChain(TWO, 4000), hoeffding)),
     ]
-
-
-@CASES.case("certificates: gaussian, directly")
-def gaussian_directly() -> Any:
-    parameters = GaussianParameters(0.015, queries=40, expected=0.9)
-    return _all(certify_gaussian(Independent(3000), parameters, 0.9))
-
-
-@CASES.case("certificates: gaussian intervals, one after another")
-def gaussian_intervals() -> Any:
-    certificate = certify_gaussian(Independent(1000), GaussianParameters(0.02, queries=10))
-    past, told = "", []
-    for query, value in enumerate((0.9, 0.91, 0.2, 0.5, 0.97), 1):
-        interval, past = certificate.recalled(query, query, "holdout", value, past)
-        told.append([interval, past])
-    return told
 
 
 @CASES.case("certificates: looks at the holdout")
@@ -260,29 +221,6 @@ def generalisation() -> Any:
     return [[each.bound, each.route, each.average, each.routes[columns]] for each in found]
 
 
-def _reaches(reached: tuple[Reach, ...]) -> Any:
-    return [[reach.route, reach.records, reach.questions, reach.tolerance, reach.sound] for reach in reached]
-
-
-@CASES.case("certificates: questions within a tolerance")
-def questions() -> Any:
-    return [
-        _reaches(questions_within(Independent(3000), 0.1)),
-        _reaches(questions_within(Independent(1000), 0.15, 0.9, binary=True)),
-    ]
-
-
-@CASES.case("certificates: tolerances for questions")
-def tolerances() -> Any:
-    pairs = Groups([record // 2 for record in range(6000)])
-    return [_reaches(tolerances_for(Independent(3000), 50)), _reaches(tolerances_for(pairs, 50))]
-
-
-@CASES.case("certificates: fewest records")
-def records() -> Any:
-    return _reaches((fewest_records(50, 0.1), fewest_records(2, 0.1, identically_distributed=True)))
-
-
 @CASES.case("certificates: published theorems")
 def published() -> Any:
     chain = MarkovChain(MILD, 5000)
@@ -295,8 +233,6 @@ def published() -> Any:
         theorem_2_tolerance(Independent(10_000), queries=1000, budget=1, beta=0.05),
         theorem_2_tolerance(chain, queries=100, budget=1, beta=0.05),
         theorem_3_bits(10_000, 0.01, 0.05),
-        posterior_sensitivity_width(100_000, 156, 0.05),
-        [width(2000.0, 50, 0.05) for width in (divergence_width, monitor_width, published_information_width)],
         walk_drift(0.1, 10, 0.05),
     ]
 
@@ -319,24 +255,13 @@ def sessions() -> Any:
     ]
 
 
-@CASES.case("certificates: widths of parts")
-def parts() -> Any:
-    return [
-        bounded_width(50, 0.005),
-        bernoulli_width(50, 0.005),
-        splitting_width(Independent(1000), 10, 0.05),
-        splitting_width(Independent(1000), 10, 0.05, binary=True),
-        splitting_width(Groups([k // 2 for k in range(1000)]), 5, 0.05),
-    ]
-
-
 @CASES.case("certificates: largest errors of the noise")
 def largest_errors() -> Any:
     law = LargestError(7)
     return [
         [law.surprise_quantile(p), law.answer_quantile(p), law.quantile(p, 3.0), law.superquantile(p, 3.0, 0.5)]
         for p in (0.5, 0.01, 1e-6)
-    ] + [[law.second_moment(3.0)], [largest_normal_quantile(9, 0.01), largest_normal_superquantile(9, 0.01)]]
+    ]
 
 
 @CASES.case("certificates: independent blocks")
@@ -351,12 +276,6 @@ def independent_blocks() -> Any:
         ]
         for name, each in found
     ]
-
-
-@CASES.case("certificates: comparisons by gaussian answers")
-def gaussian_comparisons() -> Any:
-    widths = tightest_comparisons(2000, 0.1, 20, 0.05)
-    return [widths.half_width(query, query, "holdout") for query in (1, 10, 20)]
 
 
 @CASES.case("certificates: parameters as a ledger keeps them")

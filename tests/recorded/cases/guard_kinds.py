@@ -119,9 +119,7 @@ def declared() -> Any:
 MECHANISMS: dict[str, dict[str, Any]] = {
     "claims": {},
     "algorithm 1": {"mechanism": SparseVector(0.04, 0.004, budget=3), "queries": 10},
-    "gaussian": {"mechanism": "gaussian", "queries": 8},
     "ladder": {"mechanism": "ladder"},
-    "splitting": {"mechanism": "splitting", "queries": 5, "sampling": "iid"},
 }
 
 for _name, _settings in MECHANISMS.items():
@@ -134,13 +132,6 @@ for _name, _settings in MECHANISMS.items():
             guard.ask(lambda X, y: (X[:, 0] == y) if len(X) > N // 2 and X[0, 8] >= N else None)
         told.append(_answer(guard.score(MODELS[5], cv="training")))
         return [told, _standing(guard), _history(guard)]
-
-
-@CASES.case("guards: parts of groups")
-def parts() -> Any:
-    groups = Groups([k // 2 for k in range(N)])
-    guard = _guard(mechanism="splitting", queries=4, sampling="iid", dependence=groups)
-    return [_answer(guard.score(MODELS[k], cv="training")) for k in (3, 5, 7)]
 
 
 @CASES.case("guards: sample weights")

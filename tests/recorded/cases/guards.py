@@ -109,14 +109,11 @@ SESSIONS: dict[str, dict[str, Any]] = {
     "claims by parameters": {"mechanism": ClaimsParameters(noise=0.25, queries=9)},
     "algorithm 1": {"mechanism": SparseVector(0.04, 0.004, budget=3), "queries": 10},
     "algorithm 1 on a grid": {"mechanism": SparseVector(0.05, 0.01, budget=3, grid=1 / 128), "queries": 10},
-    "gaussian": {"mechanism": "gaussian", "queries": 8},
     "ladder": {"mechanism": "ladder", "queries": 8},
-    "splitting": {"mechanism": "splitting", "queries": 5, "sampling": "iid"},
     "claims of patients": {"dependence": Groups([k // 3 for k in range(N)])},
     "claims of a window": {"dependence": MovingWindow(N, 2)},
     "claims of a chain": {"dependence": MarkovChain([[0.6, 0.4], [0.5, 0.5]], N)},
     "claims of a graph": {"dependence": DependencyGraph(nx.cycle_graph(N))},
-    "gaussian of patients": {"mechanism": "gaussian", "queries": 4, "dependence": Groups([k // 2 for k in range(N)])},
     "ladder of patients": {"mechanism": "ladder", "dependence": Groups([k // 3 for k in range(N)])},
 }
 

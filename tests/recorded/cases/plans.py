@@ -12,7 +12,6 @@ from thresholdout import Plan, PlanError, plan
 from thresholdout.certificates import Certificate
 from thresholdout.mechanisms import parameters_to_json
 from thresholdout.planning.algorithm_1 import algorithm_1, quiet_rise
-from thresholdout.planning.all_from_holdout import gaussian_half_width, gaussian_parameters
 from thresholdout.planning.declaration import Claims, Declaration, MechanismName
 from thresholdout.planning.declared_parameters import choose_parameters
 
@@ -27,14 +26,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "a low score": {"records": 1000, "queries": 20, "expected": 0.55},
     "at 0.99": {"records": 1000, "queries": 20, "confidence": 0.99},
     "fixed": {"records": 1000, "queries": 20, "fixed": True},
-    "one law": {"records": 800, "queries": 3, "identically_distributed": True},
     "a budget": {"records": 3000, "queries": 20, "budget": 2, "expected": 0.9},
     "a width": {"width": 0.03, "queries": 20, "expected": 0.95},
     "a width of a fixed list": {"records": 2000, "width": 0.03, "expected": 0.95, "fixed": True},
-    "a width of gaussian answers": {"width": 0.2, "queries": 10, "mechanism": "gaussian"},
-    "gaussian": {"records": 2000, "queries": 50, "mechanism": "gaussian"},
-    "guess and check": {"records": 2000, "queries": 50, "mechanism": "guess-and-check"},
-    "splitting": {"records": 1000, "queries": 5, "mechanism": "splitting", "identically_distributed": True},
 }
 
 MODELS: dict[str, Callable[[], DependenceModel]] = {
@@ -77,14 +71,6 @@ for _name, _make in MODELS.items():
     CASES.add(f"plans: {_name}", lambda make=_make: _plan(plan(make(), queries=50, expected=0.9)))  # type: ignore[misc]
 
 
-@CASES.case("plans: gaussian parameters")
-def planned_gaussians() -> Any:
-    model = Independent(2000)
-    found = [gaussian_parameters(model, 20, 0.95), gaussian_parameters(model, 20, 0.95, 0.9, schedule=True)]
-    width = gaussian_half_width(model, 20, 0.95, 0.9)
-    return [[parameters_to_json(each) for each in found], None if width is None else width[1]]
-
-
 @CASES.case("plans: parameters of algorithm 1")
 def planned_algorithm_1() -> Any:
     found = [
@@ -101,9 +87,7 @@ def chosen_parameters() -> Any:
     names: tuple[MechanismName | Claims, ...] = (
         Claims(holdout_answers=3),
         Claims(holdout_answers=3, noise=0.0),
-        "gaussian",
         "ladder",
-        "splitting",
     )
     return [
         parameters_to_json(choose_parameters(Independent(2000), replace(declared, mechanism=name), 2000))

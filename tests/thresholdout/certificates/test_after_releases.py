@@ -13,7 +13,7 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 
 SOURCES: tuple[Literal["train", "holdout"], ...] = ("train", "holdout")
@@ -68,11 +68,6 @@ def test_what_is_not_proved_is_not_claimed() -> None:
         assert after.half_width(1, 0, "train") == math.inf
         assert "has a delta" in after.statement
         assert "pay for any look from the risk that is left" in after.statement
-    gaussian, splitting = GaussianParameters(0.018, queries=100), SplittingParameters(10)
-    for parameters, looks in ((gaussian, GaussianAnswer(1000.0)), (splitting, BlackBox(0.01))):
-        other = with_looks(certify_parameters(model, parameters), model, parameters, looks, spare=1e-8)
-        assert other.chosen is None
-        assert not other.routes["chosen"].any()
 
 
 def test_looks_add_up() -> None:

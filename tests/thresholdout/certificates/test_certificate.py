@@ -13,11 +13,10 @@ from tests.sizes import sizes
 from thresholdout import Certificate, InputError, InputTypeError, SparseVector, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
-from thresholdout.certificates import gaussian_certificate as gaussian_route
 from thresholdout.certificates.after_releases import with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.route import ConstantWidth, Route
-from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, LadderParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox
 
 GUARD = {"mechanism": SparseVector(0.04, 0.0025, budget=1, grid=1 / 128), "queries": 1000}
@@ -30,17 +29,10 @@ def certified(n: int = 10_000, **changes: object) -> Certificate:
 def test_the_smallest_sound_tolerance_is_picked() -> None:
     certificate = certified()
     table = certificate.routes
-    eligible = table[table["sound"] & table["guards"] & table["applies"]]
+    eligible = table[table["sound"] & table["applies"]]
     assert certificate.tolerance == eligible["tolerance"].min()
     assert table["chosen"].sum() == 1
     assert table.loc[certificate.route, "tolerance"] == certificate.tolerance
-    assert certificate.splitting == table.loc["splitting", "tolerance"]
-
-
-def test_splitting_is_never_picked_for_a_guard() -> None:
-    certificate = certified(n=100, queries=1, budget=1)
-    assert certificate.splitting < certificate.tolerance
-    assert certificate.route != "splitting"
 
 
 def test_a_model_without_concentration_gets_the_posterior() -> None:
@@ -162,15 +154,12 @@ MADE = Route("made", 1e-6, True, "nothing", "nowhere", widths=ConstantWidth(1e-6
 
 INELIGIBLE = [
     replace(MADE, sound=False),
-    replace(MADE, guards=False),
     replace(MADE, widths=None),
 ]
 
 
 @pytest.mark.parametrize("route", INELIGIBLE)
-def test_what_is_not_proved_or_about_another_guard_is_never_chosen(
-    route: Route, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_proved_is_never_chosen(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """A route made to win by its tolerance; the same one is chosen as soon as nothing speaks against it."""
     model = Independent(10_000)
     guard = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
@@ -192,13 +181,10 @@ def test_what_is_not_proved_or_about_another_guard_is_never_chosen(
 def test_no_mechanism_rests_on_what_is_not_proved(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a mechanism has one route only, nothing is certified rather than that."""
     model = Independent(10_000)
-    monkeypatch.setattr(gaussian_route, "gaussian_route", lambda *arguments: route)
-    monkeypatch.setattr(any_mechanism, "splitting_routes", lambda *arguments: (replace(route, guards=True), route))
-    gaussian = certify_parameters(model, GaussianParameters(0.02, queries=10))
-    assert (gaussian.chosen, gaussian.tolerance, gaussian.route) == (None, math.inf, "none")
-    if route.guards:  # of splitting the baseline is the guard itself
-        split = certify_parameters(model, SplittingParameters(10))
-        assert (split.chosen, split.tolerance, split.half_width(1, 0, "holdout")) == (None, math.inf, math.inf)
+    parameters = LadderParameters(queries=10)
+    monkeypatch.setattr(any_mechanism, "Route", lambda *arguments, **settings: route)
+    found = certify_parameters(model, parameters)
+    assert (found.chosen, found.tolerance, found.route) == (None, math.inf, "none")
 
 
 def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:

@@ -14,18 +14,15 @@ from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
 from tests.sizes import corners, sizes
-from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout, plan
-from thresholdout.certificates import certify, certify_gaussian
-from thresholdout.certificates.capacity import questions_within, tolerances_for
+from thresholdout import KFoldGuard, SparseVector, Thresholdout, plan
+from thresholdout.certificates import certify
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, ThresholdoutError
 from thresholdout.mechanisms import (
     ClaimsParameters,
-    GaussianParameters,
     LadderParameters,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.planning.algorithm_1 import algorithm_1
@@ -40,8 +37,6 @@ PARAMETERS = [
     ClaimsParameters(queries=20).for_records(PAIRS, NEEDED),
     ClaimsParameters(queries=20, final_check=True).for_records(PAIRS, NEEDED),
     LadderParameters(queries=20, effective=2000.0, inflation=PAIRS.variance_inflation(), confidence=NEEDED),
-    GaussianParameters(0.02, queries=20),
-    SplittingParameters(20),
     ThresholdoutParameters(0.1, 0.003, budget=1, queries=20),
 ]
 
@@ -69,11 +64,9 @@ def test_every_mechanism_is_certified_with_what_limits_leave(parameters: Any) ->
 
 
 def test_certificates_of_one_mechanism_charge_the_same() -> None:
-    """`certify` and `certify_gaussian` by themselves."""
+    """`certify` by itself."""
     hand: Any = {"mechanism": SparseVector(0.1, 0.003, budget=1), "queries": 20}
     assert same(certify(PAIRS.fitted(LIMITS), confidence=STATED, **hand), certify(PAIRS, confidence=NEEDED, **hand))
-    gaussian = GaussianParameters(0.02, queries=20)
-    assert same(certify_gaussian(PAIRS.fitted(LIMITS), gaussian, STATED), certify_gaussian(PAIRS, gaussian, NEEDED))
 
 
 def test_parameters_that_state_less_themselves_lose_the_failure_too() -> None:
@@ -81,27 +74,6 @@ def test_parameters_that_state_less_themselves_lose_the_failure_too() -> None:
     parameters = ClaimsParameters(queries=20).for_records(PAIRS, 0.9)
     found = certify_parameters(PAIRS.fitted(LIMITS), parameters, STATED).confidence
     assert 0.88 - 1e-12 < found <= 0.88
-
-
-def test_plans_and_capacities_use_what_limits_leave() -> None:
-    """Half-widths of every way, numbers of questions, Algorithm 1's parameters."""
-    fitted, declared = plan(PAIRS.fitted(LIMITS), queries=20), plan(PAIRS, queries=20, confidence=NEEDED)
-    for way in declared.ways:
-        other = fitted.way(way.name)
-        assert other is not None
-        assert other.half_width == pytest.approx(way.half_width, rel=1e-9)
-    assert fitted.confidence == STATED
-    assert fitted.model.fit_failure == 0.02
-    assert fitted.certificate.limits == LIMITS
-    for first, second in zip(
-        questions_within(PAIRS.fitted(LIMITS), 0.1), questions_within(PAIRS, 0.1, NEEDED), strict=True
-    ):
-        assert first.questions == second.questions
-    for first, second in zip(tolerances_for(PAIRS.fitted(LIMITS), 20), tolerances_for(PAIRS, 20, NEEDED), strict=True):
-        assert first.tolerance == pytest.approx(second.tolerance, rel=1e-9)
-    given: Any = {"queries": 20, "mechanism": Claims(holdout_answers=1)}
-    found = algorithm_1(PAIRS.fitted(LIMITS), confidence=STATED, **given).noise_scale
-    assert found == pytest.approx(algorithm_1(PAIRS, confidence=NEEDED, **given).noise_scale, rel=1e-9)
 
 
 def guard_of(model: DependenceModel, confidence: float, **choice: Any) -> Thresholdout:
@@ -117,7 +89,7 @@ def fails(records: Any) -> Any:
     return records > 5000
 
 
-@pytest.mark.parametrize("mechanism", ["claims", "ladder", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["claims", "ladder"])
 def test_guards_answer_with_what_limits_leave(mechanism: str) -> None:
     """Every interval of a session, failed questions included, as of a declared model at 0.97."""
     rng = np.random.default_rng(0)
@@ -177,6 +149,21 @@ def test_what_was_declared_cannot_become_what_was_fitted(tmp_path: Any) -> None:
             guard_of(other, STATED, ledger=place)
 
 
+def test_plans_use_what_limits_leave() -> None:
+    """Half-widths of every way, Algorithm 1's parameters."""
+    fitted, declared = plan(PAIRS.fitted(LIMITS), queries=20), plan(PAIRS, queries=20, confidence=NEEDED)
+    for way in declared.ways:
+        other = fitted.way(way.name)
+        assert other is not None
+        assert other.half_width == pytest.approx(way.half_width, rel=1e-9)
+    assert fitted.confidence == STATED
+    assert fitted.model.fit_failure == 0.02
+    assert fitted.certificate.limits == LIMITS
+    given: Any = {"queries": 20, "budget": 1}
+    found = algorithm_1(PAIRS.fitted(LIMITS), confidence=STATED, **given).noise_scale
+    assert found == pytest.approx(algorithm_1(PAIRS, confidence=NEEDED, **given).noise_scale, rel=1e-9)
+
+
 def test_bounds_for_new_data_add_the_failure() -> None:
     """Probabilities lose it, expectations gain it."""
     fitted = generalization_certificate(BlackBox(0.02), 4000, PAIRS.fitted(LIMITS), STATED)
@@ -193,7 +180,6 @@ def test_limits_that_leave_nothing_are_refused(confidence: float) -> None:
         lambda: certify_parameters(model, ClaimsParameters(), confidence),
         lambda: plan(model, queries=20, confidence=confidence),
         lambda: guard_of(model, confidence),
-        lambda: questions_within(model, 0.1, confidence),
     ):
         with pytest.raises(InputError, match=r"confidence below 0\.98"):
             refused()

@@ -10,9 +10,7 @@ from thresholdout.certificates.after_releases import with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
-    GaussianParameters,
     LadderParameters,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.privacy.accounting import BlackBox
@@ -23,12 +21,10 @@ INDEPENDENT, PAIRS = Independent(N), Groups([k // 2 for k in range(N)])
 CHAIN, FOLDS = MarkovChain([[0.8, 0.2], [0.2, 0.8]], n=N), OutOfFold([k % 5 for k in range(N)])
 ALL = "the average over all records of the holdout of what a question's values are expected to be"
 POPULATION = "the mean of the population, if all records have one law"
-PART = "the average over the part of the records that "
 CASES: list[tuple[DependenceModel, Any, list[str]]] = [
     (INDEPENDENT, GUARD, [ALL, POPULATION]),
-    (PAIRS, GaussianParameters(0.05, queries=20), [ALL, POPULATION]),
+    (PAIRS, GUARD, [ALL, POPULATION]),
     (CHAIN, GUARD, [ALL, "given what was known before the first question"]),
-    (PAIRS, SplittingParameters(3), [f"{PART}answers", "only as far as they have one law"]),
     (INDEPENDENT, LadderParameters(), ["the largest one of all questions until then", "not that of the question", ALL]),
     (INDEPENDENT, LadderParameters(direction="minimize"), ["the smallest one of all questions until then", ALL]),
     (FOLDS, GUARD, ["under the model that was fitted without its fold", "not about one that is fitted to all records"]),
@@ -48,7 +44,7 @@ def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: 
         assert POPULATION not in certificate.about
 
 
-@pytest.mark.parametrize("parameters", [GaussianParameters(0.05, queries=20), LadderParameters()], ids=str)
+@pytest.mark.parametrize("parameters", [GUARD, LadderParameters()], ids=str)
 def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> None:
     plain = truth_of(INDEPENDENT, parameters)
     found = plain.given_features()
@@ -59,14 +55,8 @@ def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> Non
     assert POPULATION not in found.sentence
 
 
-def test_a_part_is_never_called_all_records() -> None:
-    truth = truth_of(INDEPENDENT, SplittingParameters(3))
-    assert "over all records" not in truth.short
-    assert "over all records" not in truth.sentence
-
-
 def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
-    nothing = certify_parameters(Groups([0] * N), GaussianParameters(0.05, queries=2000))
+    nothing = certify_parameters(Groups([0] * N), ThresholdoutParameters(0.1, 0.001, None, None))
     assert nothing.chosen is None
     assert f"Their truth would be {nothing.about}." in nothing.statement
     before = certify_parameters(INDEPENDENT, GUARD)

@@ -44,12 +44,7 @@ def test_plan_solves_for_what_is_left_out() -> None:
     assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=1).output
 
 
-def test_plan_by_mechanism_and_dependence() -> None:
-    parts = ("plan", "--records", "1000", "--queries", "2", "--mechanism", "splitting")
-    assert "fresh part of the records" in run(*parts, "--identically-distributed").output
-    assert "identically_distributed" in run(*parts, code=1).output
-    noisy = run("plan", "--records", "10000", "--queries", "50", "--mechanism", "gaussian").output
-    assert "with Gaussian noise" in noisy
+def test_plan_by_dependence() -> None:
     assert "Algorithm 1; needs" in run("plan", "--records", "10000", "--window", "3", "--budget", "1").output
     run("plan", code=2)
     run("plan", "--width", "0.1", "--window", "3", code=2)

@@ -21,8 +21,6 @@ DECLARED: list[dict[str, Any]] = [
     {"mechanism": Claims(noise=0.0)},
     {"mechanism": Claims(epsilon=1.0, holdout_answers=3)},
     {"mechanism": "ladder", "queries": 20},
-    {"mechanism": "splitting", "queries": 20, "sampling": "iid"},
-    {"mechanism": "gaussian", "queries": 5},
     {"queries": 20, "mechanism": SparseVector(0.2, 0.02, budget=3)},
 ]
 
@@ -65,7 +63,7 @@ def test_a_k_fold_guard_certifies_once(certified: list[float]) -> None:
 
 def test_failures_take_a_certificate_of_their_own(certified: list[float]) -> None:
     """It is for a smaller share of the risk, so it cannot be the same one; the next answer has it at hand."""
-    guard = Thresholdout(HOLDOUT, train=HOLDOUT + 0.5, mechanism="gaussian", queries=5)
+    guard = Thresholdout(HOLDOUT, train=HOLDOUT + 0.5, threshold=0.2, noise_scale=0.02, budget=3, queries=5)
 
     def fails(values: np.ndarray) -> np.ndarray:
         if values[0] == 0.0:

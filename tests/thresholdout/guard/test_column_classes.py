@@ -14,7 +14,7 @@ import sklearn.metrics
 
 from graphs.models.group_sizes import GroupSizes
 from tests.sizes import corners
-from thresholdout import Claims, Thresholdout
+from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError
 from thresholdout.guard.column_classes import class_counts, classes_of
@@ -185,8 +185,10 @@ def test_too_many_classes_and_mechanisms_of_means_are_refused(table: pd.DataFram
         Thresholdout((holdout, "id"), train=(train, "id")).score("g", "f1_macro")
     with pytest.raises(InputError, match="labels of 3 classes"):
         Thresholdout((holdout, "kind"), train=(train, "kind")).score("told", "f1")
-    with pytest.raises(InputError, match="which is no mean over records, asked of gaussian"):
-        Thresholdout((holdout, "y"), train=(train, "y"), mechanism="gaussian", queries=3).score("said", "f1")
+    with pytest.raises(InputError, match="which is no mean over records, asked of sparse vector"):
+        Thresholdout((holdout, "y"), train=(train, "y"), mechanism=SparseVector(0.1, 0.01, budget=3), queries=3).score(
+            "said", "f1"
+        )
 
 
 def test_one_scan_of_the_holdout_and_its_failure_is_free(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,9 +126,9 @@ def test_refuses_what_is_no_mean_and_other_mechanisms() -> None:
         records(0.0).compare(Told(1), Told(0), "f1", cv="training")
     X, y = np.arange(8.0 * N)[:, None], np.ones(8 * N, dtype=int)
     half = 4 * N
-    gaussian = Thresholdout((X[:half], y[:half]), train=(X[half:], y[half:]), queries=5, mechanism="gaussian")
-    with pytest.raises(InputError, match="a comparison, asked of gaussian"):
-        gaussian.compare(Told(0), Told(0), cv="training")
+    ladder = Thresholdout((X[:half], y[:half]), train=(X[half:], y[half:]), queries=5, mechanism="ladder")
+    with pytest.raises(InputError, match="a comparison, asked of ladder"):
+        ladder.compare(Told(0), Told(0), cv="training")
 
 
 class TestLists:

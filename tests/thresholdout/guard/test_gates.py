@@ -364,9 +364,7 @@ def test_a_gate_that_certifies_each_has_no_last_look() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mechanism": "gaussian", "queries": 5},
         {"mechanism": "ladder", "queries": 5},
-        {"mechanism": "splitting", "queries": 5},
         {"mechanism": SparseVector(0.1, 0.01, budget=2), "queries": 5},
     ],
 )

@@ -22,11 +22,9 @@ from thresholdout.errors import (
     InputTypeError,
     LedgerMismatch,
     OverlapError,
-    PlanError,
 )
 from thresholdout.mechanisms import (
     ClaimsParameters,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.planning import algorithm_1
@@ -175,32 +173,9 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
         ({"random_state": -1}, InputTypeError, "random_state: -1; expected: None for noise from the operating"),
         ({"random_state": 0.5}, InputTypeError, "random_state: 0.5; expected: .*or a number for simulations"),
         ({"mechanism": "laplace"}, InputError, "mechanism"),
-        ({"mechanism": "splitting", "queries": None, "sampling": "iid"}, InputError, "queries"),
         ({"mechanism": 3}, InputTypeError, "mechanism"),
-        (
-            {"mechanism": "splitting"},
-            InputError,
-            "mechanism: SplittingParameters.*without sampling='iid'",
-        ),
         ({"sampling": 1}, InputTypeError, "sampling: a int; expected: one of 'independent', 'iid', 'fixed_features'"),
         ({"sampling": "identical"}, InputError, "sampling: 'identical'; expected: one of 'independent', 'iid'"),
-        (
-            {"mechanism": "splitting", "dependence": MovingWindow(N, 2), "sampling": "iid"},
-            InputError,
-            "mechanism: SplittingParameters for a MovingWindow",
-        ),
-        (
-            {
-                "mechanism": "splitting",
-                "dependence": Groups(np.repeat([0, 1, 2], [N // 2, N // 4, N // 4])),
-                "sampling": "iid",
-                "queries": 2,
-            },
-            InputError,
-            "groups of 500 to 1000 records",
-        ),
-        ({"mechanism": "gaussian", "dependence": MovingWindow(N, 2)}, PlanError, "independent groups"),
-        ({"mechanism": "gaussian", "queries": None}, InputError, "queries"),
         ({"dependence": "groups"}, InputTypeError, "dependence"),
         ({"dependence": Groups([0, 1])}, InputError, "dependence"),
         ({"train": data(1)[0]}, InputError, "train"),
@@ -273,10 +248,10 @@ def test_a_declared_limit_is_never_exceeded(declared: Fraction) -> None:
 
 
 def test_a_known_guard_is_opened_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10)
+    first = make(ledger=tmp_path / "guard.db", mechanism="ladder", queries=10)
     planned = []
     monkeypatch.setattr(Thresholdout, "_choose", lambda self, declared: planned.append(declared))
-    again = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10)
+    again = make(ledger=tmp_path / "guard.db", mechanism="ladder", queries=10)
     assert (again.parameters, again._id, planned) == (first.parameters, first._id, [])
 
 
@@ -331,27 +306,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         assert make().ask(number, np.full(N, float(number))).value == float(number)
 
 
-def test_what_a_refusal_of_parts_names_works() -> None:
-    with pytest.raises(InputError, match=r"mechanism='claims', which answers from all records"):
-        make(mechanism=SplittingParameters(2))
-    assert "over all records" in make(mechanism="claims").certificate.about
-    declared = make(mechanism=SplittingParameters(2), sampling="iid")
-    assert "the part of the records that answers" in declared.certificate.about
-
-
-def test_the_default_never_answers_from_a_part_though_that_would_be_narrower() -> None:
-    """300 records, 2 questions: what was planned once."""
-    X, y = data(0)
-    for queries, budget in ((1, 1), (2, 2), (3, 1)):
-        guard = Thresholdout((X[:300], y[:300]), queries=queries, mechanism=Claims(holdout_answers=budget))
-        assert not guard.parameters.from_parts
-        assert guard.certificate.splitting < guard.certificate.tolerance
-
-
 def test_a_declaration_belongs_to_the_guard(tmp_path: Path) -> None:
-    declared = {"mechanism": "splitting", "queries": 2, "sampling": "iid"}
-    make(ledger=tmp_path / "one.db", **declared)
-    assert make(ledger=tmp_path / "one.db", **declared).parameters == SplittingParameters(2)
     make(ledger=tmp_path / "two.db")
     with pytest.raises(LedgerMismatch, match="sampling = 'independent', not 'iid'"):
         make(ledger=tmp_path / "two.db", sampling="iid")

@@ -9,30 +9,29 @@ from graphs import Groups
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.guard_state import GuardState
-from thresholdout.mechanisms.gaussian import GaussianState
-from thresholdout.mechanisms.splitting import SplittingState
+from thresholdout.mechanisms import LadderState
 from thresholdout.planning.declaration import MechanismName
 
-INNER = "gaussian/1 7 2"
+INNER = LadderState(log_risk=-4.5, asked=7, failed=0, releases=2, best=60, low=0.5, high=0.6).to_text()
 
 TEXTS = {
     INNER: (0, ""),
     f"failures 1\n{INNER}": (1, ""),
-    f"past 7 0.25 0.5\n{INNER}": (0, "7 0.25 0.5"),
-    f"failures 12\npast 7 0.25\n{INNER}": (12, "7 0.25"),
+    f"corrected 7 0.25 0.5\n{INNER}": (0, "7 0.25 0.5"),
+    f"failures 12\ncorrected 7 0.25\n{INNER}": (12, "7 0.25"),
 }
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_text_is_read_and_written_as_it_is(text: str) -> None:
-    state = GuardState.from_text(text, GaussianState.from_text)
-    assert (state.failures, state.past) == TEXTS[text]
-    assert state.mechanism == GaussianState.from_text(INNER)
+    state = GuardState.from_text(text, LadderState.from_text)
+    assert (state.failures, state.corrected) == TEXTS[text]
+    assert state.mechanism == LadderState.from_text(INNER)
     assert state.to_text() == text
 
 
-def test_without_failures_and_past_it_is_the_text_of_the_mechanism() -> None:
-    assert GuardState(SplittingState.from_text("splitting/1 3")).to_text() == "splitting/1 3"
+def test_without_failures_and_corrections_it_is_the_text_of_the_mechanism() -> None:
+    assert GuardState(LadderState.from_text(INNER)).to_text() == INNER
 
 
 @pytest.mark.filterwarnings("ignore::thresholdout.errors.WideAnswersWarning")
@@ -46,7 +45,6 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
         queries=40,
         mechanism=None if groups else mechanism,
         dependence=Groups(np.arange(n) // 2) if groups else None,
-        sampling="iid" if mechanism == "splitting" else "independent",
     )
     interaction, sources = guard._interaction, set()
     for k in range(12):
@@ -68,7 +66,7 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
         f"failures 1.0\n{INNER}",
         f"failures \u0661\n{INNER}",
         f"failures {'1' * 20}\n{INNER}",
-        f"past 1\nfailures 1\n{INNER}",
+        f"corrected 1\nfailures 1\n{INNER}",
         "failures 1",
         "failures 1\n",
         "",
@@ -76,5 +74,5 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
 )
 def test_another_text_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(InputError) as caught:
-        GuardState.from_text(text, GaussianState.from_text)
-    assert "7 2" not in str(caught.value)
+        GuardState.from_text(text, LadderState.from_text)
+    assert "0.6" not in str(caught.value)

@@ -25,7 +25,7 @@ from thresholdout.ledger import (
     move,
     rotate_key,
 )
-from thresholdout.mechanisms import GaussianParameters
+from thresholdout.mechanisms import LadderParameters
 from thresholdout.report import report_of
 
 N = 400
@@ -37,7 +37,7 @@ def labels(last: int) -> np.ndarray:
 
 
 def make(ledger: Ledger | Path, last: int = 1, queries: int = 20) -> Thresholdout:
-    mechanism = GaussianParameters(0.05, queries=queries)
+    mechanism = LadderParameters(queries=queries)
     return Thresholdout((X, labels(last)), mechanism=mechanism, ledger=ledger)
 
 
@@ -95,7 +95,7 @@ def test_the_same_records_are_the_same_guard(ledger: Ledger) -> None:
     with pytest.raises(LedgerMismatch, match="declared with mechanism"):
         make(ledger, queries=30)
     turned = (X[::-1], labels(1)[::-1])
-    assert Thresholdout(turned, mechanism=GaussianParameters(0.05, queries=20), ledger=ledger).status.answers_left == 19
+    assert Thresholdout(turned, mechanism=LadderParameters(queries=20), ledger=ledger).status.answers_left == 19
     assert len(ledger.guards()) == 1
     make(ledger, 0)  # other records
     assert len(ledger.guards()) == 2
@@ -186,12 +186,12 @@ def test_the_order_is_compared_by_who_comes_second(monkeypatch: pytest.MonkeyPat
     from graphs import MovingWindow
 
     def turned() -> Thresholdout:
-        mechanism = GaussianParameters(0.05, queries=20)
+        mechanism = LadderParameters(queries=20)
         records, model = (X[::-1], labels(1)[::-1]), MovingWindow(N, 2)
         return Thresholdout(records, mechanism=mechanism, dependence=model, ledger=ledger)
 
     first = Thresholdout(
-        (X, labels(1)), mechanism=GaussianParameters(0.05, queries=20), dependence=MovingWindow(N, 2), ledger=ledger
+        (X, labels(1)), mechanism=LadderParameters(queries=20), dependence=MovingWindow(N, 2), ledger=ledger
     )
     with monkeypatch.context() as patch:
         patch.setattr("thresholdout.guard.guard.known_as", lambda *_: None)

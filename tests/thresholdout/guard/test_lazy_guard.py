@@ -96,10 +96,9 @@ def hit(table: pd.DataFrame, name: str) -> Any:
         {"mechanism": Claims(noise=0.0), "queries": 5},
         {"groups": "g"},
         {"mechanism": Claims(epsilon=2.0)},
-        {"mechanism": "gaussian", "queries": 5},
         {"mechanism": ThresholdoutParameters(0.05, 0.005, budget=3, queries=5)},
     ],
-    ids=["claims", "guess", "groups", "private", "gaussian", "algorithm 1"],
+    ids=["claims", "guess", "groups", "private", "algorithm 1"],
 )
 def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
     lazy, eager = lazy_guard(engine, table, **declared), array_guard(table, **declared)

@@ -34,7 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """Ledgers of one guard with a short and a long history, and predictions that were not asked about."""
     folder = tmp_path_factory.mktemp("ledgers")
     memory, made = MemoryLedger(), {}
-    service = PredictionGuard.create(memory, TABLE[:N], TABLE[N:], label="y", queries=9000, mechanism="gaussian")
+    service = PredictionGuard.create(memory, TABLE[:N], TABLE[N:], label="y", queries=9000, mechanism="ladder")
     for asked in range(1, LONG + 1):
         service.guard.ask(0.5, np.full(N, 0.5), name=f"question {asked} (accuracy)", key=f"key {asked}")
         if asked in (SHORT, LONG):

@@ -170,39 +170,6 @@ def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> No
     assert guard.releases.record(GaussianAnswer(1000.0)).tolerance > after.tolerance
 
 
-def test_pure_looks_beside_gaussian_answers() -> None:
-    guard = make(mechanism="gaussian")
-    first = guard.ask(0.25, HOLDOUT < 2500)
-    before = guard.certificate
-    after = guard.releases.record(BlackBox(0.01))
-    assert (after.route, after.chosen and after.chosen.source) == ("gaussian", "accounting/LOOKS.md, L5")
-    assert before.tolerance < after.tolerance < before.tolerance * 1.05
-    second = guard.ask(0.25, HOLDOUT < 2501)
-    assert (
-        before.half_width(2, 1, "holdout")
-        < after.half_width(2, 1, "holdout")
-        < 1.05 * before.half_width(2, 1, "holdout")
-    )
-    assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
-    assert guard.releases.record(BlackBox(0.01)).tolerance == guard.releases.preview([]).tolerance > after.tolerance
-    with pytest.raises(
-        InputError, match=r"GaussianAnswer\(std=1000.0\) has a delta.*nothing is proved here; guards that"
-    ):
-        guard.releases.record(GaussianAnswer(1000.0))
-    guard.releases.record(GaussianAnswer(1000.0), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
-
-
-def test_mechanisms_that_no_look_is_proved_for() -> None:
-    guard = make(mechanism="splitting", sampling="iid", queries=4)
-    with pytest.raises(
-        InputError, match="'splitting': nothing is proved for this route beside other looks; guards that"
-    ):
-        guard.releases.record(BlackBox(0.01))
-    guard.releases.record(BlackBox(0.01), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
-
-
 def test_a_ladder_pays_for_looks() -> None:
     guard = make(mechanism=LadderParameters(queries=3))
     high = guard.ask(0.25, HOLDOUT < 2500, binary=True).interval[1]

@@ -35,7 +35,7 @@ from tests.thresholdout.model_selection.digits import (
     train_scores,
     tree,
 )
-from thresholdout import Claims, Thresholdout
+from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerClosed, LedgerUnusable, SearchFailed, SharingError
 from thresholdout.model_selection import count_queries
 from thresholdout.scoring import metrics
@@ -181,8 +181,8 @@ def test_metrics_that_are_none(metric: Any, kind: type[InputError], message: str
 
 
 def test_a_statistic_needs_a_mechanism_that_answers_it() -> None:
-    with pytest.raises(InputError, match="asked of gaussian"):
-        make(mechanism="gaussian", queries=20).scorer("balanced_accuracy", cv="training")
+    with pytest.raises(InputError, match="asked of sparse vector"):
+        make(mechanism=SparseVector(0.1, 0.01, budget=5), queries=20).scorer("balanced_accuracy", cv="training")
     with pytest.raises(InputError, match="a guard with mechanism='claims'"):
         make().scorer("balanced_accuracy", cv="training")
     guard = make(mechanism=None)

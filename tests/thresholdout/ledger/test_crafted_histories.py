@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
 import tracemalloc
-import zlib
 from contextlib import closing
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +21,12 @@ from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUn
 from thresholdout.ledger import MemoryLedger, SQLLedger, export_history, import_history, verify_export
 from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.ledger.entry import Entry
-from thresholdout.mechanisms import GaussianParameters, gaussian
-from thresholdout.mechanisms.gaussian import NoiseSchedule
 from thresholdout.planning.declaration import read_declaration
 from thresholdout.report import report_of
 
 GUARD = "0123456789abcdef"
 ENTRY = Entry(1, "a", "accuracy", 0.75, 0.5, 0.25, 0.75, "holdout", 1, 0.0, 1.0)
 DEEP = 100_000
-
-
-@cache
-def bomb() -> str:
-    """Zeros that are a quarter of a million characters when packed, and 256 MB when not."""
-    return base64.b64encode(zlib.compress(bytes(2**28), 9)).decode()
 
 
 def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **header: Any) -> Path:  # noqa: B006
@@ -59,7 +48,7 @@ def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **heade
 
 def parameters_of_a_guard() -> dict[str, Any]:
     ledger = MemoryLedger()
-    Thresholdout(np.arange(900.0), queries=10, mechanism="gaussian", ledger=ledger)
+    Thresholdout(np.arange(900.0), queries=10, mechanism="ladder", ledger=ledger)
     found: dict[str, Any] = ledger.parameters(ledger.guards()[0])
     return found
 
@@ -77,9 +66,8 @@ def changed(**parts: dict[str, Any]) -> str:
     return json.dumps(parameters | {part: parameters[part] | values for part, values in parts.items()})
 
 
-def odd_parameters(packed_zeros: str = "") -> dict[str, str]:
+def odd_parameters() -> dict[str, str]:
     whole = parameters_of_a_guard()
-    packed = {"packed": packed_zeros, "answers": 2**25}
     return {
         "nothing": "{}",
         "numbers": '{"declared": 1, "chosen": 2}',
@@ -93,10 +81,7 @@ def odd_parameters(packed_zeros: str = "") -> dict[str, str]:
         "no confidence": changed(declared={"confidence": None}),
         "queries in words": changed(declared={"queries": "many"}),
         "budget in words": changed(chosen={"budget": "large"}),
-        "a schedule that unpacks to much": changed(chosen={"schedule": packed}),
-        "a schedule that is longer than it says": changed(chosen={"schedule": packed | {"answers": 10}}),
-        "a schedule of a negative length": changed(chosen={"schedule": packed | {"answers": -1}}),
-        "lists in lists": changed(chosen={"mechanism": "splitting", "queries": nested(20_000)}),
+        "lists in lists": changed(chosen={"mechanism": "ladder", "queries": nested(20_000)}),
     }
 
 
@@ -110,7 +95,7 @@ def nested(depth: int) -> Any:
 
 @pytest.mark.parametrize("case", corners(odd_parameters(), *range(0, len(odd_parameters()), 3)))
 def test_parameters_that_no_guard_has_give_an_error(case: str, tmp_path: Path) -> None:
-    text = json.dumps(json.loads(odd_parameters(bomb())[case]))
+    text = json.dumps(json.loads(odd_parameters()[case]))
     file, ledger = crafted(tmp_path / "history.jsonl", text), tmp_path / "guard.db"
     tracemalloc.start()
     try:
@@ -258,24 +243,6 @@ def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
         export_history(ledger, identity, tmp_path / "history.jsonl")
     other = MemoryLedger()
     assert other.find(import_history(other, tmp_path / "history.jsonl"), long) is not None
-
-
-def test_a_schedule_that_no_ledger_keeps_is_refused_when_a_guard_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaussian, "_MOST_STORED", 20)
-    records = np.arange(900.0)
-    listed = GaussianParameters(NoiseSchedule(np.full(21, 0.05)), queries=21)
-    with pytest.raises(InputError, match=r"a list for 21 answers.*NoiseSchedule\(0.01\)"):
-        Thresholdout(records, queries=21, ledger=MemoryLedger(), mechanism=listed)
-    one = GaussianParameters(NoiseSchedule(0.01), queries=21)
-    assert Thresholdout(records, queries=21, mechanism=one).ask(0.5, np.ones(900)).query == 1
-
-
-def test_a_schedule_is_unpacked_to_its_length_only() -> None:
-    schedule = NoiseSchedule(np.full(5000, 0.25))
-    assert NoiseSchedule.from_json(schedule.to_json()) == schedule
-    for answers in (10, 2**25, 2**60, 0, -1, "10", 5.0):
-        with pytest.raises(InputError, match="schedule"):
-            NoiseSchedule.from_json({"packed": bomb(), "answers": answers})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"text"', "3", "{}", '{"declared": {}}', "[" * DEEP, "1e999"])

@@ -16,16 +16,12 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsMechanism,
     ClaimsParameters,
-    GaussianGuard,
-    GaussianParameters,
     Known,
     Ladder,
     LadderParameters,
     Mechanism,
     Outcome,
     SparseVectorMechanism,
-    Splitting,
-    SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.claims.score import first_window, search
@@ -36,14 +32,11 @@ AnyMechanism = Mechanism[Any, Any]
 
 MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
     "sparse vector": lambda: SparseVectorMechanism(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
-    "gaussian": lambda: GaussianGuard(GaussianParameters([0.2, 0.1, 0.1, 0.05, 0.05, 0.02])),
-    "gaussian with threshold": lambda: GaussianGuard(GaussianParameters(0.05, 9, threshold=0.1, grid=0.01)),
     "ladder": lambda: Ladder(LadderParameters(queries=8), N),
     "claims": lambda: ClaimsMechanism(ClaimsParameters(queries=15, budget=9), N),
     "claims without limits": lambda: ClaimsMechanism(ClaimsParameters(), N),
     "claims without noise": lambda: ClaimsMechanism(ClaimsParameters(noise=0.0), N),
     "claims about dependent records": lambda: ClaimsMechanism(ClaimsParameters(inflation=3.0, effective=150.0), N),
-    "splitting": lambda: Splitting(SplittingParameters(7), N),
 }
 
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS.keys())
@@ -120,9 +113,6 @@ def test_a_refusal_draws_nothing_and_shows_nothing(make: Callable[[], AnyMechani
         def laplace(self, scale: object) -> int:
             raise AssertionError("drawn")
 
-        def rounded_gaussian(self, centre: object, scale: object) -> int:
-            raise AssertionError("drawn")
-
         def uniform(self, bits: object, size: object) -> NDArray[np.uint64]:
             raise AssertionError("drawn")
 
@@ -148,8 +138,7 @@ def test_states_of_another_form_are_refused(make: Callable[[], AnyMechanism]) ->
         "x",
         text.replace("/1", "/2", 1),
         text.split(" ")[0],
-        "gaussian/1 2 5",
-        "splitting/1 -1",
+        "unknown/1 2 5",
         f"y {text}",
     ):
         with pytest.raises(InputError, match=r"^state: a text of another form"):

@@ -31,20 +31,17 @@ ROOT = Path(__file__).parents[3]
 # Theorems about one mechanism, and the choice of one where none is given, name it. Nobody else does.
 NAMED = {
     "thresholdout/certificates/certificate.py": {"ThresholdoutParameters"},
-    "thresholdout/certificates/certify_parameters.py": {"GaussianParameters", "ThresholdoutParameters"},
-    "thresholdout/certificates/gaussian_certificate.py": {"GaussianGuard", "GaussianParameters"},
+    "thresholdout/certificates/certify_parameters.py": {"ThresholdoutParameters"},
     "thresholdout/certificates/problem.py": {"SparseVectorMechanism", "ThresholdoutParameters"},
     "thresholdout/planning/algorithm_1.py": {"ThresholdoutParameters"},
-    "thresholdout/planning/all_from_holdout.py": {"GaussianGuard", "GaussianParameters"},
     "thresholdout/planning/declared_parameters.py": {
         "ClaimsParameters",
         "FoldClaimsParameters",
         "LadderParameters",
-        "SplittingParameters",
         "ThresholdoutParameters",
     },
     "thresholdout/planning/request.py": {"ClaimsParameters"},
-    "thresholdout/planning/ways.py": {"ClaimsMechanism", "SplittingParameters"},
+    "thresholdout/planning/ways.py": {"ClaimsMechanism"},
     "thresholdout/service/promises.py": {"LadderParameters"},
 }
 
@@ -67,7 +64,7 @@ def outside(sources: dict[str, Module]) -> dict[str, Module]:
 
 
 def test_every_mechanism_is_in_the_list() -> None:
-    built = {"ClaimsMechanism", "FoldClaims", "GaussianGuard", "Ladder", "SparseVectorMechanism", "Splitting"}
+    built = {"ClaimsMechanism", "FoldClaims", "Ladder", "SparseVectorMechanism"}
     parameters = {one.__name__ for one in Parameters.__subclasses__() if one.__module__.startswith("thresholdout.")}
     assert built <= classes()
     assert {kind.parameters.__name__ for kind in catalogue.KINDS} == parameters
@@ -209,7 +206,7 @@ def certified(parameters: CellsParameters, by: Certifier[CertificateT]) -> Certi
     )
 
 
-CELLS = Kind("cells", CellsParameters, CellsState, lambda parameters, n, labels: Cells(parameters, n), certified)
+CELLS = Kind("cells", CellsParameters, CellsState, lambda parameters, n: Cells(parameters, n), certified)
 
 N = 20_000
 X = np.arange(2.0 * N)

@@ -11,8 +11,7 @@ import pytest
 from thresholdout import Claims, LedgerMismatch, PriorQueries, SparseVector, Thresholdout
 from thresholdout.errors import LedgerDamaged
 from thresholdout.ledger import MemoryLedger, open_ledger
-from thresholdout.mechanisms import GaussianParameters, LadderParameters, SplittingParameters
-from thresholdout.mechanisms.gaussian import NoiseSchedule
+from thresholdout.mechanisms import LadderParameters
 from thresholdout.planning.declaration import Declaration, read_declaration
 
 KEPT = Path(__file__).parents[2] / "ledgers" / "format-1"
@@ -28,8 +27,7 @@ DECLARED = [
     Declaration(),
     Declaration(queries=20, confidence=0.9, mechanism=Claims(max_half_width=0.1, noise=0.0), final_check=True),
     Declaration(mechanism=SparseVector(0.04, 0.0025, 1, 0.001), queries=9, dependence="x", for_release=False),
-    Declaration(mechanism=SplittingParameters(10), sampling="iid"),
-    Declaration(mechanism=GaussianParameters(NoiseSchedule([0.03, 0.02, 0.02]), 3, shares=(0.75, 1.25))),
+    Declaration(sampling="iid"),
     Declaration(sampling="fixed_features", prior_queries=PriorQueries(3, 101)),
     Declaration(mechanism=Claims(epsilon=1.0, holdout_answers=4)),
 ]

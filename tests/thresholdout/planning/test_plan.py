@@ -16,8 +16,6 @@ from graphs.models.out_of_fold import OutOfFold
 from thresholdout import InputError, InputTypeError, PlanError, Thresholdout, plan
 from thresholdout.mechanisms import (
     ClaimsParameters,
-    GaussianParameters,
-    SplittingParameters,
     ThresholdoutParameters,
     parameters_to_json,
 )
@@ -115,9 +113,6 @@ def test_what_is_recommended_is_what_the_guard_then_has() -> None:
         default.parameters
     )
     assert plan(600).parameters == ClaimsParameters()
-    without = plan(600, mechanism="guess-and-check").parameters
-    assert isinstance(without, ClaimsParameters)
-    assert without.noise == 0.0
 
 
 def test_a_plan_certifies_once_and_computes_no_width_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,41 +238,6 @@ def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
     assert "records" not in plan(2000, queries=100).table.columns
 
 
-def test_gaussian_answers_are_worth_what_their_certificate_says() -> None:
-    planned = plan(10_000, queries=50, mechanism="gaussian")
-    assert isinstance(planned.parameters, GaussianParameters)
-    assert planned.half_width == pytest.approx(planned.certificate.expected_half_width(0.9), rel=0.01)
-    records = plan(queries=200, width=0.05, mechanism="gaussian")
-    assert 0.97 * 0.05 < records.half_width <= 0.05
-    most = plan(records.records, width=0.05, mechanism="gaussian").queries
-    assert most == pytest.approx(200, rel=0.1)
-    with pytest.raises(PlanError, match=r"by Gaussian answers; one final look has ± .*guard.final_check"):
-        plan(MovingWindow(1000, 3), queries=10, mechanism="gaussian")
-
-
-def test_parts_are_recommended_only_if_one_law_is_declared() -> None:
-    with pytest.raises(InputError, match="identically_distributed"):
-        plan(1000, queries=3, mechanism="splitting")
-    planned = plan(1000, queries=3, mechanism="splitting", identically_distributed=True)
-    assert planned.parameters == SplittingParameters(3)
-    assert planned.half_width == planned.certificate.expected_half_width(0.9)
-    for queries in (1, 2, 3):
-        assert plan(100, queries=queries).recommended.name != "a fresh part for each question"
-
-
-def test_a_mechanism_changes_only_for_more_than_a_tenth_and_in_words() -> None:
-    """A guard whose training values come from ten records makes claims that are wider than Gaussian answers."""
-    planned = plan(20_000, queries=10, expected=0.5, train_records=10)
-    assert planned.recommended.name == "Gaussian answers"
-    assert isinstance(planned.parameters, GaussianParameters)
-    assert f"where a guard's claims would have ± {width_of(planned):.2g}" in planned.recommendation
-    near = plan(20_000, queries=50, expected=0.5, train_records=200)
-    narrower = width_of(near, "Gaussian answers") < 0.9 * width_of(near)
-    assert (near.recommended.name == "Gaussian answers") == narrower
-    for train in (1000, 20_000):
-        assert plan(20_000, queries=10, expected=0.5, train_records=train).recommended.name == "a guard"
-
-
 def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     model = Unlimited(100_000, 1)
     planned = plan(model, queries=50, budget=3)
@@ -288,8 +248,6 @@ def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     assert "Algorithm 1 answers with queries=50 and budget=3" in planned.recommendation
     assert [way.name for way in planned.ways] == ["Algorithm 1"]
     assert plan(model).recommended.call == "Thresholdout(..., queries=100, mechanism=Claims(holdout_answers=1))"
-    with pytest.raises(PlanError, match=r"claims only where .*; Algorithm 1 has ± .*: Thresholdout\(.*budget=1\)"):
-        plan(model, mechanism="guess-and-check")
     with pytest.raises(PlanError, match="take more records, or fewer queries="):
         plan(Unlimited(1000, 1), queries=50, budget=20)
     beside = plan(10_000, queries=50, budget=1)
@@ -328,8 +286,6 @@ def test_as_json() -> None:
         ({"records": 300, "budget": 0}, "budget"),
         ({"records": 300, "budget": "all"}, "budget"),
         ({"records": 300, "confidence": 95}, "confidence"),
-        ({"records": 300, "mechanism": "ladder"}, "mechanism"),
-        ({"records": 300, "fixed": True, "mechanism": "gaussian"}, "fixed"),
         ({"records": 300, "fixed": 1}, "fixed"),
     ],
 )
@@ -339,7 +295,7 @@ def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> Non
 
 
 def test_the_largest_holdout_is_planned_without_a_number_for_each_record() -> None:
-    assert plan(10**9, queries=10, identically_distributed=True).half_width < 1e-4
+    assert plan(10**9, queries=10, fixed=True).half_width < 1e-4
 
 
 @pytest.mark.parametrize("confidence", [0.9999, 0.5])

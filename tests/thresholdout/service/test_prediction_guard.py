@@ -15,7 +15,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, Ledg
 from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import MemoryLedger
 from thresholdout.ledger.entry_checks import CONTENT
-from thresholdout.mechanisms import LadderParameters, SplittingParameters
+from thresholdout.mechanisms import LadderParameters
 from thresholdout.scoring.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
 from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
@@ -122,7 +122,7 @@ def test_names_that_look_like_nothing_are_classes(tmp_path: Path) -> None:
     for name, part in zip(("train", "holdout"), tables(["NA", "None", "x"], ["None", "NA", "x"]), strict=True):
         part.to_csv(tmp_path / f"{name}.csv", index=False)
     parts = [read_table(tmp_path / f"{name}.csv") for name in ("train", "holdout")]
-    service = PredictionGuard.create(tmp_path / "guard.db", *parts, label="y", queries=5, mechanism="gaussian")
+    service = PredictionGuard.create(tmp_path / "guard.db", *parts, label="y", queries=5, mechanism="ladder")
     assert abs(service.ask(predicted(["NA", "None", "x"])).value - 0.66) <= 0.5
     assert service.labels == "read as text, 3 different ones in the training part"
 
@@ -421,17 +421,6 @@ def test_parameters_are_found_again(tmp_path: Path) -> None:
     ladder = LadderParameters(direction="minimize", queries=4)
     PredictionGuard.create(path, *tables([0, 1], [0, 1]), label="y", queries=4, mechanism=ladder)
     assert PredictionGuard.open(path).guard.parameters == ladder
-
-
-@pytest.mark.parametrize("mechanism", ["splitting", SplittingParameters(4)], ids=str)
-def test_a_part_of_the_records_answers_no_predictions_by_id(tmp_path: Path, mechanism: Any) -> None:
-    """A good model on one part and turned round on the other is true of the part only; see the attackers."""
-    path = tmp_path / "guard.db"
-    parts = tables([0, 1], [0, 1])
-    with pytest.raises(InputError, match=r"predictions that come in by id; expected: mechanism='claims', which"):
-        PredictionGuard.create(path, *parts, label="y", queries=4, mechanism=mechanism)
-    assert not path.exists()
-    PredictionGuard.create(path, *parts, label="y", queries=4, mechanism=Claims(holdout_answers=1))  # as it says
 
 
 def test_a_ladder_names_the_ladder_of_the_other_direction(tmp_path: Path) -> None:

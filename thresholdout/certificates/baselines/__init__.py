@@ -1,1 +1,1 @@
-"""Published statements and splitting, for comparison only; nothing builds on them."""
+"""Published statements, for comparison only; nothing builds on them."""

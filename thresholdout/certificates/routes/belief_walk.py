@@ -7,12 +7,12 @@ sqrt(B)`` at most, instead of the ``0.25 eps_0 B`` of the posterior certificate.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import formula_up
-from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import Route
@@ -122,3 +122,55 @@ def walk(setting: Setting) -> Route:
 
     tolerance = min(map(width, np.linspace(0.1, 0.9, 7).tolist())) + setting.slack
     return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)
+
+
+def best_parameters(
+    cost: Callable[..., Floats], boxes: Sequence[tuple[float, float]], *, points: int = 13, rounds: int = 8
+) -> tuple[tuple[float, ...], float]:
+    """Minimise a function of a few parameters by grids that close in on the best point.
+
+    Parameters
+    ----------
+    cost : callable
+        Takes one array for each parameter, all of one shape, and returns the costs; ``inf`` where there is none.
+    boxes : sequence of (low, high)
+        Where to look, for each parameter.
+    points : int
+        Points of a grid along each parameter, at least 4.
+    rounds : int
+        Each grid reaches one step of the former to both sides of the best point, within the box.
+
+    Returns
+    -------
+    parameters : tuple of float
+        The best point seen.
+    value : float
+        Its cost; ``inf`` when no point has one.
+
+    Examples
+    --------
+    >>> (x, y), value = best_parameters(lambda x, y: (x - 1) ** 2 + (y - 2) ** 2 + x * y, [(0, 3), (0, 3)])
+    >>> round(x, 4), round(y, 4), round(value, 6)
+    (0.0, 2.0, 1.0)
+    """
+    limits = list(boxes)
+    best: tuple[float, ...] = tuple(low for low, _ in limits)
+    value = float("inf")
+    current = list(boxes)
+    for _ in range(rounds):
+        axes = [np.linspace(low, high, points) for low, high in current]
+        mesh = np.meshgrid(*axes, indexing="ij")
+        with np.errstate(all="ignore"):
+            costs = np.where(np.isnan(found := cost(*mesh)), np.inf, found)
+        where = int(np.argmin(costs))
+        if costs.flat[where] < value:
+            value = float(costs.flat[where])
+            best = tuple(float(axis.flat[where]) for axis in mesh)
+        elif value == float("inf"):
+            break
+        steps = [float(axis[1] - axis[0]) for axis in axes]
+        current = [
+            (max(low, centre - step), min(high, centre + step))
+            for centre, step, (low, high) in zip(best, steps, limits, strict=True)
+        ]
+    return best, value

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from graphs.numerics.rounding import formula_up
-from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.problem import Setting, leakage
-from thresholdout.certificates.route import Earlier, Route, larger_side
+from thresholdout.certificates.route import Route, larger_side
+from thresholdout.certificates.routes.log_odds import LogOdds
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -82,7 +82,7 @@ class PosteriorWidths:
     Examples
     --------
     >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
-    >>> [round(end, 4) for end in widths.interval(1, 0, "holdout", 0.97)]
+    >>> [round(end, 4) for end in widths.interval(0.97)]
     [0.9277, 1.0]
     >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
     (0.0423, 0.08)
@@ -97,17 +97,15 @@ class PosteriorWidths:
         """Return the width."""
         return self.width
 
-    def interval(
-        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
-    ) -> tuple[float, float]:
-        """Return the truths that are possible given an answer; earlier answers do not matter."""
+    def interval(self, value: float) -> tuple[float, float]:
+        """Return the truths that are possible given an answer."""
         low = self.beliefs.lowest(value - self.error)
         high = self.beliefs.highest(value + self.error)
         return max(low, value - self.width), min(high, value + self.width)
 
     def expected(self, value: float) -> float:
         """Return the larger side of the interval of an answer with this value."""
-        return larger_side(value, self.interval(1, 0, "holdout", value))
+        return larger_side(value, self.interval(value))
 
 
 def posterior_widths(setting: Setting) -> PosteriorWidths:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import formula_up
-from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.problem import leakage
+from thresholdout.certificates.routes.log_odds import LogOdds
 from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
 from thresholdout.silence import silence
 

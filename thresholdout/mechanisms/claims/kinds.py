@@ -136,7 +136,7 @@ CLAIMS: Final = Kind(
     name="claims",
     parameters=ClaimsParameters,
     state=ClaimsState,
-    build=lambda parameters, n, labels: claims_of(parameters, n),
+    build=lambda parameters, n: claims_of(parameters, n),
     certify=_claims_certified,
     suited=_claims_suited,
 )
@@ -146,7 +146,7 @@ FOLD_CLAIMS: Final = Kind(
     name="fold-claims",
     parameters=FoldClaimsParameters,
     state=ClaimsState,
-    build=lambda parameters, n, labels: FoldClaims(parameters, n),
+    build=lambda parameters, n: FoldClaims(parameters, n),
     certify=_folds_certified,
     suited=_folds_suited,
 )

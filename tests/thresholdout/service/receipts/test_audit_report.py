@@ -16,10 +16,13 @@ from tests.thresholdout.cli.running import run
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger import SQLLedger
+from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.receipts.audit_report import audit_report, ids_digest
 from thresholdout.service.receipts.receipt import written_time
+
+NOISY = ThresholdoutParameters(0.1, 0.01, budget=2, queries=10)
 
 
 @pytest.fixture
@@ -76,7 +79,7 @@ def test_charges_have_the_sum_that_the_guard_says(service: EvaluationService) ->
 
 def test_a_guard_that_counts_no_nats_says_none(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "guard.db") as ledger:
-        guard = PredictionGuard.create(ledger, TRAIN, HOLDOUT, label="y", queries=10, mechanism="gaussian")
+        guard = PredictionGuard.create(ledger, TRAIN, HOLDOUT, label="y", mechanism=NOISY)
         guard.ask(right_in(0.8), expected=0.8, client="ann")
         found = audit_report(ledger)
         assert (found.holdout, found.nats, found.signals[0].nats, found.teams[0].nats) == ("", None, None, None)

@@ -1,1 +1,0 @@
-"""Gaussian answers: how far they can be from the truth."""
