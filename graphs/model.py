@@ -19,6 +19,7 @@ from graphs.fitted_limits import FittedLimits
 from graphs.inflation.influences import spectral_radius
 from graphs.known_records import BoolArray, CutNetwork, Network, coded, named
 from graphs.leakage.profile import Profile
+from graphs.markov_structure import MarkovStructure
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
@@ -31,7 +32,7 @@ __all__ = ["Adversary", "DependenceModel", "Given"]
 LOST = 2.0
 
 
-class DependenceModel(Parted, RoutedModel):
+class DependenceModel(Parted, RoutedModel, MarkovStructure):
     """How n records depend on one another.
 
     A mechanism that is differentially private in each single record may still tell much about a record through

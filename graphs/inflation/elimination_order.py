@@ -34,7 +34,7 @@ def elimination_inflation(edges: IntArray, component: IntArray) -> float:
 
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])
     >>> round(elimination_inflation(path, np.zeros(4, dtype=int)), 9)
-    3.25
+    3.0
     """
     widths, _ = joined_blocks(*eliminated(edges, component))
     squares: FloatArray = widths.astype(np.float64) ** 2

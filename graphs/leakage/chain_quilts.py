@@ -18,6 +18,9 @@ __all__ = ["ChainQuilts"]
 #: Chains that start away from the stationary law are followed record by record up to this many numbers.
 EXACT = 20_000_000
 
+#: Most near records of the quilts of one record that are listed.
+MOST_NEAR = 20
+
 
 class ChainQuilts:
     """Influences and diameters of the quilts of a chain.
@@ -109,6 +112,32 @@ class ChainQuilts:
         if self._n == 1:
             return Profile.constant(epsilon, 1)
         return self._table("diameter", self._enough(epsilon)).leakages(self._n, epsilon, penalty)
+
+    def of_record(self, record: int) -> list[tuple[tuple[int, ...], tuple[int, ...], float, float]]:
+        """Return the quilts of a record with at most `MOST_NEAR` near ones: ends, near records, influence, range."""
+        if self._n == 1:
+            return [((), (), 0.0, 0.0)]
+        count = self._kernels.prepare(MOST_NEAR + 2)
+        influences = self._table("influence" if self.is_stationary else "range", count)
+        ranges, before, after = self._table("diameter", count), record, self._n - 1 - record
+        found = []
+        for a in (0, *influences.lengths[influences.lengths <= before].tolist()):
+            for b in (0, *influences.lengths[influences.lengths <= after].tolist()):
+                first, last = record - a + 1 if a else 0, record + b if b else self._n
+                if last - first - 1 > MOST_NEAR or (not a and not b):
+                    continue
+                i, j = (int(np.searchsorted(influences.lengths, length)) for length in (a, b))
+                pair = [
+                    table.both[i, j] if a and b else table.left[i] if a else table.right[j]
+                    for table in (influences, ranges)
+                ]
+                ends = (*([record - a] if a else []), *([record + b] if b else []))
+                near = tuple(k for k in range(first, last) if k != record)
+                found.append((ends, near, float(pair[0]), float(pair[1])))
+        found.sort(key=lambda row: (len(row[1]), row[0]))
+        if self._n <= MOST_NEAR:
+            found.append(((), tuple(k for k in range(self._n) if k != record), 0.0, 0.0))
+        return found
 
     def stretch_leakages(
         self, lengths: IntArray, epsilon: float, penalty: Penalty, contracted: bool

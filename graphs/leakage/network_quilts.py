@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -45,17 +45,22 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.leakage.messages import phi
+from graphs.leakage.network_messages import Propagation
 from graphs.leakage.table_influence import known_subsets, largest_influences, largest_ranges
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate
+from graphs.structure.incidence import Incidence
 from graphs.structure.potentials import Potentials
-from graphs.structure.separators import Effort, boundary, candidates, nearby
+from graphs.structure.separators import Effort, balls, boundary, candidates, nearby
 
 __all__ = ["NetworkQuilts"]
 
 #: Influences need the law of the whole component; components of more nodes than this have none.
 MOST_NODES = 200
+
+#: Radius and size of the largest ball whose sphere is listed, and a budget that reveals everything: tanh(x / 4) is 1.
+LISTED, MOST_LISTED, ENDLESS = 12, 400, 1e4
 
 #: Entries of the tables that are handled at a time.
 STACKED = 1 << 20
@@ -86,6 +91,8 @@ class NetworkQuilts:
         The network.
     effort : Effort, optional
         How hard to look for quilts; by default less hard the larger the network.
+    only : sequence of int, optional
+        The records, by number, whose quilts are searched; all when left out.
 
     Examples
     --------
@@ -99,7 +106,8 @@ class NetworkQuilts:
     array([2.197225, 2.197225])
     """
 
-    def __init__(self, potentials: Potentials, effort: Effort | None = None) -> None:
+    def __init__(self, potentials: Potentials, effort: Effort | None = None, only: Sequence[int] | None = None) -> None:
+        self._only = only
         self._potentials = potentials
         self._effort = effort or Effort.of_size(potentials.n_nodes)
 
@@ -116,7 +124,9 @@ class NetworkQuilts:
         quilts: list[_Quilt] = []
         records: list[int] = []
         groups: dict[Pattern, list[int]] = defaultdict(list)
-        for record, node in enumerate(potentials.records.tolist()):
+        chosen = range(len(potentials.records)) if self._only is None else self._only
+        for record in chosen:
+            node = int(potentials.records[record])
             if potentials.sizes[node] == 1:
                 continue
             for inside in candidates(potentials.neighbours, node, int(counts[node]), self._effort):
@@ -247,15 +257,48 @@ class NetworkQuilts:
         p = self._potentials
         return int(p.component_counts[p.component[node]]) <= MOST_NODES
 
-    def of_record(self, record: int) -> list[tuple[tuple[int, ...], tuple[int, ...], float, float]]:
-        """Return the quilts of one record: boundary, nearby nodes, influence, range (any near records known)."""
-        quilts, records, _ = self._patterns
-        found = []
-        for j in np.flatnonzero(records == record).tolist():
-            quilt = quilts[j]
-            edge, near = sorted(quilt.nodes[quilt.inside :]), sorted(quilt.nodes[1 : quilt.inside])
-            found.append((tuple(edge), tuple(near), float(self.influences("any")[j]), float(self.ranges("any")[j])))
-        return found
+    def listed(self, node: int) -> list[tuple[tuple[int, ...], tuple[int, ...], float, float]]:
+        """Return the quilts of a node: boundary, nearby nodes, influence, range (any near records known); spheres too.
+
+        Where influences are not computed they are bounded by messages from the boundary.
+        """
+        p = self._potentials
+        found: dict[tuple[int, ...], tuple[tuple[int, ...], float, float]] = {}
+        for j, quilt in enumerate(self._patterns[0]):
+            if quilt.nodes[0] == node:
+                edge, near = tuple(sorted(quilt.nodes[quilt.inside :])), tuple(sorted(quilt.nodes[1 : quilt.inside]))
+                found[edge] = (near, float(self.influences("any")[j]), float(self.ranges("any")[j]))
+        component = int(p.component_counts[p.component[node]])
+        for ball in balls(p.neighbours, node, LISTED, MOST_LISTED):
+            if len(ball) < component:
+                edge = tuple(sorted(boundary(p.neighbours, ball)))
+                found.setdefault(edge, (tuple(sorted(ball - {node})), np.inf, np.inf))
+        rows = []
+        for edge, (near, influence, spread) in found.items():
+            if not np.isfinite(influence):
+                influence = min(self._bound(node, frozenset({node, *near}), edge), spread)
+                spread = min(spread, 2 * influence)
+            rows.append((edge, near, influence, spread))
+        return sorted(rows, key=lambda row: (len(row[1]), row[0]))
+
+    def _bound(self, node: int, inside: frozenset[int], edge: tuple[int, ...]) -> float:
+        """Return a bound on the influence of a node on a quilt, whatever near records are known, by messages.
+
+        The quilt is what a mechanism of endless budget reveals; factors that do not touch the inside are independent of
+        the node given it.
+        """
+        its = self._potentials.incidence
+        place = {v: k for k, v in enumerate((node, *sorted(inside - {node}), *edge))}
+        touched = np.zeros(its.n_factors, dtype=np.bool_)
+        touched[its.factors[np.isin(its.nodes, list(inside))]] = True
+        rows = np.flatnonzero(touched[its.factors])
+        names, factors = np.unique(its.factors[rows], return_inverse=True)
+        nodes = np.array([place[v] for v in its.nodes[rows].tolist()], dtype=np.int64)
+        local = Incidence(nodes, factors, its.diameters[rows], len(place), len(names))
+        budgets = np.zeros(len(place))
+        budgets[len(inside) :] = ENDLESS
+        found = float(Propagation(local).leakages(budgets)[0])
+        return found if found < ENDLESS / 2 else math.inf
 
     # What leaks --------------------------------------------------------------------------------------------
 

@@ -28,11 +28,12 @@ class BayesianNetwork(FactorGraph):
     ----------
     digraph : networkx.DiGraph
         An edge from each parent to its child; nodes of any hashable type, in the order of the records.
-    cpds : mapping of nodes to array_like, or list of pgmpy.TabularCPD, optional
+    cpds : mapping of nodes to array_like, str, or list of pgmpy.TabularCPD, optional
         For each node its conditional law given its parents: one axis per parent, in the order of
         ``digraph.predecessors(node)`` (the order in which the edges were added), then one axis for the states of the
         node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents.
-        Tables of pgmpy, whose first axis is the node, are turned; a pgmpy network has its own, and this is left out.
+        A text names the attribute of nodes that is the table. Tables of pgmpy, whose first axis is the node, are
+        turned; a pgmpy network has its own, and this is left out.
     latent : iterable of nodes
         Nodes that are no records, see `FactorGraph`.
 
@@ -243,6 +244,8 @@ def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
         if not hasattr(digraph, "get_cpds"):
             raise ArgumentError("cpds", "no tables", f"{expected}; a pgmpy network has its own")
         cpds = digraph.get_cpds()
+    if isinstance(cpds, str):
+        return {node: data[cpds] for node, data in digraph.nodes(data=True) if cpds in data}
     if isinstance(cpds, Mapping):
         return cpds
     if not isinstance(cpds, list | tuple) or not all(_of_pgmpy(table) for table in cpds):

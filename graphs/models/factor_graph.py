@@ -11,9 +11,11 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.known_records import Network
+from graphs.leakage.ball_quilts import BallQuilts
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
+from graphs.markov_structure import quilt_table
 from graphs.model import Adversary
 from graphs.models.factor_sampling import Sampler
 from graphs.models.network_model import NetworkModel
@@ -21,6 +23,7 @@ from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_ar
 from graphs.numerics.rounding import up
 from graphs.structure.elimination import LARGEST, Table, eliminate
 from graphs.structure.potentials import Potentials
+from graphs.structure.separators import Effort
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +38,9 @@ MOST_STATES = 1_000_000
 
 #: Networks with more nodes have no quilt routes: the search for quilts would take minutes.
 MOST_QUILTED = 200_000
+
+#: The quilts of a single record are searched as hard as in a network of so many nodes.
+LOCAL = 60
 
 
 class FactorGraph(NetworkModel):
@@ -259,7 +265,7 @@ class FactorGraph(NetworkModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the Markov quilts of a record that were found, and how strongly it shows in them.
+        """Return the Markov quilts of a record that were found around it, and how strongly it shows in them.
 
         Parameters
         ----------
@@ -271,16 +277,14 @@ class FactorGraph(NetworkModel):
         pandas.DataFrame
             One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
             other nodes; latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over known
-            nearby records L, infinite where it was not computed) and `spread` (the range of these logarithms over x_Q).
-            The first row is the Markov blanket. Every quilt with the smallest nearby set for components of few nodes,
-            a selection otherwise (`graphs.structure.separators`).
+            nearby records L; in components of more than 200 nodes a bound by messages) and `spread` (the range of
+            these logarithms over x_Q). The first row is the Markov blanket. Every quilt with the smallest nearby set
+            for components of few nodes, otherwise a selection (`graphs.structure.separators`) and spheres.
 
         Raises
         ------
         ArgumentError
             When there is no such record.
-        RouteUnavailable
-            For more than 200,000 nodes.
 
         Examples
         --------
@@ -291,17 +295,30 @@ class FactorGraph(NetworkModel):
         0  (b,)     ()      1.099   2.197
         1  (c,)   (b,)      0.511   1.022
         """
-        import pandas as pd
-
         node = self._node("record", record)
-        if not self._potentials.is_record[node]:
+        p = self._potentials
+        if not p.is_record[node]:
             raise ArgumentError("record", f"the latent node {record!r}", "a record")
-        found = self._quilts("quilt")
-        rows = [
-            (tuple(self._nodes[v] for v in edge), tuple(self._nodes[v] for v in near), influence, spread)
-            for edge, near, influence, spread in found.of_record(int(np.searchsorted(self._records, node)))
-        ]
-        return pd.DataFrame(rows, columns=["quilt", "nearby", "influence", "spread"])
+        found = NetworkQuilts(p, Effort.of_size(LOCAL), [int(np.searchsorted(self._records, node))])
+        return quilt_table(
+            [
+                (tuple(self._nodes[v] for v in edge), tuple(self._nodes[v] for v in near), influence, spread)
+                for edge, near, influence, spread in found.listed(node)
+            ]
+        )
+
+    def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
+        """Return the nodes that share a factor with a record; see `DependenceModel.markov_blanket`."""
+        neighbours = self._potentials.neighbours[self._node("record", record)]
+        return tuple(self._nodes[v] for v in neighbours)
+
+    def _names_of_nodes(self, network: Network) -> Sequence[Hashable]:
+        return self._nodes
+
+    def _table_of(self, places: list[int]) -> tuple[FloatArray, float]:
+        p = self._potentials
+        table = eliminate(p.tables, [int(self._records[k]) for k in places], p.sizes)
+        return table.values, table.roundings
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         p = self._potentials
@@ -314,7 +331,8 @@ class FactorGraph(NetworkModel):
         quilts = self._quilts(method)
         informed = adversary == "informed"
         if method == "quilt":
-            return Profile.of(quilts.leakages(budgets, self._penalties(quilts, informed)))
+            found = quilts.leakages(budgets, self._penalties(quilts, informed))
+            return Profile.of(np.minimum(found, self._balls.leakages(budgets)[p.records]))
         if method == "quilt-contracted":
             if not p.positive_components[p.component[p.records]].any():
                 reason = "zeros in the factors: the possible values of a quilt need not be a product set"
@@ -328,6 +346,10 @@ class FactorGraph(NetworkModel):
         if method == "quilt-published":
             return Profile.of(quilts.leakages(budgets, 4 * quilts.influences("any")))
         return Profile.of(up(budgets[p.records] + 4 * quilts.blankets(), 2))
+
+    @cached_property
+    def _balls(self) -> BallQuilts:
+        return BallQuilts(self._potentials.incidence)
 
     @cached_property
     def _propagation(self) -> Propagation:

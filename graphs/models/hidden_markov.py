@@ -147,6 +147,11 @@ class HiddenMarkov(LatentModel):
         return self._chain
 
     @property
+    def spectral_gap(self) -> float:
+        """Spectral gap of the chain of states [Z17, Lemma 4], as `MarkovChain.spectral_gap`."""
+        return self._chain.spectral_gap
+
+    @property
     def transition(self) -> FloatArray:
         """Transition matrix of the states, shape (k, k), rows normalised, read-only."""
         return self._chain.transition

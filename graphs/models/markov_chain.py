@@ -5,20 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation import concentration
 from graphs.inflation.chain_evidence import contraction, contractions_of, stretches
-from graphs.inflation.concentration import (
-    coupling_inflation,
-    dobrushin_coefficient,
-    dobrushin_inflation,
-    forgetting_far,
-    spectral_inflation,
-)
 from graphs.inflation.influences import chain_influences
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.chain_quilts import ChainQuilts
@@ -29,14 +23,17 @@ from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, p
 from graphs.leakage.nearest_quilts import Penalty
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
+from graphs.markov_structure import quilt_table
 from graphs.model import Adversary, DependenceModel
+from graphs.models import chain_states
 from graphs.models.chain_stretches import ChainStretches
-from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.structure.incidence import Incidence
-from graphs.structure.labelled_values import refuse_unordered
 from graphs.structure.revealed_blocks import RevealedBlocks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["MarkovChain"]
 
@@ -116,7 +113,7 @@ class MarkovChain(DependenceModel):
     ) -> None:
         super().__init__(n)
         self._transition = check_probabilities("transition", transition, 2)
-        self._states = _state_names(_table_names(transition) if states is None else states, len(self._transition))
+        self._states = chain_states.state_names(transition, states, len(self._transition))
         self._period = period(self._transition)
         law = self._stationary = _settled_law(self._transition) if self._period else None
         self._starts_stationary = False
@@ -179,12 +176,43 @@ class MarkovChain(DependenceModel):
         array([[0.4, 0.6],
                [0.5, 0.5]])
         """
-        counts, states, longest = transition_counts(sequences, smoothing)
+        counts, states, longest = chain_states.transition_counts(sequences, smoothing)
         if n is None:
             if len(sequences) != 1:
                 raise ArgumentError("n", "left out with several sequences", "the number of records of the model")
             n = longest
         return cls(counts / counts.sum(axis=1, keepdims=True), n, initial, states=states)
+
+    @classmethod
+    def from_graph(
+        cls, graph: Any, n: int | None = None, *, transition: Any = None, weight: str = "weight", initial: Any = None
+    ) -> MarkovChain:
+        """Return the chain of a graph of states with weights, or of a path of records.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph or Graph
+            With `n`, the graph of states: a step goes along an edge with a probability in proportion to its weight.
+            With `transition`, an undirected path whose nodes are the records, one after the other.
+        n, transition, initial : optional
+            As in `MarkovChain`: the number of records, or the transition matrix, of which one is given.
+        weight : str
+            Attribute of edges; edges without it have the weight 1.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> weather = nx.DiGraph([("rain", "rain", {"weight": 2}), ("rain", "sun"), ("sun", "rain")])
+        >>> MarkovChain.from_graph(weather, n=5).transition.round(6)
+        array([[0.666667, 0.333333],
+               [1.      , 0.      ]])
+        >>> MarkovChain.from_graph(nx.path_graph(7), transition=[[0.9, 0.1], [0.2, 0.8]]).n
+        7
+        """
+        if transition is not None:
+            return cls(transition, chain_states.path_length(graph, n), initial)
+        matrix, states = chain_states.read_states_graph(graph, weight)
+        return cls(matrix, check_count("n", n), initial, states=states)
 
     @property
     def transition(self) -> FloatArray:
@@ -224,7 +252,7 @@ class MarkovChain(DependenceModel):
 
     @cached_property
     def spectral_gap(self) -> float:
-        """1 - max modulus of the other eigenvalues, of a reversible and aperiodic chain.
+        """1 - max modulus of the other eigenvalues, of a reversible and aperiodic chain [Z17, Lemma 4].
 
         Raises
         ------
@@ -284,8 +312,7 @@ class MarkovChain(DependenceModel):
             raise ArgumentError("model", f"{states}^{self.n} joint states", f"at most {MOST_STATES}")
         table, possible = self._initial.copy(), self._initial > 0
         for _ in range(self.n - 1):
-            table = table[..., None] * self._transition
-            possible = possible[..., None] & (self._transition > 0)
+            table, possible = table[..., None] * self._transition, possible[..., None] & (self._transition > 0)
         if (table[possible] < LEAST).any():
             seen = "joint states that are possible with a probability below 1e-280"
             raise ArgumentError("model", seen, "a chain without such rare transitions, for a table of floats")
@@ -359,9 +386,8 @@ class MarkovChain(DependenceModel):
         method = "spectral-published"
         others = ("best", "messages", "quilt")
         if self._period != 1:
-            raise RouteUnavailable(
-                method, "the chain is periodic" if self._period else "the chain is reducible", others
-            )
+            reason = "the chain is periodic" if self._period else "the chain is reducible"
+            raise RouteUnavailable(method, reason, others)
         if self._no_law:
             raise RouteUnavailable(method, f"the chain has {self._no_law}", others)
         if not self.is_reversible:
@@ -372,7 +398,7 @@ class MarkovChain(DependenceModel):
         if gap <= 0 or published_budget(most, gap, rarest, self.n) == 0:
             reason = f"a chain of {self.n} records is too short for a spectral gap of {gap:.6g}"
             raise RouteUnavailable(method, reason, others)
-        budget = epsilon if isinstance(epsilon, float) else float(epsilon.max())
+        budget = float(np.max(epsilon))
         found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget)
         if found is None:
             raise RouteUnavailable(method, f"no target allows a privacy budget of {budget:.6g}", others)
@@ -450,9 +476,8 @@ class MarkovChain(DependenceModel):
     @property
     def _no_law(self) -> str:
         """Why there is no stationary law, in words; empty when there is one."""
-        if self._stationary is not None:
-            return ""
-        return "a stationary law with probabilities below 1e-280" if self._period else "reducible"
+        why = "a stationary law with probabilities below 1e-280" if self._period else "reducible"
+        return why if self._stationary is None else ""
 
     def _irreducible(self) -> tuple[FloatArray, float]:
         if self._stationary is None:
@@ -471,6 +496,14 @@ class MarkovChain(DependenceModel):
 
     def _parts_given(self, known: BoolArray) -> IntArray:
         return np.cumsum(known)
+
+    def quilts(self, record: Hashable) -> pd.DataFrame:
+        """Return the quilts of a record with at most 20 near ones: one or two ends, as `DependenceModel.quilts`."""
+        place = self._place_of("record", record)
+        return quilt_table(self._quilts.of_record(place))
+
+    def _table_of(self, places: list[int]) -> tuple[FloatArray, float]:
+        return chain_states.chain_table(self._initial, self._transition, places)
 
     def _inflation_given(self, method: str, known: BoolArray) -> float | None:
         if method != "evidence":
@@ -501,9 +534,7 @@ class MarkovChain(DependenceModel):
                 edges = self._edges(1) if method == "messages" else self._reach(epsilon)
                 return found.profile(found.messages(epsilon, edges)).minimum(found.profile(found.group(epsilon)))
             if method == "quilt":
-                return found.profile(
-                    self._quilts.stretch_leakages(found.lengths, epsilon, lambda influence, both: 2 * influence, False)
-                )
+                return found.profile(self._quilts.stretch_leakages(found.lengths, epsilon, _twice, False))
             if method == "quilt-contracted":
                 routes = [profile(name, epsilon) for name in _FOR_EVERY_ADVERSARY]
                 ends = smallest(route for route in routes if route is not None).largest()
@@ -514,22 +545,7 @@ class MarkovChain(DependenceModel):
         return profile
 
     def _sample_given(self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator) -> npt.NDArray[Any]:
-        weights = np.ones((self.n, len(self._initial)))
-        for record, code in known().items():
-            weights[record] = np.arange(len(self._initial)) == code
-        for record in range(self.n - 2, -1, -1):
-            weights[record] *= self._transition @ weights[record + 1]
-            total = weights[record].sum()
-            weights[record] /= total if total > 0 else 1.0
-        law, path = self._initial, []
-        for record, draw in enumerate(rng.random(self.n).tolist()):
-            bounds = np.cumsum(law * weights[record])
-            if not bounds[-1] > 0:
-                raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
-            state = int(np.searchsorted(bounds, draw * bounds[-1], side="right"))
-            path.append(min(state, int(np.flatnonzero(law * weights[record])[-1])))
-            law = self._transition[path[-1]]
-        return self._names[path]
+        return self._names[chain_states.path_given(self._initial, self._transition, known(), self.n, rng)]
 
     # Variance inflation ------------------------------------------------------------------------------------
 
@@ -541,18 +557,20 @@ class MarkovChain(DependenceModel):
                 reason = "the chain does not start in its stationary law"
                 raise RouteUnavailable(method, reason, ("best", "dobrushin", "coupling"))
             law, error = self._irreducible()
-            return spectral_inflation(self._transition, law, error)
+            return concentration.spectral_inflation(self._transition, law, error)
         if method == "influences":
             return self._influence_inflation()
         transition = self._transition[np.ix_(self._possible, self._possible)]
         if method == "coupling":
-            return coupling_inflation(transition, self.n)
-        return dobrushin_inflation(dobrushin_coefficient(transition, (len(transition) + 2) * UNIT), self.n)
+            return concentration.coupling_inflation(transition, self.n)
+        coefficient = concentration.dobrushin_coefficient(transition, (len(transition) + 2) * UNIT)
+        return concentration.dobrushin_inflation(coefficient, self.n)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
         """Return stretches, with as many records behind each as remember its past."""
         transition = self._transition[np.ix_(self._possible, self._possible)]
-        return RevealedBlocks.of_forgetting(self.n, forgetting_far(transition, self.n, missed / self.n), missed)
+        distances = concentration.forgetting_far(transition, self.n, missed / self.n)
+        return RevealedBlocks.of_forgetting(self.n, distances, missed)
 
     def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray:
         passed = self._contractions if known is None else np.where(known[:-1] | known[1:], 0.0, self._contractions)
@@ -569,27 +587,11 @@ def _penalty_of_ends(ends: float) -> Penalty:
     return lambda diameter, both: phi(diameter, up(2 * ends, 1) if both else ends)
 
 
+def _twice(influence: FloatArray, both: bool) -> FloatArray:
+    return 2 * influence
+
+
 def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
     """Return the stationary law of an irreducible chain, or None where floats do not hold it to full accuracy."""
     law = stationary_law(transition)
     return law if law[0].min() >= LEAST else None
-
-
-def _table_names(transition: Any) -> Sequence[Hashable] | None:
-    """Return the names of the rows of a data frame, where its columns have them too."""
-    if not (hasattr(transition, "columns") and hasattr(transition, "index")):
-        return None
-    rows = list(transition.index)
-    return rows if rows == list(transition.columns) else None
-
-
-def _state_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
-    if states is None:
-        return tuple(range(count))
-    refuse_unordered("states", states, "names of states, in the order of the rows")
-    names = tuple(states)
-    check_count("states", len(names))
-    if len(names) != count or len(set(names)) != count:
-        seen = f"{len(names)} names, {len(set(names))} of them different"
-        raise ArgumentError("states", seen, f"{count} different names, one for each row of the matrix")
-    return names

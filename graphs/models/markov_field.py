@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -25,6 +25,7 @@ from graphs.structure.layout import GraphLike, Layout, Parallel, read_graph
 from graphs.structure.potentials import Potentials
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy import sparse
 
     from graphs.models.field_sampling import Diagnostics, FieldSampler, Plan
@@ -250,6 +251,16 @@ class MarkovField(NetworkModel):
         made._factors = [replace(table, roundings=roundings) for table in made._factors]
         made._potentials = Potentials.of(made._sizes, made._factors, made._records)
         return made
+
+    def quilts(self, record: Hashable) -> pd.DataFrame:
+        """Return Markov quilts of a record, as `FactorGraph.quilts`."""
+        return self.as_factor_graph().quilts(record)
+
+    def _names_of_nodes(self, network: Network) -> Sequence[Hashable]:
+        return self.as_factor_graph().nodes if self._reduced else self._layout.labels
+
+    def _table_of(self, places: list[int]) -> tuple[FloatArray, float]:
+        return self.as_factor_graph()._table_of(places)
 
     def joint(self) -> FloatArray:
         """Return the table of joint probabilities of the records, for small fields.

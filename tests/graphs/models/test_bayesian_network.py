@@ -196,3 +196,13 @@ def test_a_raw_table_with_the_node_first_is_named() -> None:
         BayesianNetwork(graph)
     with pytest.raises(ArgumentError, match=r"list of pgmpy\.TabularCPD"):
         BayesianNetwork(graph, [1, 2, 3])
+
+
+def test_tables_may_be_attributes_of_nodes() -> None:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_node("a", cpd=[0.3, 0.7])
+    graph.add_node("b", cpd=[[0.9, 0.1], [0.2, 0.8]])
+    graph.add_edge("a", "b")
+    np.testing.assert_allclose(BayesianNetwork(graph, "cpd").joint(), [[0.27, 0.03], [0.14, 0.56]])
+    with pytest.raises(ArgumentError, match="no table for 'a'"):
+        BayesianNetwork(graph, "law")

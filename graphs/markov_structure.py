@@ -1,0 +1,234 @@
+"""What a model says about a record and those around it: blankets, quilts, influences, the graph of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.known_records import BoolArray, Network
+from graphs.leakage.table_influence import largest_influences
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.structure.labelled_values import places_of
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+__all__ = ["MarkovStructure", "quilt_table"]
+
+#: Most edges of a graph of neighbours.
+MOST_EDGES = 1_000_000
+
+
+class MarkovStructure:
+    """The part of a dependence model that says how records hang on those around them [Z17, sections 2.3 and 4]."""
+
+    n: int
+
+    def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
+        """Return the records (and latent nodes) given which a record is independent of all others [Z17, Lemma 3].
+
+        Parameters
+        ----------
+        record : int, or name of a record
+
+        Returns
+        -------
+        tuple
+            Its neighbours in a Markov network; for models without one all that it may depend on.
+
+        Examples
+        --------
+        >>> from graphs import MarkovChain
+        >>> MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5).markov_blanket(2)
+        (1, 3)
+        """
+        place = self._place_of("record", record)
+        network = self._network()
+        if network is None:
+            return tuple(self._label_of(k) for k in self._dependants(place).tolist() if k != place)
+        node = int(network.nodes[place])
+        first, second = network.edges.T
+        found = np.unique(np.concatenate([second[first == node], first[second == node]]))
+        names = self._names_of_nodes(network)
+        return tuple(names[k] for k in found.tolist())
+
+    def moralise(self) -> nx.Graph[Any]:
+        """Return the Markov network as an undirected graph: without an edge, records are independent given the rest.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are the records and latent nodes. The moral graph of a Bayesian network; for models without a
+            network, all records that may depend on each other are joined.
+
+        Raises
+        ------
+        ArgumentError
+            For more than a million edges.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> list(Groups(["a", "a", "b"]).moralise().edges)
+        [(0, 1)]
+        """
+        import networkx as nx
+
+        graph: nx.Graph[Any] = nx.Graph()
+        network = self._network()
+        if network is not None:
+            names = self._names_of_nodes(network)
+            graph.add_nodes_from(names)
+            graph.add_edges_from((names[a], names[b]) for a, b in network.edges.tolist())
+            return graph
+        parts = self._independent_parts()
+        sizes = np.bincount(parts).astype(np.int64)
+        count = int((sizes * (sizes - 1)).sum()) // 2
+        if count > MOST_EDGES:
+            raise ArgumentError("model", f"{count} pairs of records that may depend on each other", f"{MOST_EDGES}")
+        graph.add_nodes_from(self._label_of(k) for k in range(self.n))
+        for part in np.flatnonzero(sizes > 1).tolist():
+            inside = [self._label_of(k) for k in np.flatnonzero(parts == part).tolist()]
+            graph.add_edges_from((a, b) for k, a in enumerate(inside) for b in inside[k + 1 :])
+        return graph
+
+    def max_influence(self, others: Iterable[Hashable], record: Hashable, *, given: Iterable[Hashable] = ()) -> float:
+        """Return how strongly a record shows in others [Z17, Definition 4].
+
+        Parameters
+        ----------
+        others : iterable of records
+            Q, by number or name.
+        record : int, or name of a record
+            i, none of `others`.
+        given : iterable of records
+            L, whose values are known; none of the above.
+
+        Returns
+        -------
+        float
+            The maximum of ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over all values of positive probability, rounded
+            up: 0 where Q is independent of i given L, infinite where a value of Q rules out a value of i.
+
+        Raises
+        ------
+        ArgumentError
+            For records that do not exist or are named twice, a model whose law is not stated, and tables that are too
+            large.
+
+        Examples
+        --------
+        >>> from graphs import MarkovChain
+        >>> chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=5)
+        >>> round(chain.max_influence([1, 3], 2), 6), round(chain.max_influence([0, 4], 2, given=[1]), 6)
+        (4.394449, 1.516347)
+        """
+        place, quilt, known = (
+            self._places("record", [record]),
+            self._places("others", others),
+            self._places("given", given),
+        )
+        if len({*place, *quilt, *known}) < len(place) + len(quilt) + len(known):
+            raise ArgumentError(
+                "others", "a record that is named twice", "record, others and given without a common one"
+            )
+        near = set(self._dependants(place[0]).tolist())
+        if not near.intersection(quilt) and not known:
+            return 0.0
+        values, roundings = self._table_of([*known, *place, *quilt])
+        behind = int(np.prod(values.shape[len(known) + 1 :]))
+        configurations = values.reshape(-1, values.shape[len(known)], behind)
+        configurations = configurations[configurations.any(axis=(1, 2))]
+        possible: BoolArray = np.asarray(configurations.any(axis=2))
+        found = [
+            largest_influences(part[rows][None], np.ones(behind), roundings)[0] if rows.sum() > 1 else 0.0
+            for part, rows in zip(configurations, possible, strict=True)
+        ]
+        return max([0.0, *found])
+
+    def quilts(self, record: Hashable) -> pd.DataFrame:
+        """Return Markov quilts of a record, and how strongly it shows in them [Z17, Definition 5 and Lemma 2].
+
+        Parameters
+        ----------
+        record : int, or name of a record
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
+            others), `influence` (the max-influence on the quilt, whatever near records are known; a bound where the
+            network is large) and `spread` (the range of its log-ratios). Models without a network have one row, with an
+            empty quilt: all that the record may depend on is near.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups(["a", "a", "b"]).quilts(0)
+          quilt nearby  influence  spread
+        0    ()   (1,)        0.0     0.0
+        """
+        place = self._place_of("record", record)
+        near = tuple(self._label_of(k) for k in self._dependants(place).tolist() if k != place)
+        return quilt_table([((), near, 0.0, 0.0)])
+
+    # Names and laws ----------------------------------------------------------------------------------------
+
+    def _record_labels(self) -> tuple[Hashable, ...] | None:
+        return None
+
+    def _network(self) -> Network | None:
+        return None
+
+    def _parts_given(self, known: BoolArray) -> IntArray | None:
+        return None
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities."""
+        raise NotImplementedError
+
+    def _table_of(self, places: list[int]) -> tuple[FloatArray, float]:
+        """Return the joint law of some records, up to a factor, and the relative error of its entries in units."""
+        table = self.joint()
+        left = [axis for axis in range(table.ndim) if axis not in places]
+        order = [axis for axis in range(table.ndim) if axis in places]
+        return table.sum(axis=tuple(left)).transpose([order.index(k) for k in places]), float(table.size + 8 * self.n)
+
+    def _names_of_nodes(self, network: Network) -> Sequence[Hashable]:
+        names: list[Hashable] = [("latent", k) for k in range(network.incidence.n_nodes)]
+        for place, node in enumerate(network.nodes.tolist()):
+            names[node] = self._label_of(place)
+        return names
+
+    def _label_of(self, place: int) -> Hashable:
+        labels = self._record_labels()
+        return place if labels is None else labels[place]
+
+    def _places(self, argument: str, records: Iterable[Hashable]) -> list[int]:
+        return places_of(argument, records, self._record_labels(), self.n)
+
+    def _place_of(self, argument: str, record: Hashable) -> int:
+        return self._places(argument, [record])[0]
+
+    def _independent_parts(self) -> IntArray:
+        network = self._network()
+        if network is not None:
+            return network.without(np.zeros(self.n, dtype=np.bool_)).parts
+        found = self._parts_given(np.zeros(self.n, dtype=np.bool_))
+        return np.zeros(self.n, dtype=np.int64) if found is None else found
+
+    def _dependants(self, place: int) -> IntArray:
+        """Return the records that may depend on one, itself included."""
+        parts = self._independent_parts()
+        return np.flatnonzero(parts == parts[place])
+
+
+def quilt_table(rows: Sequence[tuple[tuple[Hashable, ...], tuple[Hashable, ...], float, float]]) -> pd.DataFrame:
+    """Return quilts, the records near, influences and ranges as a table."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=["quilt", "nearby", "influence", "spread"])

@@ -1,0 +1,193 @@
+"""The states of a chain: their names, graphs of them, counts of transitions in observed sequences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, as_real, check_count
+from graphs.structure.labelled_values import refuse_unordered
+
+__all__ = ["chain_table", "path_given", "path_length", "read_states_graph", "state_names", "transition_counts"]
+
+#: Largest table of the joint law of some records.
+MOST_ENTRIES = 1 << 22
+
+
+def transition_counts(
+    sequences: tuple[Iterable[Hashable], ...], smoothing: float
+) -> tuple[FloatArray, tuple[Hashable, ...], int]:
+    """Count how often each state follows each other.
+
+    Parameters
+    ----------
+    sequences : tuple of iterables of hashable
+        Observed sequences of states.
+    smoothing : float
+        Added to every count.
+
+    Returns
+    -------
+    counts : ndarray of shape (k, k)
+        Row: from; column: to. Every row has a positive sum.
+    states : tuple
+        Sorted when they can be sorted, else in order of appearance.
+    longest : int
+        Length of the longest sequence.
+
+    Raises
+    ------
+    ArgumentError
+        See `MarkovChain.fit`.
+
+    Examples
+    --------
+    >>> transition_counts((["rain", "sun", "rain"],), 0.5)
+    (array([[0.5, 1.5],
+           [1.5, 0.5]]), ('rain', 'sun'), 3)
+    """
+    added = as_real(smoothing)
+    if added is None or not 0 <= added < math.inf:
+        raise ArgumentError("smoothing", repr(smoothing), "a finite number that is not negative")
+    if not sequences:
+        raise ArgumentError("sequences", "none", "at least one sequence of states")
+    paths = [_states_of(sequence, number) for number, sequence in enumerate(sequences)]
+    states = _ordered({state: None for path in paths for state in path})
+    number = {state: k for k, state in enumerate(states)}
+    counts = np.full((len(states), len(states)), added)
+    for path in paths:
+        steps = np.array([number[state] for state in path])
+        np.add.at(counts, (steps[:-1], steps[1:]), 1.0)
+    stuck = np.flatnonzero(counts.sum(axis=1) == 0)
+    if len(stuck):
+        seen = f"state {states[stuck[0]]!r} is never followed by another record"
+        raise ArgumentError("sequences", seen, "every state left at least once, or smoothing above 0")
+    return counts, states, max(len(path) for path in paths)
+
+
+def _states_of(sequence: Iterable[Hashable], number: int) -> list[Any]:
+    expected = "a sequence of hashable states, at least two records long"
+    refuse_unordered("sequences", sequence, expected)
+    try:
+        path: list[Any] = sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
+    except TypeError:
+        raise ArgumentError("sequences", f"sequence {number} is {sequence!r}", expected) from None
+    if not isinstance(path, list) or len(path) < 2:
+        raise ArgumentError("sequences", f"sequence {number} has fewer than two records", expected)
+    for position, state in enumerate(path):
+        where = f"record {position} of sequence {number}"
+        try:
+            hash(state)
+        except TypeError:
+            raise ArgumentError("sequences", f"{where} is of type {type(state).__name__}", expected) from None
+        if state is None or type(state).__name__ in ("NAType", "NaTType") or state != state:
+            raise ArgumentError("sequences", f"{where} is missing ({state!r})", expected)
+    return path
+
+
+def _ordered(states: Iterable[Any]) -> tuple[Hashable, ...]:
+    names = list(states)
+    try:
+        return tuple(sorted(names))
+    except TypeError:
+        return tuple(names)
+
+
+def state_names(transition: Any, states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
+    """Return the names of the states: as given, or those of the rows and columns of a data frame, or numbers."""
+    return _checked_names(_table_names(transition) if states is None else states, count)
+
+
+def _table_names(transition: Any) -> Sequence[Hashable] | None:
+    """Return the names of the rows of a data frame, where its columns have them too."""
+    if not (hasattr(transition, "columns") and hasattr(transition, "index")):
+        return None
+    rows = list(transition.index)
+    return rows if rows == list(transition.columns) else None
+
+
+def _checked_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
+    if states is None:
+        return tuple(range(count))
+    refuse_unordered("states", states, "names of states, in the order of the rows")
+    names = tuple(states)
+    check_count("states", len(names))
+    if len(names) != count or len(set(names)) != count:
+        seen = f"{len(names)} names, {len(set(names))} of them different"
+        raise ArgumentError("states", seen, f"{count} different names, one for each row of the matrix")
+    return names
+
+
+def read_states_graph(graph: Any, weight: str) -> tuple[FloatArray, tuple[Hashable, ...]]:
+    """Return the transition matrix of a random walk along weighted edges, and the names of the states."""
+    import networkx as nx
+
+    expected = "a networkx.DiGraph or Graph of states, whose edges have positive weights"
+    if not isinstance(graph, nx.Graph) or not len(graph):
+        raise ArgumentError("graph", f"a {type(graph).__name__}", expected)
+    states = tuple(graph.nodes)
+    try:
+        table: Any = nx.to_pandas_adjacency(graph, nodelist=list(states), weight=weight)
+        weights: FloatArray = table.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError("graph", f"edges whose {weight!r} is no number", expected) from None
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ArgumentError("graph", f"a negative, missing or infinite {weight!r}", expected)
+    sums = weights.sum(axis=1)
+    if not sums.all():
+        seen = f"the state {states[int(np.flatnonzero(sums == 0)[0])]!r} without a step out of it"
+        raise ArgumentError("graph", seen, "a step from every state, if to itself")
+    return weights / sums[:, None], states
+
+
+def path_length(graph: Any, n: int | None) -> int:
+    """Return the number of nodes of a graph that is a path, the records of a chain."""
+    import networkx as nx
+
+    expected = "an undirected path, each record with an edge to the next, where a transition is given"
+    if not isinstance(graph, nx.Graph) or graph.is_directed() or not len(graph):
+        raise ArgumentError("graph", f"a {type(graph).__name__}", expected)
+    degrees = [degree for _, degree in graph.degree()]
+    if graph.number_of_edges() != len(graph) - 1 or max(degrees) > 2 or not nx.is_connected(graph):
+        raise ArgumentError("graph", f"a graph of {len(graph)} nodes that is no path", expected)
+    if n is not None and check_count("n", n) != len(graph):
+        raise ArgumentError("n", repr(n), f"nothing, or the {len(graph)} nodes of the path")
+    return len(graph)
+
+
+def chain_table(initial: FloatArray, transition: FloatArray, places: list[int]) -> tuple[FloatArray, float]:
+    """Return the joint law of some records of a chain, and the relative error of its entries in units."""
+    states, order = len(initial), sorted(places)
+    if states ** len(order) > MOST_ENTRIES:
+        raise ArgumentError("others", f"a table of {states}^{len(order)} entries", f"at most {MOST_ENTRIES}")
+    table = initial @ np.linalg.matrix_power(transition, order[0])
+    for before, after in itertools.pairwise(order):
+        table = table[..., None] * np.linalg.matrix_power(transition, after - before)
+    return table.transpose([order.index(place) for place in places]), 2.0 * (states + 2) * (order[-1] + 2)
+
+
+def path_given(
+    initial: FloatArray, transition: FloatArray, known: Mapping[int, int], n: int, rng: np.random.Generator
+) -> list[int]:
+    """Draw the states of a chain given those of some records: weights from the end, then one state after the other."""
+    weights = np.ones((n, len(initial)))
+    for record, code in known.items():
+        weights[record] = np.arange(len(initial)) == code
+    for record in range(n - 2, -1, -1):
+        weights[record] *= transition @ weights[record + 1]
+        total = weights[record].sum()
+        weights[record] /= total if total > 0 else 1.0
+    law, path = initial, []
+    for record, draw in enumerate(rng.random(n).tolist()):
+        bounds = np.cumsum(law * weights[record])
+        if not bounds[-1] > 0:
+            raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
+        state = int(np.searchsorted(bounds, draw * bounds[-1], side="right"))
+        path.append(min(state, int(np.flatnonzero(law * weights[record])[-1])))
+        law = transition[path[-1]]
+    return path
