@@ -15,7 +15,7 @@ from thresholdout.certificates.baselines.published_tolerances import theorem_2_t
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning import algorithm_1
 
 QUERIES, BETA = 1000, 0.05
@@ -46,7 +46,7 @@ def fewest(budget: int, tolerance: float) -> int:
     return high
 
 
-def quiet(model: DependenceModel, budget: int) -> ThresholdoutParameters | None:
+def quiet(model: DependenceModel, budget: int) -> SparseVectorParameters | None:
     """Return Algorithm 1 without a quiet margin, as routes alone are compared."""
     try:
         return algorithm_1(model, queries=QUERIES, budget=budget, confidence=1 - BETA, quiet_margin=0.0)
@@ -62,7 +62,7 @@ def by_walk(model: DependenceModel, budget: int) -> float:
     rise = start.threshold / start.noise_scale
     scales = [start.noise_scale * 2.0 ** (k / 3) for k in range(-12, 4)]
     settings = (
-        Setting(model, ThresholdoutParameters(scale * rise, scale, budget, QUERIES), 1 - BETA) for scale in scales
+        Setting(model, SparseVectorParameters(scale * rise, scale, budget, QUERIES), 1 - BETA) for scale in scales
     )
     return min(walk(setting).tolerance for setting in settings)
 

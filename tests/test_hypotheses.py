@@ -18,7 +18,7 @@ from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.mechanisms import (
     FoldClaimsParameters,
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.mechanisms.catalogue import KINDS
 from thresholdout.mechanisms.claims import ClaimsParameters
@@ -34,7 +34,7 @@ _CODE = re.compile(r"`((?:thresholdout|graphs)(?:\.\w+)*):([\w.]+)`")
 PARAMETERS: dict[type[Any], Any] = {
     ClaimsParameters: ClaimsParameters(),
     FoldClaimsParameters: FoldClaimsParameters(800.0, 5.001),
-    ThresholdoutParameters: ThresholdoutParameters(0.03, 0.002, budget=1, queries=100),
+    SparseVectorParameters: SparseVectorParameters(0.03, 0.002, budget=1, queries=100),
     LadderParameters: LadderParameters(queries=10),
 }
 MODELS = [

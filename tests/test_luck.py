@@ -39,7 +39,7 @@ from tests.oracles.noise import at_least, probability
 from thresholdout import SparseVector, SystemNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsMechanism
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, MeanTest, ones
-from thresholdout.mechanisms.thresholdout import SparseVectorMechanism
+from thresholdout.mechanisms.sparse_vector import SparseVectorMechanism
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

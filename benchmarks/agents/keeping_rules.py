@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.agents.pipeline_edits import Fitted, Labels
 from benchmarks.agents.small_tasks import Task
 from thresholdout import Thresholdout
-from thresholdout.mechanisms import DWORK_RATIOS, SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import DWORK_RATIOS, SparseVectorMechanism, SparseVectorParameters
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["RULES", "Record", "Recorded", "Report", "Rule"]
@@ -166,7 +166,7 @@ def algorithm_1(train: Callable[[Record, int], float]) -> Callable[[Record], Rul
 
     def make(record: Record) -> Rule:
         noise = SeededNoise(record.seed)
-        mechanism = SparseVectorMechanism(ThresholdoutParameters(THRESHOLD, SIGMA, None, None, None, DWORK_RATIOS))
+        mechanism = SparseVectorMechanism(SparseVectorParameters(THRESHOLD, SIGMA, None, None, None, DWORK_RATIOS))
         state = mechanism.start(noise)
 
         def told(member: int) -> float:

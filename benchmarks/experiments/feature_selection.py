@@ -38,8 +38,8 @@ from thresholdout.mechanisms import (
     Known,
     NoiseRatios,
     SparseVectorMechanism,
-    ThresholdoutParameters,
-    ThresholdoutState,
+    SparseVectorParameters,
+    SparseVectorState,
 )
 from thresholdout.mechanisms import Outcome as Answered
 from thresholdout.noise.sources import SeededNoise
@@ -109,10 +109,10 @@ class Drawn:
 class Guard:
     """One guard for all questions, whose values are in [0, 1] already."""
 
-    def __init__(self, parameters: ThresholdoutParameters, seed: int) -> None:
+    def __init__(self, parameters: SparseVectorParameters, seed: int) -> None:
         self.mechanism = SparseVectorMechanism(parameters)
         self.noise = SeededNoise(seed)
-        self.state: ThresholdoutState | ClaimsState = self.mechanism.start(self.noise)
+        self.state: SparseVectorState | ClaimsState = self.mechanism.start(self.noise)
         self.widths: list[float] = []
 
     def ask(
@@ -129,7 +129,7 @@ class Guard:
 
     def step(self, train: float, holdout: float, variance: float | None) -> Answered:
         """Answer one question."""
-        assert isinstance(self.state, ThresholdoutState)
+        assert isinstance(self.state, SparseVectorState)
         self.state, outcome = self.mechanism.step(self.state, train, holdout, self.noise)
         return outcome
 
@@ -163,7 +163,7 @@ def ask_correlations(
         guard: Guard = ClaimingGuard(n, len(correlations[0]), seed)
     else:  # published threshold and noise are in the units of correlations
         sigma, threshold = SIGMA / (2 * REACH), THRESHOLD / (2 * REACH)
-        guard = Guard(ThresholdoutParameters(threshold, sigma, None, None, None, RATIOS[name]), seed)
+        guard = Guard(SparseVectorParameters(threshold, sigma, None, None, None, RATIOS[name]), seed)
     train, holdout = map(to_unit, correlations)
     return guard, from_unit(guard.ask(train, holdout, 1.0 / (2 * REACH) ** 2))
 

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from benchmarks.statistics_price import Search
 from thresholdout import Thresholdout
-from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVectorMechanism, SparseVectorParameters
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring.statistics import roc_auc
 
@@ -58,16 +58,16 @@ def area_error(area: float, positive: int, negative: int) -> float:
     return math.sqrt(spread / (positive * negative))
 
 
-def fresh_noise(share: float) -> ThresholdoutParameters:
+def fresh_noise(share: float) -> SparseVectorParameters:
     """Return the parameters that come from the argument above, noise of this share of a standard error."""
     answer = share * area_error(0.75, HOLDOUT // 2, HOLDOUT // 2) / math.sqrt(2)  # scale of Laplace noise
     ratios = NoiseRatios(threshold=1.0, test=2.0, answer=answer / QUIET)
-    return ThresholdoutParameters(0.02, QUIET, None, None, ratios=ratios)
+    return SparseVectorParameters(0.02, QUIET, None, None, ratios=ratios)
 
 
-GUARDS: dict[str, ThresholdoutParameters | None] = {
+GUARDS: dict[str, SparseVectorParameters | None] = {
     "naive reuse": None,
-    "guard, published T and noise": ThresholdoutParameters(
+    "guard, published T and noise": SparseVectorParameters(
         0.02, 0.03 / math.sqrt(2) / DWORK_RATIOS.answer, None, None, ratios=DWORK_RATIOS
     ),
     "guard, half a standard error": fresh_noise(1 / 2),
@@ -165,7 +165,7 @@ class Study:
             parts = (slice(0, FIRST), slice(0, total), self.holdout, self.fresh)
             balanced = all(0.2 <= self.y[part].mean() <= 0.8 for part in parts)
 
-    def reported(self, parameters: ThresholdoutParameters | None) -> tuple[Floats, Floats, int]:
+    def reported(self, parameters: SparseVectorParameters | None) -> tuple[Floats, Floats, int]:
         """Run all rounds; return reported and fresh areas, shape (ROUNDS,), and the answers from the holdout."""
         mechanism = None if parameters is None else SparseVectorMechanism(parameters)
         noise = SeededNoise(self.seed)

@@ -18,7 +18,7 @@ from sklearn.dummy import DummyClassifier
 from thresholdout import Answer, KFoldGuard, Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.ledger.entry import Entry
-from thresholdout.mechanisms import LadderParameters, ThresholdoutParameters
+from thresholdout.mechanisms import LadderParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.prediction_guard import PredictionGuard
 
@@ -27,7 +27,7 @@ KEY: Final = "q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k="
 """Of the encrypted ledger. It protects nothing but made-up numbers."""
 
 N: Final = 20_000
-ALGORITHM_1: Final = ThresholdoutParameters(threshold=0.1, noise_scale=0.003, budget=4, queries=50)
+ALGORITHM_1: Final = SparseVectorParameters(threshold=0.1, noise_scale=0.003, budget=4, queries=50)
 LADDER: Final = LadderParameters(queries=50)
 DECLARED: Final[dict[str, Any]] = {"queries": 1000}
 """Beside parameters, which have a limit of their own."""

@@ -23,7 +23,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.mechanisms.ladder": ("Ladder._shares", "Ladder._paid", "_lower", "_upper"),
     "thresholdout.planning.algorithm_1": ("quiet_rise",),
     # scales of noise
-    "thresholdout.mechanisms.thresholdout": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
+    "thresholdout.mechanisms.sparse_vector": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
     "thresholdout.mechanisms.claims.edges": ("Private", "private_noise", "EdgeNoise"),
     # tails
     "thresholdout.limits.binomial": ("",),

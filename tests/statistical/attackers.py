@@ -23,7 +23,7 @@ from graphs import DependenceModel, Groups
 from thresholdout import Answer, BudgetExhausted
 from thresholdout.mechanisms import (
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.service.prediction_guard import PredictionGuard
@@ -116,7 +116,7 @@ class Unaccounted:
     def __init__(self, n: int, queries: int) -> None:
         self._radius = float(np.sqrt(np.log(2 * queries / (1 - CONFIDENCE)) / (2 * n)))
         self._threshold = self._radius / 4
-        self.parameters = ThresholdoutParameters(self._threshold, 1e-6, None, queries)
+        self.parameters = SparseVectorParameters(self._threshold, 1e-6, None, queries)
         self._asked = 0
 
     def ask(self, train_values: float, holdout_values: Any) -> Answer:

@@ -24,7 +24,7 @@ from tests.oracles.noise_doubles import LaplaceOnly
 from tests.sizes import corners
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 from thresholdout.privacy.accounting import (
     GaussianAnswer,
@@ -183,7 +183,7 @@ class TestGuard:
         ("make", "runs", "caught"), corners([(lambda noise: noise, 10_000, False), (Half, 20_000, True)], 0)
     )
     def test_its_mechanism(self, make: Any, runs: int, caught: bool) -> None:
-        mechanism = SparseVectorMechanism(ThresholdoutParameters(self.threshold, 1.0, budget=1, queries=None))
+        mechanism = SparseVectorMechanism(SparseVectorParameters(self.threshold, 1.0, budget=1, queries=None))
 
         def start(noise: NoiseSource) -> Ask:
             noise = make(noise)

@@ -21,7 +21,7 @@ from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
-from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.planning import algorithm_1
 
 pytestmark = pytest.mark.statistical
@@ -102,7 +102,7 @@ class Analyst:
         yield from ((nothing, False) for _ in range(limit - self.forced))
 
 
-def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, limit: int, runs: int = RUNS) -> int:
+def breaks(draw: Draw, parameters: SparseVectorParameters, widths: HalfWidths, limit: int, runs: int = RUNS) -> int:
     """Count broken runs."""
     mechanism = SparseVectorMechanism(parameters)
     analyst = Analyst(np.random.default_rng(1), forced=BUDGET - 1)
@@ -110,7 +110,7 @@ def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, l
     return sum(analyst.broken(mechanism, widths, draw(rng), seed, limit) for seed in range(runs))
 
 
-def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
+def by_beliefs(model: DependenceModel) -> tuple[SparseVectorParameters, HalfWidths]:
     """Guard and half-widths by the posterior route."""
     parameters = algorithm_1(model, queries=QUERIES, budget=BUDGET, confidence=CONFIDENCE, quiet_margin=0.0)
     certificate = certify_parameters(model, parameters, CONFIDENCE)
@@ -145,7 +145,7 @@ class Narrowed:
 
 def test_half_widths_without_the_noise_are_rejected() -> None:
     """Loud noise, independent records: train answers just beyond T pass far too often."""
-    parameters = ThresholdoutParameters(0.05, 0.02, budget=BUDGET, queries=QUERIES)
+    parameters = SparseVectorParameters(0.05, 0.02, budget=BUDGET, queries=QUERIES)
     assert breaks(grouped(1), parameters, Narrowed(0.08), QUERIES) > binom.isf(RATE, RUNS, 1 - CONFIDENCE)
 
 
@@ -157,7 +157,7 @@ def test_the_law_of_the_largest_error(probes: int) -> None:
     the bound for half of the noise.
     """
     budget, beta, runs = 4, 0.2, 4000
-    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.1, 0.01, budget=budget, queries=None))
+    mechanism = SparseVectorMechanism(SparseVectorParameters(0.1, 0.01, budget=budget, queries=None))
     quantile = 0.01 * LargestError(budget).surprise_quantile(beta)
     rejected = binom.isf(RATE, runs, beta)
     attempts = passes(mechanism, 0.1 + quantile, probes, runs)

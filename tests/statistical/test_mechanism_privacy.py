@@ -25,8 +25,8 @@ from tests.oracles.sparse_vector import SmallSparseVector, log_at_least, log_pro
 from thresholdout.mechanisms import (
     NoiseRatios,
     SparseVectorMechanism,
-    ThresholdoutParameters,
-    ThresholdoutState,
+    SparseVectorParameters,
+    SparseVectorState,
     interaction_epsilon,
 )
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -96,16 +96,16 @@ class TestExact:
         Six rounds of which two may hit; the probabilities of all 22 patterns of sources, and of what the hits release.
         """
         sigma, coarse = 2.0**-3, 2**39
-        mechanism = SparseVectorMechanism(ThresholdoutParameters(sigma, sigma, budget=2, queries=None))
+        mechanism = SparseVectorMechanism(SparseVectorParameters(sigma, sigma, budget=2, queries=None))
         queries = [(0.0, 0.125), (0.5, 0.375), (0.25, 0.75), (1.0, 1.0), (0.0, 0.25), (0.5, 0.0)]
         scales = (2.0, 4.0, 8.0)  # in coarse steps
         law = [_truncated(scale, 40) for scale in scales]
-        states: dict[tuple[tuple[int | None, ...], ThresholdoutState], float] = defaultdict(float)
+        states: dict[tuple[tuple[int | None, ...], SparseVectorState], float] = defaultdict(float)
         for k, p in law[0]:
             states[(), mechanism.start(_Fixed([k * coarse]))] += p
         finished: dict[tuple[int | None, ...], float] = defaultdict(float)
         for train, holdout in queries:
-            following: dict[tuple[tuple[int | None, ...], ThresholdoutState], float] = defaultdict(float)
+            following: dict[tuple[tuple[int | None, ...], SparseVectorState], float] = defaultdict(float)
             for (seen, state), weight in states.items():
                 # The hits are a half-line of test noise: add up its probability before branching further.
                 silent = sum(
@@ -171,7 +171,7 @@ class TestSimulated:
     ratio of this event is 2.03 of the 2.25 that are claimed, and 4.02 with half the noise.
     """
 
-    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.25, SIGMA, budget=1, queries=None))
+    mechanism = SparseVectorMechanism(SparseVectorParameters(0.25, SIGMA, budget=1, queries=None))
     one: tuple[Query, ...] = ((0.0, 0.0),) * 5 + ((0.0, 1.0),)
     other: tuple[Query, ...] = ((0.0, 1.0),) * 5 + ((0.0, 0.0),)
 

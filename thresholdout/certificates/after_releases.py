@@ -106,8 +106,8 @@ def with_looks(
     >>> from graphs import Independent
     >>> from thresholdout.privacy.accounting import BlackBox
     >>> from thresholdout.certificates.certify_parameters import certify_parameters
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)
     >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))
     >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)

@@ -17,7 +17,7 @@ from thresholdout.certificates.routes.posterior import posterior
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
 from thresholdout.limits.rounded_intervals import interval_around
-from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
+from thresholdout.mechanisms import FinalCheck, NoiseRatios, SparseVectorParameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -393,7 +393,7 @@ def certify(
     >>> certificate.routes.loc["published", "why_not"]
     "the threshold is below the 6 sigma ln(4m/beta) that the theorem's choice of T implies"
     """
-    parameters = ThresholdoutParameters(
+    parameters = SparseVectorParameters(
         threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid, ratios=ratios
     )
     assumed, needed = within_limits(model, confidence)

@@ -14,7 +14,7 @@ from thresholdout.mechanisms.catalogue import kind_of
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.mechanisms import FinalCheck, ThresholdoutParameters
+    from thresholdout.mechanisms import FinalCheck, SparseVectorParameters
     from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["Theorems", "certify_parameters"]
@@ -41,8 +41,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> certificate = certify_parameters(Independent(10_000), parameters)
     >>> certificate.route, round(certificate.tolerance, 3)
     ('posterior', 0.081)
@@ -91,7 +91,7 @@ class Theorems:
         chosen, truth = route if route.eligible else None, truth_of(self.model, self.parameters)
         return Certificate(confidence, (route,), chosen, self.model.describe(), truth, final, epsilon)
 
-    def algorithm_1(self, parameters: ThresholdoutParameters) -> Certificate:
+    def algorithm_1(self, parameters: SparseVectorParameters) -> Certificate:
         """Certify Algorithm 1 by the best of its routes."""
         return certify(
             self.model,

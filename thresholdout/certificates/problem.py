@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.data.arguments import as_float
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters, interaction_epsilon, noise_slack
+from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters, interaction_epsilon, noise_slack
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -27,7 +27,7 @@ class Setting:
     ----------
     model : graphs.DependenceModel
         How the records depend on each other, given what the analyst knows at the start.
-    parameters : ThresholdoutParameters
+    parameters : SparseVectorParameters
         Of the mechanism, in units of the query's range.
     confidence : float
         1 - beta, in (0, 1).
@@ -49,13 +49,13 @@ class Setting:
     Examples
     --------
     >>> from graphs import Independent
-    >>> parameters = ThresholdoutParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64)
+    >>> parameters = SparseVectorParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64)
     >>> setting = Setting(Independent(1000), parameters, 0.95)
     >>> setting.levels, setting.inflation, round(setting.epsilon, 3)
     (65, 1.0, 22.5)
     """
 
-    def __init__(self, model: DependenceModel, parameters: ThresholdoutParameters, confidence: float) -> None:
+    def __init__(self, model: DependenceModel, parameters: SparseVectorParameters, confidence: float) -> None:
         self.model = check_model(model)
         self.parameters = parameters
         self.confidence = check_confidence(confidence)

@@ -20,13 +20,13 @@ from thresholdout.mechanisms.claims import (
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.rounding_costs import mean_error
-from thresholdout.mechanisms.thresholdout import (
+from thresholdout.mechanisms.sparse_vector import (
     DWORK_RATIOS,
     ZHAO_RATIOS,
     NoiseRatios,
     SparseVectorMechanism,
-    ThresholdoutParameters,
-    ThresholdoutState,
+    SparseVectorParameters,
+    SparseVectorState,
     interaction_epsilon,
     noise_slack,
 )
@@ -53,8 +53,8 @@ __all__ = [
     "Part",
     "Past",
     "SparseVectorMechanism",
-    "ThresholdoutParameters",
-    "ThresholdoutState",
+    "SparseVectorParameters",
+    "SparseVectorState",
     "build_mechanism",
     "interaction_epsilon",
     "mean_error",

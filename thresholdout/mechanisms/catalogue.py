@@ -10,7 +10,7 @@ from thresholdout.mechanisms.base import Mechanism, MechanismState
 from thresholdout.mechanisms.claims.kinds import CLAIMS, FOLD_CLAIMS
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.ladder import LADDER
-from thresholdout.mechanisms.thresholdout import SPARSE_VECTOR
+from thresholdout.mechanisms.sparse_vector import SPARSE_VECTOR
 
 __all__ = [
     "KINDS",

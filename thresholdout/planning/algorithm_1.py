@@ -13,7 +13,7 @@ from thresholdout.certificates.problem import Setting, within_limits
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import PlanError
-from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
+from thresholdout.mechanisms import SparseVectorParameters, noise_slack
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def algorithm_1(
     confidence: float = 0.95,
     expected: float | None = None,
     quiet_margin: float | None = None,
-) -> ThresholdoutParameters:
+) -> SparseVectorParameters:
     """Choose threshold and noise of Algorithm 1 so that its answers are worth most by the posterior route.
 
     Parameters
@@ -55,7 +55,7 @@ def algorithm_1(
 
     Returns
     -------
-    ThresholdoutParameters
+    SparseVectorParameters
 
     Raises
     ------
@@ -140,7 +140,7 @@ class _Search:
     def setting(self, scale: float) -> Setting:
         """Return what a certificate of the guard with this noise scale is about; its threshold keeps the margin."""
         threshold = formula_up(self.margin + scale * self._rise + noise_slack(self._model.n, scale))
-        parameters = ThresholdoutParameters(threshold, scale, self._budget, self._queries)
+        parameters = SparseVectorParameters(threshold, scale, self._budget, self._queries)
         return Setting(self._model, parameters, self._confidence)
 
     def anywhere(self) -> float:

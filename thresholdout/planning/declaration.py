@@ -12,7 +12,7 @@ from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.mechanisms.catalogue import kind_named, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 
@@ -116,9 +116,9 @@ class SparseVector:
         for name in ("threshold", "noise_scale", "budget", "grid"):
             object.__setattr__(self, name, getattr(checked, name))
 
-    def parameters(self, queries: int | None) -> ThresholdoutParameters:
+    def parameters(self, queries: int | None) -> SparseVectorParameters:
         """Return the mechanism's parameters for a number of queries."""
-        return ThresholdoutParameters(self.threshold, self.noise_scale, self.budget, queries, self.grid)
+        return SparseVectorParameters(self.threshold, self.noise_scale, self.budget, queries, self.grid)
 
 
 _DECLARABLE: Final[dict[str, type[Claims | SparseVector]]] = {"Claims": Claims, "SparseVector": SparseVector}

@@ -14,7 +14,7 @@ from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.mechanisms.catalogue import kind_of
 from thresholdout.mechanisms.claims.kinds import is_unlimited
@@ -159,7 +159,7 @@ def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> Fol
     )
 
 
-def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims) -> ThresholdoutParameters:
+def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims) -> SparseVectorParameters:
     """Plan Algorithm 1: where nothing limits the deviation of a fixed query, privacy can still limit answers."""
     unbounded = f"no deviation of a mean can be bounded for {model.describe()}"
     if claims.max_half_width is not None:

@@ -155,7 +155,7 @@ class SimulatedGuard:
     Parameters
     ----------
     parameters
-        Public parameters of a mechanism, such as `thresholdout.mechanisms.ThresholdoutParameters` or `Plan.parameters`.
+        Public parameters of a mechanism, such as `thresholdout.mechanisms.SparseVectorParameters` or `Plan.parameters`.
     model : graphs.DependenceModel
         What the guard takes for the dependence of its records.
     noise : NoiseSource

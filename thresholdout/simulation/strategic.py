@@ -43,11 +43,11 @@ class StrategicAnalyst:
     --------
     >>> from graphs import Independent
     >>> from thresholdout import SeededNoise
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
+    >>> from thresholdout.mechanisms import SparseVectorParameters
     >>> from thresholdout.simulation.simulated_session import SimulatedGuard, interview
     >>> rng = np.random.default_rng(0)
     >>> train, holdout = (Part(rng.random((1000, 20)) < 0.5, rng.random(1000) < 0.5) for _ in range(2))
-    >>> parameters = ThresholdoutParameters(0.05, 0.001, budget=3, queries=20, grid=1 / 16)
+    >>> parameters = SparseVectorParameters(0.05, 0.001, budget=3, queries=20, grid=1 / 16)
     >>> guard = SimulatedGuard(parameters, Independent(1000), SeededNoise(0))
     >>> analyst = StrategicAnalyst(20, 2, guard.certificate.tolerance)
     >>> session = interview(analyst, guard, train, holdout, rng, truth=0.5)

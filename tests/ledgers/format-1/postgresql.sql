@@ -28,6 +28,14 @@ SET default_tablespace = '';
 SET default_table_access_method = heap;
 
 
+CREATE TABLE thresholdout.clients (
+    guard integer NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL
+);
+
+
+
 CREATE TABLE thresholdout.documents (
     guard integer NOT NULL,
     name text NOT NULL,
@@ -97,29 +105,37 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:jg0AIZOHV+9qzYlXa6SHPyvlfAQ9fctPOQqQB9TL6c9cwDXrbsVSVvj0j2RnLDqUls38YSdruUaU/hj5lAOXhvfMh8oIJE345pMTk9BuY6AZFJVRCOPdt4OxJ7I=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:8LaWn6ldQbPhMenNAREkqSiKrpCoO+VY8Mle2Pqmr0je8B7ANsXxsSiv6U8nc1RU13gfMNox3PKTUVIGvqYl3fBu3Rf6S+5cOUOxslc52GFLRdFx7Vx64ZuR/28=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795851593.8263521, '802169f7bf914ab5452f28327e00d912fc4df966c3c2e1db53e1a08104bfbae4');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24999887692178824, 0.10519520910667264, 0.41573796481150677, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795851593.870863, '90d1ae1856ebd7c4539ba9cfd4af2baa37199f3f00d11762fd399ffc039d074b');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7642448838693401, 0.59898172738078, 0.9074599500990463, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795851593.9105275, '22a34aa743ea426d93dba24dbf7ecea5d21bb002ed9754a9ff466c225ee6f6fe');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:pNE/woN3cCrJq8wKtW1TzG163qevol6qwHM+XXjGe3s/nMBS9JUO1LU0qJ2HaIbdcOTigogCNO1ICR3sWRnBkr+R6KKkvafTzeowX3t2bSiRxzrTXv/E8drm7R8=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:eAeOuJXu/LJk3pX5WPZXFkVUrk0jeRa/sywsu64I8N311/YuQW1Ck0VZ6mzDaz00lenrO5c41X2ziwTyLv228Qwu6Iqo7VUH9mBCsXU16D3JfR9lN7oNPquLOEM=');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'bc68c5a94143cb9e65eedb62a4d36eef', '4928952a51d0545269ee1f1e28bf1744bdab28e66bfa0982042c1a9c08550c46', 'encrypted:1:ZA+jQ+eVSMKIk8jcFYObUYm+Lgc9+gT0fFK+t4qrR1PelYgfwOT6CvvjxAE6qFm2juYlPlg+xcxp4LDntQ==', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '22a34aa743ea426d93dba24dbf7ecea5d21bb002ed9754a9ff466c225ee6f6fe', NULL);
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795853248.6748981, '8df5ed1b5b1abe616d1a7495f13cf4b71514ce4ab2c7e0f6afcdb7e0d49282cf');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.2473321590853832, 0.10282202507820047, 0.4129870092526619, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795853249.320858, '22fd40a7667d51b23d968ccba0df3e3ef86874593f904254cfef8ae0e040b7d8');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7495757733674058, 0.5838234561425031, 0.8944260949106526, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795853249.3528888, 'fcf7776d4ebeb1cc01224388f69d1c24fdc40f45c1098e16cec37c1cc675385a');
+
+
+
+INSERT INTO thresholdout.guards VALUES (1, '1470b85efb72ff1a9c8d57d31ed6627f', '992e0a6689697a0de666c5b4576352498550bb00e342a044853ccc742cbcef8f', 'encrypted:1:rxYChp/YZXlT6q7Cy3Fuwau0zDnoSzLRlxqUMKLWaPcts+/JUFRv83bzFnWUUSCNkHZgGgWdD+XdYjVeXac=', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'fcf7776d4ebeb1cc01224388f69d1c24fdc40f45c1098e16cec37c1cc675385a', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:zGfb0IvK7OQeU9j52LdqFKdeUnVkjayG79WXE9BJdyvd2ARRTUYBiA==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:h1iMisy7K7YqBQjBWfRtD8iNxMRrQywKxSqtgvLuXTwWZQoDDknASnF8tb4fGiJ0Wh+nzzzTQI+1xH4sMHYEBEegPgE4LVUUo6HAcq2p8RIHXdHjFwKCfSBxYbw=');
-INSERT INTO thresholdout.settings VALUES ('identity', 'fbcef5185cf1579cacd69bfb16ccb96c');
+INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:/lnPAk1DesQNL/4rHWe1/JT19ZQPkE24uqKCg+CT9LiYt5YDeO9MWw==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:yRXt0zpiDiil4UvJKBYtP80ae9In+vS/rizdSn+2Svzeb6l0cNJMQ+oO3qAGLpFm4d2DOJfp19k/GbfZEwvbscm91YPnmXKML5psyZ8L0uYoBa1sdTPVlb2S8Lg=');
+INSERT INTO thresholdout.settings VALUES ('identity', 'ba9ef7250d974183146c5b7bf63f7f6e');
 
 
 
 SELECT pg_catalog.setval('thresholdout.guards_id_seq', 1, true);
+
+
+
+ALTER TABLE ONLY thresholdout.clients
+    ADD CONSTRAINT clients_pkey PRIMARY KEY (guard, name);
 
 
 
@@ -198,6 +214,11 @@ CREATE TRIGGER guards_truncate BEFORE TRUNCATE ON thresholdout.guards FOR EACH S
 
 
 CREATE TRIGGER guards_update BEFORE UPDATE OF id, identity, content, parameters ON thresholdout.guards FOR EACH ROW EXECUTE FUNCTION thresholdout.ledger_refuses('what a guard is never changes');
+
+
+
+ALTER TABLE ONLY thresholdout.clients
+    ADD CONSTRAINT clients_guard_fkey FOREIGN KEY (guard) REFERENCES thresholdout.guards(id);
 
 
 

@@ -38,7 +38,7 @@ from thresholdout.mechanisms import (
     LadderParameters,
     NoiseRatios,
     Parameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
     interaction_epsilon,
     noise_slack,
     parameters_to_json,
@@ -65,12 +65,12 @@ MODELS: dict[str, Callable[[], DependenceModel]] = {
     "dependency graph": lambda: DependencyGraph(_cycle(600)),
 }
 
-ALGORITHM_1: dict[str, Callable[[], ThresholdoutParameters]] = {
-    "narrow": lambda: ThresholdoutParameters(0.06, 0.0025, budget=100, queries=1000),
-    "few": lambda: ThresholdoutParameters(0.05, 0.004, budget=2, queries=20),
-    "on a grid": lambda: ThresholdoutParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64),
-    "other noise": lambda: ThresholdoutParameters(0.05, 0.002, budget=5, queries=50, ratios=NoiseRatios(2.0, 4.0, 1.0)),
-    "no limits": lambda: ThresholdoutParameters(0.05, 0.002, budget=None, queries=None),
+ALGORITHM_1: dict[str, Callable[[], SparseVectorParameters]] = {
+    "narrow": lambda: SparseVectorParameters(0.06, 0.0025, budget=100, queries=1000),
+    "few": lambda: SparseVectorParameters(0.05, 0.004, budget=2, queries=20),
+    "on a grid": lambda: SparseVectorParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64),
+    "other noise": lambda: SparseVectorParameters(0.05, 0.002, budget=5, queries=50, ratios=NoiseRatios(2.0, 4.0, 1.0)),
+    "no limits": lambda: SparseVectorParameters(0.05, 0.002, budget=None, queries=None),
 }
 
 OTHERS: dict[str, Callable[[], Parameters]] = {
@@ -140,7 +140,7 @@ def _of(model: Callable[[], DependenceModel], parameters: Callable[[], Parameter
         return type(error).__name__
 
 
-def _by_hand(model: Callable[[], DependenceModel], parameters: Callable[[], ThresholdoutParameters]) -> Any:
+def _by_hand(model: Callable[[], DependenceModel], parameters: Callable[[], SparseVectorParameters]) -> Any:
     asked = parameters()
     return _all(
         certify(

@@ -13,14 +13,14 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 
 SOURCES: tuple[Literal["train", "holdout"], ...] = ("train", "holdout")
-FEW = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+FEW = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
 
 
-def before(model: object, parameters: ThresholdoutParameters) -> Certificate:
+def before(model: object, parameters: SparseVectorParameters) -> Certificate:
     return certify_parameters(model, parameters)  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def test_half_widths_grow_with_the_looks() -> None:
 
 def test_the_posterior_route_adds_epsilons() -> None:
     model = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=2000)
-    parameters = ThresholdoutParameters(0.15, 0.01, budget=1, queries=10)
+    parameters = SparseVectorParameters(0.15, 0.01, budget=1, queries=10)
     certificate = before(model, parameters)
     after = with_looks(certificate, model, parameters, BlackBox(0.05))
     assert after.route == certificate.route == "posterior"

@@ -16,7 +16,7 @@ from thresholdout.certificates import certify_parameters as any_mechanism
 from thresholdout.certificates.after_releases import with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.route import ConstantWidth, Route
-from thresholdout.mechanisms import ClaimsParameters, LadderParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, LadderParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox
 
 GUARD = {"mechanism": SparseVector(0.04, 0.0025, budget=1, grid=1 / 128), "queries": 1000}
@@ -162,7 +162,7 @@ INELIGIBLE = [
 def test_what_is_not_proved_is_never_chosen(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """A route made to win by its tolerance; the same one is chosen as soon as nothing speaks against it."""
     model = Independent(10_000)
-    guard = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    guard = SparseVectorParameters(0.0256, 0.000137, budget=1, queries=1000)
     before = certify_parameters(model, guard)
 
     def certified(made: Route) -> Certificate:
@@ -188,7 +188,7 @@ def test_no_mechanism_rests_on_what_is_not_proved(route: Route, monkeypatch: pyt
 
 
 def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:
-    model, guard = Independent(10_000), ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    model, guard = Independent(10_000), SparseVectorParameters(0.0256, 0.000137, budget=1, queries=1000)
     before = certify_parameters(model, guard)
     for route in INELIGIBLE:
         forged = replace(before, compared=(route, *before.compared), chosen=route)

@@ -23,7 +23,7 @@ from thresholdout.errors import InputError, ThresholdoutError
 from thresholdout.mechanisms import (
     ClaimsParameters,
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.privacy.accounting import BlackBox
@@ -37,7 +37,7 @@ PARAMETERS = [
     ClaimsParameters(queries=20).for_records(PAIRS, NEEDED),
     ClaimsParameters(queries=20, final_check=True).for_records(PAIRS, NEEDED),
     LadderParameters(queries=20, effective=2000.0, inflation=PAIRS.variance_inflation(), confidence=NEEDED),
-    ThresholdoutParameters(0.1, 0.003, budget=1, queries=20),
+    SparseVectorParameters(0.1, 0.003, budget=1, queries=20),
 ]
 
 

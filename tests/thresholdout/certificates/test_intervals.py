@@ -12,11 +12,11 @@ from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior, posterior_widths
 from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 
 
 def posterior_certificate(epsilon_scale: float = 0.001) -> tuple[Certificate, Setting]:
-    setting = Setting(Independent(10_000), ThresholdoutParameters(0.0266, epsilon_scale, 2, 20), 0.95)
+    setting = Setting(Independent(10_000), SparseVectorParameters(0.0266, epsilon_scale, 2, 20), 0.95)
     route = posterior(setting)
     truth = truth_of(setting.model, setting.parameters)
     return Certificate(0.95, (route,), route, "10000 independent records", truth), setting
@@ -54,7 +54,7 @@ def test_the_widest_interval_is_the_half_width() -> None:
 def test_dependent_records_have_intervals_by_their_own_leakage() -> None:
     """A chain: wider than independent records, narrower than the same half-width everywhere."""
     chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=10_000)
-    parameters = ThresholdoutParameters(0.0266, 0.002, 2, 20)
+    parameters = SparseVectorParameters(0.0266, 0.002, 2, 20)
     dependent = posterior_widths(Setting(chain, parameters, 0.95))
     independent = posterior_widths(Setting(Independent(10_000), parameters, 0.95))
     assert independent.expected(0.95) < dependent.expected(0.95) < 0.9 * dependent.width

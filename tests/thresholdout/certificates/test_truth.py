@@ -11,12 +11,12 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.privacy.accounting import BlackBox
 
 N = 2000
-GUARD = ThresholdoutParameters(0.1, 0.001, 2, 20)
+GUARD = SparseVectorParameters(0.1, 0.001, 2, 20)
 INDEPENDENT, PAIRS = Independent(N), Groups([k // 2 for k in range(N)])
 CHAIN, FOLDS = MarkovChain([[0.8, 0.2], [0.2, 0.8]], n=N), OutOfFold([k % 5 for k in range(N)])
 ALL = "the average over all records of the holdout of what a question's values are expected to be"
@@ -56,7 +56,7 @@ def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> Non
 
 
 def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
-    nothing = certify_parameters(Groups([0] * N), ThresholdoutParameters(0.1, 0.001, None, None))
+    nothing = certify_parameters(Groups([0] * N), SparseVectorParameters(0.1, 0.001, None, None))
     assert nothing.chosen is None
     assert f"Their truth would be {nothing.about}." in nothing.statement
     before = certify_parameters(INDEPENDENT, GUARD)

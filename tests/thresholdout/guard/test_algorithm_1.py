@@ -13,13 +13,13 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout import InputError, PlanError, SeededNoise
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
-from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning import algorithm_1
 from thresholdout.planning.algorithm_1 import quiet_rise
 
 
-def widths(parameters: ThresholdoutParameters, n: int = 10_000) -> PosteriorWidths:
+def widths(parameters: SparseVectorParameters, n: int = 10_000) -> PosteriorWidths:
     return posterior_widths(Setting(Independent(n), parameters, 0.95))
 
 
@@ -42,7 +42,7 @@ def sessions_with_a_hit(share: float, sessions: int, budget: int = 1) -> int:
     """Count sessions of 50 questions, all at the quiet margin, in which one is answered from the holdout."""
     n, queries, margin, scale = 1000, 50, 0.05, 2.0**-10
     threshold = margin + share * scale * quiet_rise(queries, 0.1) + 1e-4 * scale
-    mechanism = SparseVectorMechanism(ThresholdoutParameters(threshold, scale, budget, queries))
+    mechanism = SparseVectorMechanism(SparseVectorParameters(threshold, scale, budget, queries))
     values = np.zeros(n)
     count = 0
     for seed in range(sessions):
@@ -75,7 +75,7 @@ def test_noise_for_a_likely_score(score: float, reached: float) -> None:
     assert widths(near).width > widths(usual).width
     for factor in (0.7, 1.4):
         rise = near.threshold / near.noise_scale
-        other = ThresholdoutParameters(
+        other = SparseVectorParameters(
             factor * near.noise_scale * rise, factor * near.noise_scale, near.budget, near.queries
         )
         assert widths(other).expected(score) > widths(near).expected(score)
@@ -85,7 +85,7 @@ def test_the_usual_noise_is_the_best_for_answers_anywhere() -> None:
     for budget in (1, 10):
         found = algorithm_1(Independent(10_000), queries=100, budget=budget, quiet_margin=0.0)
         for factor in (0.5, 0.8, 1.25, 2.0):
-            other = ThresholdoutParameters(factor * found.threshold, factor * found.noise_scale, budget, 100)
+            other = SparseVectorParameters(factor * found.threshold, factor * found.noise_scale, budget, 100)
             assert widths(other).width >= widths(found).width * (1 - 1e-3)
 
 

@@ -25,14 +25,14 @@ from thresholdout.errors import (
 )
 from thresholdout.mechanisms import (
     ClaimsParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.planning import algorithm_1
 
 
 def test_parameters_by_hand() -> None:
     guard = make(mechanism=SparseVector(0.05, 0.001, budget=3, grid=1 / 128))
-    assert isinstance(guard.parameters, ThresholdoutParameters)
+    assert isinstance(guard.parameters, SparseVectorParameters)
     assert guard.parameters.threshold == 0.05
     alone = certify(
         Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=0.95, grid=1 / 128

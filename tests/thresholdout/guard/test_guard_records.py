@@ -28,7 +28,7 @@ from thresholdout.guard.answering import FAILURES, failure_share
 from thresholdout.guard.holdout import origin
 from thresholdout.ledger import MemoryLedger, export_history, import_history
 from thresholdout.ledger.entry_table import history_frame
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 
 
 def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [ThresholdoutParameters(0.1, 0.01, budget=60, queries=60), "ladder"], ids=["algorithm 1", "ladder"]
+    "mechanism", [SparseVectorParameters(0.1, 0.01, budget=60, queries=60), "ladder"], ids=["algorithm 1", "ladder"]
 )
 def test_bits_that_failures_tell_are_not_certified(mechanism: object) -> None:
     """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""

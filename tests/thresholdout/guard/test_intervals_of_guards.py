@@ -17,13 +17,13 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import failure_share
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.prediction_guard import PredictionGuard
 
 N = 4000
 RECORDS = np.arange(float(N))
-DECLARED = ThresholdoutParameters(0.1, 0.01, budget=12, queries=40)
+DECLARED = SparseVectorParameters(0.1, 0.01, budget=12, queries=40)
 
 
 def guard_of(mechanism: object = DECLARED, **more: object) -> Thresholdout:

@@ -24,7 +24,7 @@ from thresholdout import Claims, KFoldGuard, Thresholdout, TimeOrder
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
 from thresholdout.guard.holdout import origin
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.scoring.metrics import absolute_error, squared_error
 
 N = 1500
@@ -96,7 +96,7 @@ def hit(table: pd.DataFrame, name: str) -> Any:
         {"mechanism": Claims(noise=0.0), "queries": 5},
         {"groups": "g"},
         {"mechanism": Claims(epsilon=2.0)},
-        {"mechanism": ThresholdoutParameters(0.05, 0.005, budget=3, queries=5)},
+        {"mechanism": SparseVectorParameters(0.05, 0.005, budget=3, queries=5)},
     ],
     ids=["claims", "guess", "groups", "private", "algorithm 1"],
 )

@@ -18,14 +18,14 @@ from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger import SQLLedger, export_history, import_history
 from thresholdout.mechanisms import (
     LadderParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.mechanisms.kind import Parameters
 
 N = 1000
 HALF = np.arange(N) % 2
 MECHANISMS: list[Parameters] = [
-    ThresholdoutParameters(threshold=0.1, noise_scale=0.005, budget=3, queries=20),
+    SparseVectorParameters(threshold=0.1, noise_scale=0.005, budget=3, queries=20),
     LadderParameters(queries=20),
 ]
 

@@ -15,13 +15,13 @@ from thresholdout.mechanisms import (
     LadderParameters,
     Parameters,
     SparseVectorMechanism,
-    ThresholdoutParameters,
+    SparseVectorParameters,
     build_mechanism,
     parameters_from_json,
     parameters_to_json,
 )
 
-SPARSE = ThresholdoutParameters(0.1, 1 / 3, 3, None, grid=1 / 7, ratios=DWORK_RATIOS)
+SPARSE = SparseVectorParameters(0.1, 1 / 3, 3, None, grid=1 / 7, ratios=DWORK_RATIOS)
 ALL: list[tuple[Parameters, type]] = [
     (SPARSE, SparseVectorMechanism),
     (LadderParameters(0.99, "minimize", 5, 2.5), Ladder),
@@ -42,10 +42,10 @@ def test_parameters_survive_a_ledger(parameters: Parameters, kind: type) -> None
     [
         ({}, "mechanism"),
         ({"mechanism": "other"}, "mechanism"),
-        ({"mechanism": "thresholdout"}, "parameters"),
+        ({"mechanism": "sparse-vector"}, "parameters"),
         ({"mechanism": "claims", "queries": 3, "more": 1}, "parameters"),
         ({"mechanism": "claims", "queries": 0}, "queries"),
-        ({"mechanism": "thresholdout", "threshold": {}, "noise_scale": 0.1, "budget": 1}, "threshold"),
+        ({"mechanism": "sparse-vector", "threshold": {}, "noise_scale": 0.1, "budget": 1}, "threshold"),
     ],
 )
 def test_what_is_no_parameters(stored: dict[str, object], argument: str) -> None:

@@ -18,7 +18,7 @@ from thresholdout.mechanisms import (
     LadderParameters,
     Mechanism,
     SparseVectorMechanism,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.mechanisms.claims.final import final_interval
 from thresholdout.mechanisms.claims.interval import MeanTest, hoeffding
@@ -47,7 +47,7 @@ class Counted(LaplaceOnly):
 class TestAlgorithm1:
     """P2 and P3: a phase is one threshold, up to its hit; its noises are those of no other phase."""
 
-    mechanism = SparseVectorMechanism(ThresholdoutParameters(0.25, 2.0**-10, budget=5, queries=None, grid=None))
+    mechanism = SparseVectorMechanism(SparseVectorParameters(0.25, 2.0**-10, budget=5, queries=None, grid=None))
     base = ONE // 4
 
     def test_the_threshold_is_drawn_anew_after_each_hit_and_kept_before(self) -> None:

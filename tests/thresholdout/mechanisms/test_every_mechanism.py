@@ -22,7 +22,7 @@ from thresholdout.mechanisms import (
     Mechanism,
     Outcome,
     SparseVectorMechanism,
-    ThresholdoutParameters,
+    SparseVectorParameters,
 )
 from thresholdout.mechanisms.claims.score import first_window, search
 from thresholdout.noise.sources import SeededNoise
@@ -31,7 +31,7 @@ N = 400
 AnyMechanism = Mechanism[Any, Any]
 
 MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
-    "sparse vector": lambda: SparseVectorMechanism(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
+    "sparse vector": lambda: SparseVectorMechanism(SparseVectorParameters(0.1, 0.01, budget=3, queries=12)),
     "ladder": lambda: Ladder(LadderParameters(queries=8), N),
     "claims": lambda: ClaimsMechanism(ClaimsParameters(queries=15, budget=9), N),
     "claims without limits": lambda: ClaimsMechanism(ClaimsParameters(), N),

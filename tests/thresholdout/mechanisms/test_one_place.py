@@ -30,15 +30,15 @@ ROOT = Path(__file__).parents[3]
 
 # Theorems about one mechanism, and the choice of one where none is given, name it. Nobody else does.
 NAMED = {
-    "thresholdout/certificates/certificate.py": {"ThresholdoutParameters"},
-    "thresholdout/certificates/certify_parameters.py": {"ThresholdoutParameters"},
-    "thresholdout/certificates/problem.py": {"SparseVectorMechanism", "ThresholdoutParameters"},
-    "thresholdout/planning/algorithm_1.py": {"ThresholdoutParameters"},
+    "thresholdout/certificates/certificate.py": {"SparseVectorParameters"},
+    "thresholdout/certificates/certify_parameters.py": {"SparseVectorParameters"},
+    "thresholdout/certificates/problem.py": {"SparseVectorMechanism", "SparseVectorParameters"},
+    "thresholdout/planning/algorithm_1.py": {"SparseVectorParameters"},
     "thresholdout/planning/declared_parameters.py": {
         "ClaimsParameters",
         "FoldClaimsParameters",
         "LadderParameters",
-        "ThresholdoutParameters",
+        "SparseVectorParameters",
     },
     "thresholdout/planning/request.py": {"ClaimsParameters"},
     "thresholdout/planning/ways.py": {"ClaimsMechanism"},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from thresholdout.mechanisms import SparseVectorMechanism, ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.noise.sources import SeededNoise
 
 CANDIDATES, EARLY, SEARCHES, N = 40, 8, 400, 1000
@@ -32,5 +32,5 @@ def early_wins(mechanism: Any) -> int:
 
 def test_no_place_is_better_with_algorithm_1() -> None:
     """Training values, and one noise for all answers from the holdout."""
-    parameters = ThresholdoutParameters(0.01, 0.002, budget=CANDIDATES, queries=CANDIDATES)
+    parameters = SparseVectorParameters(0.01, 0.002, budget=CANDIDATES, queries=CANDIDATES)
     assert LEAST <= early_wins(SparseVectorMechanism(parameters)) <= MOST

@@ -16,7 +16,7 @@ from graphs.models.out_of_fold import OutOfFold
 from thresholdout import InputError, InputTypeError, PlanError, Thresholdout, plan
 from thresholdout.mechanisms import (
     ClaimsParameters,
-    ThresholdoutParameters,
+    SparseVectorParameters,
     parameters_to_json,
 )
 from thresholdout.mechanisms.claims.expected_session import guard_width
@@ -241,7 +241,7 @@ def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
 def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     model = Unlimited(100_000, 1)
     planned = plan(model, queries=50, budget=3)
-    assert isinstance(planned.parameters, ThresholdoutParameters)
+    assert isinstance(planned.parameters, SparseVectorParameters)
     assert (planned.parameters.budget, planned.parameters.queries) == (3, 50)
     assert planned.certificate.route == "posterior"
     assert planned.half_width == planned.certificate.expected_half_width(0.9)

@@ -190,7 +190,7 @@ def test_looks_failures_seeds_and_closing_are_told() -> None:
     assert "the season is over" in text
 
 
-@pytest.mark.parametrize("mechanism", ["thresholdout", "ladder"])
+@pytest.mark.parametrize("mechanism", ["claims", "ladder"])
 def test_every_mechanism_has_a_page(mechanism: str) -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)

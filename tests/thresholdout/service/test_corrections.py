@@ -15,7 +15,7 @@ from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answering import LabelsCorrected
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import Known, ThresholdoutParameters
+from thresholdout.mechanisms import Known, SparseVectorParameters
 from thresholdout.mechanisms.claims import ClaimsParameters, Competition
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
@@ -203,7 +203,7 @@ def test_rows_that_cannot_be_used_are_refused(table: pd.DataFrame, words: str) -
 
 def test_guards_without_notes_and_other_bases_are_refused() -> None:
     with pytest.raises(InputError, match="answers by sparse vector"):
-        made(mechanism=ThresholdoutParameters(0.1, 0.01, budget=2, queries=5)).correct(changed([1]), "why")
+        made(mechanism=SparseVectorParameters(0.1, 0.01, budget=2, queries=5)).correct(changed([1]), "why")
     with pytest.raises(InputError, match="'public' or 'labels'"):
         made().correct(changed([1]), "why", basis="guess")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="reason"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise
-from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     BenignSearch,
@@ -170,7 +170,7 @@ def test_a_validated_search_claims_what_the_other_half_says() -> None:
 def test_validated_claims_save_the_budget() -> None:
     rng = np.random.default_rng(6)
     n, d = 1000, 400
-    chosen = ThresholdoutParameters(0.1, 0.001, budget=20, queries=21)
+    chosen = SparseVectorParameters(0.1, 0.001, budget=20, queries=21)
     guard = SimulatedGuard(chosen, Independent(n), SeededNoise(0))
     train, holdout = coins(rng, n, d), coins(rng, n, d)
     spent = []

@@ -10,7 +10,7 @@ import pytest
 
 from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
-from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.simulation import NaiveReuse, SimulatedGuard, interview
 from thresholdout.simulation.simulated_session import Asking, Part, Question, Reply, Session
 
@@ -122,7 +122,7 @@ def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -
 @pytest.mark.parametrize("model", [Independent(600), Groups(np.arange(600) // 3)])
 def test_a_simulated_guard_answers_as_the_real_one(model: Any) -> None:
     rng = np.random.default_rng(0)
-    chosen = ThresholdoutParameters(0.1, 0.002, budget=4, queries=30)
+    chosen = SparseVectorParameters(0.1, 0.002, budget=4, queries=30)
     simulated = SimulatedGuard(chosen, model, SeededNoise(5), 0.9)
     real = Thresholdout(np.arange(600), dependence=model, queries=30, mechanism=chosen, confidence=0.9, random_state=5)
     for _ in range(30):
@@ -140,7 +140,7 @@ def test_a_simulated_guard_answers_as_the_real_one(model: Any) -> None:
 
 
 def test_a_renewed_guard_starts_again_and_leaves_the_first_alone() -> None:
-    parameters = ThresholdoutParameters(0.02, 0.001, budget=1, queries=10, grid=1 / 64)
+    parameters = SparseVectorParameters(0.02, 0.001, budget=1, queries=10, grid=1 / 64)
     guard = SimulatedGuard(parameters, Independent(1000), SeededNoise(0))
     values = np.arange(1000) < 300
     guard.ask(0.9, values)
@@ -152,7 +152,7 @@ def test_a_renewed_guard_starts_again_and_leaves_the_first_alone() -> None:
 
 
 def test_values_out_of_range_cost_nothing() -> None:
-    parameters = ThresholdoutParameters(0.02, 0.001, budget=1, queries=1, grid=1 / 64)
+    parameters = SparseVectorParameters(0.02, 0.001, budget=1, queries=1, grid=1 / 64)
     guard = SimulatedGuard(parameters, Independent(4), SeededNoise(0))
     for wrong in ([0.1, 0.2, 2.0, 0.0], [0.1, math.nan, 0.0, 0.0], [0.1]):
         with pytest.raises(InputError):

@@ -99,8 +99,8 @@ def walk(setting: Setting) -> Route:
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.06, 0.0025, budget=100, queries=1000)
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.06, 0.0025, budget=100, queries=1000)
     >>> round(walk(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
     0.18
     """

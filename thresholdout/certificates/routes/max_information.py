@@ -71,8 +71,8 @@ def max_information_route(setting: Setting) -> Route:
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.0224, 0.00119, budget=1, queries=1000)
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.0224, 0.00119, budget=1, queries=1000)
     >>> round(max_information_route(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
     0.095
     """

@@ -50,8 +50,8 @@ def posterior(setting: Setting) -> Route:
     Examples
     --------
     >>> from graphs import Groups, Independent
-    >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.0275, 0.00146, budget=1, queries=1000)
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.0275, 0.00146, budget=1, queries=1000)
     >>> round(posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance, 4)
     0.0767
     >>> patients = [record // 5 for record in range(10_000)]

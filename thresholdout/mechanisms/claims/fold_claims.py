@@ -146,7 +146,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     ('holdout', [0.893, 0.985])
     """
 
-    name: ClassVar[str] = "thresholdout"
+    name: ClassVar[str] = "claims"
 
     def __init__(self, parameters: FoldClaimsParameters, n: int) -> None:
         self.parameters = parameters

@@ -72,7 +72,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
     (0.95, 'train', [0.907, 0.985])
     """
 
-    name: ClassVar[str] = "thresholdout"
+    name: ClassVar[str] = "claims"
     statistics: ClassVar[bool] = True
     from_totals: ClassVar[bool] = True
     expects_spread: ClassVar[bool] = True

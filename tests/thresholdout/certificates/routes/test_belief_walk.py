@@ -13,12 +13,12 @@ from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk, walk_drift
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning.algorithm_1 import quiet_rise
 
 
 def setting(model: DependenceModel, budget: int = 10, scale: float = 0.004) -> Setting:
-    return Setting(model, ThresholdoutParameters(0.05, scale, budget=budget, queries=1000), 0.95)
+    return Setting(model, SparseVectorParameters(0.05, scale, budget=budget, queries=1000), 0.95)
 
 
 def test_worked_walks() -> None:
@@ -88,7 +88,7 @@ def test_walk_beats_the_posterior_certificate_from_ten_steps_on() -> None:
 
 def test_routes_need_independent_groups_and_limits() -> None:
     chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=100)
-    unlimited = Setting(Independent(100), ThresholdoutParameters(0.05, 0.01, budget=None, queries=None), 0.95)
+    unlimited = Setting(Independent(100), SparseVectorParameters(0.05, 0.01, budget=None, queries=None), 0.95)
     assert "neither independent nor in independent groups" in walk(setting(chain)).why_not
     assert "no limit is declared" in walk(unlimited).why_not
 
@@ -114,6 +114,6 @@ def test_walk_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
     """Worked tolerances rest on the cruder law of the largest error, without which they are up to a fifth smaller."""
     best = math.inf
     for scale in np.geomspace(1e-3, 3e-3, 9).tolist():
-        parameters = ThresholdoutParameters(scale * quiet_rise(1000, 0.05), scale, budget=budget, queries=1000)
+        parameters = SparseVectorParameters(scale * quiet_rise(1000, 0.05), scale, budget=budget, queries=1000)
         best = min(best, walk(Setting(Independent(n), parameters, 0.95)).tolerance)
     assert 0.8 * expected < best < expected

@@ -22,7 +22,7 @@ from thresholdout.certificates.routes.change_of_measure import (
     pure_nats,
     smallest_nats,
 )
-from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import (
     BlackBox,
     DistributionAccountant,
@@ -145,7 +145,7 @@ def test_looks_in_a_certificate_of_claims() -> None:
     assert with_looks(certify_parameters(independent, claims), independent, claims, private).route == "claims"
     hopeless = BlackBox(0.1, 1e-3)
     assert with_looks(certify_parameters(independent, claims), independent, claims, hopeless).chosen is None
-    parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+    parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
     by_posterior = with_looks(certify_parameters(independent, parameters), independent, parameters, private)
     assert by_posterior.chosen is None
     assert "pay for any look from the risk that is left" in by_posterior.statement
@@ -156,7 +156,7 @@ def test_looks_in_a_certificate_of_claims() -> None:
 def test_a_guard_records_a_training() -> None:
     holdout = np.arange(50_000.0)
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
-    guard = Thresholdout(holdout, mechanism=ThresholdoutParameters(0.02, 0.001, budget=1, queries=100))
+    guard = Thresholdout(holdout, mechanism=SparseVectorParameters(0.02, 0.001, budget=1, queries=100))
     assert guard.certificate.route == "posterior"
     assert pure_looks(training) == math.inf
     before, after = guard.certificate.tolerance, guard.releases.record(training).tolerance

@@ -14,7 +14,7 @@ from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.max_information import max_information, max_information_route
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning import algorithm_1
 
 
@@ -93,7 +93,7 @@ def test_posterior_of_dependent_records_moves_by_at_most_the_bound() -> None:
 
 def test_monotone_in_records_and_limits() -> None:
     def tolerance(n: int = 10_000, m: int = 1000, b: int = 1, confidence: float = 0.95, grid: float = 1 / 64) -> float:
-        parameters = ThresholdoutParameters(0.03, 0.001, budget=b, queries=m, grid=grid)
+        parameters = SparseVectorParameters(0.03, 0.001, budget=b, queries=m, grid=grid)
         return posterior(Setting(Independent(n), parameters, confidence)).tolerance
 
     assert tolerance(n=20_000) < tolerance()
@@ -105,7 +105,7 @@ def test_monotone_in_records_and_limits() -> None:
 
 def test_more_budget_than_questions_costs_nothing() -> None:
     def tolerance(budget: int) -> float:
-        parameters = ThresholdoutParameters(0.03, 0.001, budget=budget, queries=5)
+        parameters = SparseVectorParameters(0.03, 0.001, budget=budget, queries=5)
         return posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance
 
     assert tolerance(5) == tolerance(500)
@@ -121,7 +121,7 @@ def test_max_information() -> None:
 
 
 def test_max_information_route_by_hand() -> None:
-    parameters = ThresholdoutParameters(0.03, 0.001, budget=2, queries=100, grid=1 / 64)
+    parameters = SparseVectorParameters(0.03, 0.001, budget=2, queries=100, grid=1 / 64)
     setting = Setting(Independent(10_000), parameters, 0.95)
     nats = max_information(Independent(10_000), setting.epsilon, 0.0125) * math.log(2)
     question = math.sqrt((nats + math.log(2 * 100 * 4 / 0.05)) / 20_000)

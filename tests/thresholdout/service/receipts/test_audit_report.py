@@ -16,13 +16,13 @@ from tests.thresholdout.cli.running import run
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger import SQLLedger
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.receipts.audit_report import audit_report, ids_digest
 from thresholdout.service.receipts.receipt import written_time
 
-NOISY = ThresholdoutParameters(0.1, 0.01, budget=2, queries=10)
+NOISY = SparseVectorParameters(0.1, 0.01, budget=2, queries=10)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from thresholdout.mechanisms import (
     Mechanism,
     NoiseRatios,
     SparseVectorMechanism,
-    ThresholdoutParameters,
-    ThresholdoutState,
+    SparseVectorParameters,
+    SparseVectorState,
     interaction_epsilon,
     mean_error,
     noise_slack,
@@ -44,9 +44,9 @@ class Scripted(LaplaceOnly):
         return next(self.draws)
 
 
-def parameters(**changes: Any) -> ThresholdoutParameters:
+def parameters(**changes: Any) -> SparseVectorParameters:
     values: dict[str, Any] = {"mechanism": SparseVector(0.25, 2**-10, budget=3, grid=None), "queries": 20}
-    return ThresholdoutParameters(**values | changes)
+    return SparseVectorParameters(**values | changes)
 
 
 units = st.floats(0, 1)
@@ -145,14 +145,14 @@ class TestStep:
         before = mechanism.start(noise)
         after, outcome = mechanism.step(before, train, train, noise)
         assert (outcome.value, outcome.source, outcome.hits, outcome.asked) == (train, "train", 0, 1)
-        assert after == ThresholdoutState(before.threshold, 0, 1)
+        assert after == SparseVectorState(before.threshold, 0, 1)
 
     def test_a_holdout_answer_redraws_the_threshold_and_counts(self) -> None:
         mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([123, 0, 2**40, -99])
         after, outcome = mechanism.step(mechanism.start(noise), 0.0, 0.5, noise)
         assert (outcome.value, outcome.source, outcome.hits, outcome.asked) == (0.5 + 2**-10, "holdout", 0, 1)
-        assert after == ThresholdoutState(ONE // 4 - 99, 1, 1)
+        assert after == SparseVectorState(ONE // 4 - 99, 1, 1)
 
     @pytest.mark.parametrize(("noise", "value"), [(ONE, 1.0), (-ONE, 0.0), (ONE // 4, 0.75), (1 - ONE // 2, 2**-50)])
     def test_answers_are_clipped(self, noise: int, value: float) -> None:
@@ -231,22 +231,23 @@ class TestLimits:
 class TestState:
     @given(st.integers(-(2**90), 2**90), st.integers(0, 10**9), st.integers(0, 10**9))
     def test_text_round_trip(self, threshold: int, hits: int, more: int) -> None:
-        state = ThresholdoutState(threshold, hits, hits + more)
-        assert ThresholdoutState.from_text(state.to_text()) == state
+        state = SparseVectorState(threshold, hits, hits + more)
+        assert SparseVectorState.from_text(state.to_text()) == state
         assert SparseVectorMechanism(parameters()).restore(state.to_text()) == state
 
     @pytest.mark.parametrize(
         "text",
-        ["", "x", "thresholdout/1 731 0", "thresholdout/2 731 0 0", "thresholdout/1 731 2 1", "thresholdout/1 731 -1 1",
-         "thresholdout/1 731 0 0 0", "thresholdout/1 7.31 0 0"],
+        ["", "x", "sparse-vector/1 731 0",
+         "sparse-vector/2 731 0 0", "sparse-vector/1 731 2 1", "sparse-vector/1 731 -1 1",
+         "sparse-vector/1 731 0 0 0", "sparse-vector/1 7.31 0 0"],
     )  # fmt: skip
     def test_other_texts_are_refused_and_not_shown(self, text: str) -> None:
         with pytest.raises(InputError, match="state") as caught:
-            ThresholdoutState.from_text(text)
+            SparseVectorState.from_text(text)
         assert "731" not in str(caught.value)
 
     def test_the_threshold_is_not_shown(self) -> None:
-        assert "731" not in repr(ThresholdoutState(731, 0, 0)) + str(ThresholdoutState(731, 0, 0))
+        assert "731" not in repr(SparseVectorState(731, 0, 0)) + str(SparseVectorState(731, 0, 0))
 
 
 class TestProperties:
@@ -334,7 +335,7 @@ class TestEpsilon:
         assert ratio == pytest.approx(8 / 9, rel=1e-12)
 
     def test_method_and_function_agree(self) -> None:
-        mechanism: Mechanism[ThresholdoutState, float] = SparseVectorMechanism(parameters())
+        mechanism: Mechanism[SparseVectorState, float] = SparseVectorMechanism(parameters())
         assert mechanism.epsilon(77) == interaction_epsilon(77, 2**-10, 3)
         assert mechanism.noise_slack(77) == noise_slack(77, 2**-10)
 

@@ -47,15 +47,15 @@ __all__ = [
     "ZHAO_RATIOS",
     "NoiseRatios",
     "SparseVectorMechanism",
-    "ThresholdoutParameters",
-    "ThresholdoutState",
+    "SparseVectorParameters",
+    "SparseVectorState",
     "interaction_epsilon",
     "noise_slack",
 ]
 
 _FINENESS = 40  # the noise scale is between 2**40 and 2**41 grid steps
 _SMALLEST, _LARGEST = 1e-12, 1e6
-_FORMAT = "thresholdout/1"
+_FORMAT = "sparse-vector/1"
 
 
 class NoiseRatios(NamedTuple):
@@ -88,7 +88,7 @@ A hit costs ``D/sigma (1/2 + 2/4 + 1) = 2 D/sigma`` instead of [Z17]'s ``9/4 D/s
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdoutParameters(Parameters):
+class SparseVectorParameters(Parameters):
     """Public parameters of `SparseVectorMechanism`, in units of the query's range.
 
     Parameters
@@ -116,10 +116,10 @@ class ThresholdoutParameters(Parameters):
 
     Examples
     --------
-    >>> parameters = ThresholdoutParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.01)
+    >>> parameters = SparseVectorParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.01)
     >>> parameters.levels
     101
-    >>> ThresholdoutParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.3)
+    >>> SparseVectorParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.3)
     Traceback (most recent call last):
     thresholdout.errors.InputError: grid: 0.3; expected: 1/(K-1) for an integer K between 2 and 2**30 + 1
     """
@@ -158,7 +158,7 @@ class ThresholdoutParameters(Parameters):
         return f"{told}{left}; for all others the training part was good enough."
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> ThresholdoutParameters:
+    def from_json(cls, stored: Mapping[str, Any]) -> SparseVectorParameters:
         """Return the parameters that `to_json` wrote."""
         values = dict(stored)
         if "ratios" in values:
@@ -167,7 +167,7 @@ class ThresholdoutParameters(Parameters):
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdoutState:
+class SparseVectorState:
     """State of `SparseVectorMechanism`. The noisy threshold is secret, and left out of the representation.
 
     Attributes
@@ -181,10 +181,10 @@ class ThresholdoutState:
 
     Examples
     --------
-    >>> state = ThresholdoutState(threshold=123456, hits=1, asked=7)
+    >>> state = SparseVectorState(threshold=123456, hits=1, asked=7)
     >>> state
-    ThresholdoutState(hits=1, asked=7)
-    >>> ThresholdoutState.from_text(state.to_text()) == state
+    SparseVectorState(hits=1, asked=7)
+    >>> SparseVectorState.from_text(state.to_text()) == state
     True
     """
 
@@ -201,7 +201,7 @@ class ThresholdoutState:
         return f"{_FORMAT} {self.threshold} {self.hits} {self.asked}"
 
     @classmethod
-    def from_text(cls, text: str) -> ThresholdoutState:
+    def from_text(cls, text: str) -> SparseVectorState:
         """Read what `to_text` wrote.
 
         Raises
@@ -219,17 +219,17 @@ class ThresholdoutState:
         return cls(threshold, hits, asked)
 
 
-class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
+class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     """Algorithm 1 of [Z17], in integers.
 
     Parameters
     ----------
-    parameters : ThresholdoutParameters
+    parameters : SparseVectorParameters
         Threshold, noise scale, limits and answer grid.
 
     Attributes
     ----------
-    parameters : ThresholdoutParameters
+    parameters : SparseVectorParameters
         As given.
     resolution : float
         Step of the noise grid in units of the range, ``2**(floor(log2(noise_scale)) - 40)``.
@@ -242,7 +242,7 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
     Examples
     --------
     >>> from thresholdout.noise.sources import SeededNoise
-    >>> mechanism = SparseVectorMechanism(ThresholdoutParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
+    >>> mechanism = SparseVectorMechanism(SparseVectorParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
     >>> noise = SeededNoise(0)
     >>> state = mechanism.start(noise)
     >>> state, outcome = mechanism.step(state, train=0.71, holdout=0.7, noise=noise)
@@ -250,7 +250,7 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
     (0.71, 'train', 0, 1)
     >>> state, outcome = mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
     >>> outcome.source, state
-    ('holdout', ThresholdoutState(hits=1, asked=2))
+    ('holdout', SparseVectorState(hits=1, asked=2))
     >>> mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
     Traceback (most recent call last):
     thresholdout.errors.BudgetExhausted: all 1 answers from the holdout of this guard are used; ...
@@ -264,7 +264,7 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
         """How a guard shows it."""
         return f"Algorithm 1 ({self.name})"
 
-    def __init__(self, parameters: ThresholdoutParameters) -> None:
+    def __init__(self, parameters: SparseVectorParameters) -> None:
         self.parameters = parameters
         self.resolution = _resolution(parameters.noise_scale)
         self._threshold_scale, self._test_scale, self._answer_scale = _scales(parameters.noise_scale, parameters.ratios)
@@ -275,9 +275,9 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
         self._budget = math.inf if parameters.budget is None else parameters.budget
         self._queries = math.inf if parameters.queries is None else parameters.queries
 
-    def start(self, noise: NoiseSource) -> ThresholdoutState:
+    def start(self, noise: NoiseSource) -> SparseVectorState:
         """Draw the first threshold."""
-        return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
+        return SparseVectorState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
@@ -299,8 +299,8 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
         return unit_mean(values, n, bounds, argument)
 
     def step(
-        self, state: ThresholdoutState, train: float, holdout: float, noise: NoiseSource
-    ) -> tuple[ThresholdoutState, Outcome]:
+        self, state: SparseVectorState, train: float, holdout: float, noise: NoiseSource
+    ) -> tuple[SparseVectorState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
         hits, asked = state.hits, state.asked
         refuse_if(self.refusal(state))
@@ -311,19 +311,19 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
         gap = abs(mean - round(train * self._steps))
         asked += 1
         if gap + noise.laplace(self._test_scale) <= state.threshold:
-            return ThresholdoutState(state.threshold, hits, asked), Outcome(train, "train", hits, asked)
+            return SparseVectorState(state.threshold, hits, asked), Outcome(train, "train", hits, asked)
         answer = self._release(mean + noise.laplace(self._answer_scale))
         threshold = self._threshold + noise.laplace(self._threshold_scale)
-        return ThresholdoutState(threshold, hits + 1, asked), Outcome(answer, "holdout", hits, asked)
+        return SparseVectorState(threshold, hits + 1, asked), Outcome(answer, "holdout", hits, asked)
 
-    def fail(self, state: ThresholdoutState, train: float, noise: NoiseSource) -> tuple[ThresholdoutState, Outcome]:
+    def fail(self, state: SparseVectorState, train: float, noise: NoiseSource) -> tuple[SparseVectorState, Outcome]:
         """Charge a question that could not be computed; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         threshold = self._threshold + noise.laplace(self._threshold_scale)
-        after = ThresholdoutState(threshold, state.hits + 1, state.asked + 1)
+        after = SparseVectorState(threshold, state.hits + 1, state.asked + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
 
-    def refusal(self, state: ThresholdoutState) -> BudgetExhausted | None:
+    def refusal(self, state: SparseVectorState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
@@ -331,11 +331,11 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
             return BudgetExhausted("queries", state.asked, int(self._queries))
         return None
 
-    def restore(self, text: str) -> ThresholdoutState:
-        """Return the state that `ThresholdoutState.to_text` wrote."""
-        return ThresholdoutState.from_text(text)
+    def restore(self, text: str) -> SparseVectorState:
+        """Return the state that `SparseVectorState.to_text` wrote."""
+        return SparseVectorState.from_text(text)
 
-    def remaining(self, state: ThresholdoutState) -> int | None:
+    def remaining(self, state: SparseVectorState) -> int | None:
         """Return how many more answers from the holdout there are; ``None`` without a budget."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
@@ -354,7 +354,7 @@ class SparseVectorMechanism(Mechanism[ThresholdoutState, float]):
 
         Examples
         --------
-        >>> mechanism = SparseVectorMechanism(ThresholdoutParameters(0.04, 0.01, budget=10, queries=None))
+        >>> mechanism = SparseVectorMechanism(SparseVectorParameters(0.04, 0.01, budget=10, queries=None))
         >>> round(mechanism.epsilon(10_000), 6)
         0.225
         """
@@ -485,9 +485,9 @@ def _ratios(ratios: NoiseRatios) -> NoiseRatios:
 
 
 SPARSE_VECTOR: Final = Kind(
-    name="thresholdout",
-    parameters=ThresholdoutParameters,
-    state=ThresholdoutState,
+    name="sparse-vector",
+    parameters=SparseVectorParameters,
+    state=SparseVectorState,
     build=lambda parameters, n: SparseVectorMechanism(parameters),
     certify=lambda parameters, by: by.algorithm_1(parameters),
 )
