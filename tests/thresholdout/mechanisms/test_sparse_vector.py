@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.noise_doubles import LaplaceOnly
-from thresholdout import SparseVector
 from thresholdout.data.values import BLOCK
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
@@ -45,7 +44,13 @@ class Scripted(LaplaceOnly):
 
 
 def parameters(**changes: Any) -> SparseVectorParameters:
-    values: dict[str, Any] = {"mechanism": SparseVector(0.25, 2**-10, budget=3, grid=None), "queries": 20}
+    values: dict[str, Any] = {
+        "threshold": 0.25,
+        "noise_scale": 2**-10,
+        "budget": 3,
+        "queries": 20,
+        "grid": None,
+    }
     return SparseVectorParameters(**values | changes)
 
 
