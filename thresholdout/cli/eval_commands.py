@@ -158,6 +158,43 @@ def diff_command(
     ctx.exit(found.exit(allow_unclear))
 
 
+@evaluation.command("plan")
+@click.argument("run", required=False)
+@_reading
+@click.option("--items", multiple=True, type=click.IntRange(2), default=(200, 1000, 5000), help="Numbers of items.")
+@click.option("--samples", multiple=True, type=click.IntRange(1), default=(1, 5), help="Samples of each item.")
+@click.option("--checks", type=click.IntRange(2), default=300, show_default=True, help="Checks that are planned.")
+def plan_command(
+    run: str | None, items: tuple[int, ...], samples: tuple[int, ...], checks: int, **options: Any
+) -> None:
+    """Say which drop is seen with how many items, samples and checks; RUN, with repeats, says how samples differ."""
+    from thresholdout.cli.terminal import table
+    from thresholdout.evaluations.sizing import drop_seen, variability
+
+    found = variability(None if run is None else _read(run, options))
+    if not found.samples_differ:
+        say("samples of an item are all alike, as at temperature 0: more samples of an item tell nothing")
+    elif found.measured:
+        say(f"samples of an item differ, with variance {found.within:.3f}: more samples of an item help")
+    else:
+        say("no run with repeats: difficulties as in a usual benchmark, Beta(.75, .25)")
+    rows = [
+        (
+            n,
+            k,
+            *(
+                f"{100.0 * drop_seen(n, k, checks=c, alarms=a, within=found.within):.1f}"
+                for c, a in ((1, 0), (checks, 0), (checks, 1), (checks, 3))
+            ),
+        )
+        for n in items
+        for k in (samples if found.samples_differ else (1,))
+    ]
+    header = ("items", "samples", "one diff", f"check {checks}", "after 1 alarm", "after 3 alarms")
+    say("drop in points that is called worse with power .8")
+    say(table(header, rows))
+
+
 @evaluation.group("guard", cls=_EvalCommands)
 def guard_group() -> None:
     """Check runs against a set for a year, one outcome a check."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +22,15 @@ _NOT_SCORES: Final = {"sampling", "raw_sample", "function_call", "cond_logp", "e
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Decode a file of JSON objects, one a line."""
+    decode = json.JSONDecoder().raw_decode
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.strip():
+            if line.isspace():
                 continue
             try:
-                row = json.loads(line)
+                row, end = decode(line)
+                if not line[end:].isspace() and end < len(line):
+                    raise ValueError
             except ValueError:
                 raise EvaluationFileError(
                     str(path), f"line {number} is no JSON: the file was cut off or changed; write it again"
@@ -59,18 +63,17 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
             yield Row(
                 hashed if fields.item is None else str(lookup(row, fields.item, where)),
                 row[metric],
-                name if fields.sample is None else str(lookup(row, fields.sample, where)),
+                None if fields.sample is None else str(lookup(row, fields.sample, where)),
                 hashed,
                 _named(row, fields.cluster, where),
                 _named(row, fields.by, where),
             )
 
-    # equal documents are repeats; a document of two filters is there twice by the filters' names
-    kept = list(rows())
-    choose("filter", filters, wanted, where, "--only filter=NAME")
-    if fields.sample is None:
-        kept = [row._replace(sample=None) for row in kept]
-    return collect(kept, where, metric if len(filters) < 2 else f"{metric},{wanted}", fields.scale)
+        # equal documents are repeats; a document of two filters is there twice
+        choose("filter", filters, wanted, where, "--only filter=NAME")
+
+    scores = collect(rows(), where, metric, fields.scale)
+    return scores if len(filters) < 2 else replace(scores, metric=f"{metric},{wanted}")
 
 
 def read_promptfoo(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores:

@@ -169,7 +169,9 @@ def choose(kind: str, names: Iterable[str], chosen: str | None, where: str, opti
 def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> float:
     """Return a score mapped to [0, 1]."""
     if isinstance(value, str):
-        word = _WORDS.get(value, _WORDS.get(value.strip().lower()))
+        word = _WORDS.get(value)
+        if word is None:
+            word = _WORDS.get(value.strip().lower())
         if word is not None:
             return word
         try:
@@ -210,7 +212,7 @@ def collect(
     counts: list[int] = []
     lost: list[int] = []
     seen: set[tuple[str, str]] = set()
-    binary = True
+    binary, plain = True, scale == (0.0, 1.0)
     for item, value, sample, content, cluster, tag in rows:
         at = place.setdefault(item, len(contents))
         if at == len(contents):
@@ -236,7 +238,10 @@ def collect(
         if value is None:
             lost[at] += 1
             continue
-        number = float(value) if type(value) is bool else as_number(value, scale, name, item)
+        if type(value) is float and plain and 0.0 <= value <= 1.0:  # most scores: 100,000 in a tenth of a second
+            number = value
+        else:
+            number = as_number(value, scale, name, item)
         binary = binary and (number == 0.0 or number == 1.0)
         sums[at] += number
         squares[at] += number * number

@@ -1,0 +1,152 @@
+"""Evaluation sets: how many prompts a verdict takes, beside Student's t, and what a year of adaptive changes ends in.
+
+Run with ``python -m benchmarks.evaluations``. Each prompt is answered once by either model. Its difficulty is
+Beta(.75, .25); a drop makes a share of right answers wrong, or for discordances it is stated as such. Prompts needed
+are found by bisection on simulated power .8; Student's t is the paired one, in closed form. The years are those of
+``tests/statistical/test_evaluation_years.py``, which has their authors.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import t as student
+
+from thresholdout.evaluations.account import Account
+from thresholdout.limits.group_bets import log_difference_wealth
+from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.sign_flips import log_flip_tail
+from thresholdout.limits.trinomial import trinomial_passes
+
+POWER = 0.8
+RUNS = 600
+DISCORDANT = 0.1875
+"""Of two draws for each prompt: 2 E p (1 - p) of Beta(.75, .25)."""
+
+Counts = tuple[int, int]
+Passes = Callable[[int, int, int], bool]
+
+
+def needed_by_t(drop: float, discordant: float, level: float) -> float:
+    return (discordant - drop**2) * ((float(ndtri(1 - level)) + float(ndtri(POWER))) / drop) ** 2
+
+
+def prompts_needed(passes: Passes, win: float, loss: float, start: float, runs: int = RUNS) -> int:
+    """Bisect the number of prompts at which a share POWER of simulated runs passes."""
+    low, high = 0.5 * start, 6.0 * start
+    for _ in range(9):
+        middle = math.sqrt(low * high)
+        rng = np.random.default_rng(7)
+        n = round(middle)
+        draws = rng.multinomial(n, [win, loss, 1.0 - win - loss], size=runs)
+        seen = np.mean([passes(int(w), int(lost), n) for w, lost, _ in draws])
+        low, high = (low, middle) if seen >= POWER else (middle, high)
+    return round(math.sqrt(low * high))
+
+
+def signs(log_level: float) -> Passes:
+    return lambda wins, losses, n: log_one_law_tail(losses, wins + losses, 0.5) <= log_level
+
+
+def bets(log_level: float, margin: float = 0.0) -> Passes:
+    def passes(wins: int, losses: int, n: int) -> bool:
+        up, down = (losses, wins) if margin == 0.0 else (wins, losses)
+        return _wealth(up, down, n, margin) >= -log_level
+
+    return passes
+
+
+def _wealth(up: int, down: int, n: int, margin: float) -> float:
+    totals = np.repeat([1.0, -1.0, 0.0], [up, down, n - up - down])
+    return log_difference_wealth(totals, np.ones(n), margin)
+
+
+def trinomial(log_level: float, margin: float) -> Passes:
+    return lambda wins, losses, n: trinomial_passes(wins, losses, n, margin, log_level)
+
+
+def drops() -> None:
+    drop, discordant = 0.02, DISCORDANT + 0.02**2
+    win, loss = 0.5 * (discordant - drop), 0.5 * (discordant + drop)
+    base = needed_by_t(drop, discordant, 0.05)
+    print(f"prompts to see a drop of 2 points as worse, power .8; paired t: {base:.0f}")
+    for name, passes in (("sign test", signs(math.log(0.05))), ("bets, any laws", bets(math.log(0.05)))):
+        found = prompts_needed(passes, win, loss, base, RUNS if name == "sign test" else 200)
+        print(f"  {name}: {found} ({found / base:.2f})")
+
+
+def margins() -> None:
+    print("prompts to prove not worse by 2 points where nothing changed, power .8")
+    for discordant in (0.05, 0.1, 0.2):
+        base = needed_by_t(0.02, discordant + 0.02**2, 0.05)
+        for name, passes, runs in (
+            ("trinomial", trinomial(math.log(0.05), 0.02), 150),
+            ("bets, any laws", bets(math.log(0.05), 0.02), 200),
+        ):
+            found = prompts_needed(passes, discordant / 2, discordant / 2, base, runs)
+            print(f"  discordance {discordant}: paired t {base:.0f}; {name}: {found} ({found / base:.2f})")
+
+
+def last_check() -> None:
+    drop, discordant = 0.02, DISCORDANT + 0.02**2
+    win, loss = 0.5 * (discordant - drop), 0.5 * (discordant + drop)
+    base = needed_by_t(drop, discordant, 0.05 / 300)
+    print(f"prompts of the 300th of 300 checks, two baselines; Bonferroni's t: {base:.0f}")
+    for alarms in (0, 1, 3):
+        account = Account(300, 9, False, "year", math.log(0.05))
+        at = {round(300 * (k + 1) / (alarms + 1)) for k in range(alarms)}
+        for number in range(1, 300):
+            account = account.after(number in at)
+        found = prompts_needed(signs(account.log_level - math.log(2.0)), win, loss, base)
+        print(f"  after {alarms} alarms: {found} ({found / base:.2f})")
+
+
+def clusters() -> None:
+    """Answers of a passage share its difficulty: the drop is one of the candidate's chance of each answer."""
+    rng = np.random.default_rng(11)
+    print("seen as worse: sign flips, clustered t, bets")
+    for passages, size, drop in ((20, 5, 0.2), (200, 5, 0.1)):
+        seen = np.zeros(3)
+        runs = 400
+        for _ in range(runs):
+            share = np.repeat(rng.beta(0.75, 0.25, size=passages), size)
+            base = rng.random(share.size) < share
+            fallen = rng.random(share.size) < drop / 0.75
+            candidate = (rng.random(share.size) < share) & ~fallen
+            totals = (candidate.astype(float) - base).reshape(passages, size).sum(axis=1)
+            deviation = float(totals.std(ddof=1)) / math.sqrt(passages)
+            seen += (
+                log_flip_tail(-totals) <= math.log(0.05),
+                float(totals.mean()) <= -deviation * float(student.ppf(0.95, passages - 1)),
+                log_difference_wealth(-totals, np.full(passages, float(size))) >= -math.log(0.05),
+            )
+        print(
+            f"  {passages} passages of {size}, {100 * drop:.0f} points: " + ", ".join(f"{x:.2f}" for x in seen / runs)
+        )
+
+
+def resampled(items: int = 1000, runs: int = 2000) -> None:
+    rng = np.random.default_rng(13)
+    shares: NDArray[np.float64] = rng.beta(0.75, 0.25, size=items)
+    worse = 0
+    for _ in range(runs):
+        base, candidate = rng.random(items) < shares, rng.random(items) < shares
+        losses, wins = int(np.sum(base & ~candidate)), int(np.sum(candidate & ~base))
+        worse += log_one_law_tail(losses, wins + losses, 0.5) <= math.log(0.05)
+    print(f"A/A, resampled runs of one model: worse in {worse / runs:.3f} (promised .05)")
+
+
+def main() -> None:
+    for part in (drops, margins, last_check, clusters, resampled):
+        started = time.perf_counter()
+        part()
+        print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
