@@ -9,11 +9,15 @@ __getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
 
 __all__ = [
     "AuditResult",
+    "CanaryAudit",
+    "ClaimAudit",
+    "audit_canaries",
     "audit_delta",
     "audit_epsilon",
     "audit_learner",
     "audit_outputs",
     "audit_sampler",
+    "audit_training",
     "make_neighbour",
     "models_needed",
 ]

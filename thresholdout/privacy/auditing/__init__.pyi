@@ -1,4 +1,5 @@
 from .audit_result import AuditResult as AuditResult
+from .claim_audits import ClaimAudit as ClaimAudit
 from .error_counts import (
     audit_delta as audit_delta,
     audit_epsilon as audit_epsilon,
@@ -6,6 +7,11 @@ from .error_counts import (
 )
 from .learner_audits import audit_learner as audit_learner
 from .neighbours import make_neighbour as make_neighbour
+from .one_training import (
+    CanaryAudit as CanaryAudit,
+    audit_canaries as audit_canaries,
+    audit_training as audit_training,
+)
 from .output_audits import audit_outputs as audit_outputs
 from .samplers import audit_sampler as audit_sampler
 

@@ -12,7 +12,18 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.auditing.audit_goals import Goal
 from thresholdout.privacy.auditing.probability_limits import approximate_upper
 
-__all__ = ["ATTACKS", "Attack", "Score", "best_cut", "check_attack", "gaussian", "histogram", "logistic", "plain"]
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "Score",
+    "best_cut",
+    "check_attack",
+    "gaussian",
+    "histogram",
+    "logistic",
+    "plain",
+    "spread_cuts",
+]
 
 Floats = NDArray[np.float64]
 Score = Callable[[Floats], Floats]
@@ -152,6 +163,16 @@ def check_attack(attack: object) -> Attack:
     return attack
 
 
+def spread_cuts(cuts: Floats, most: int) -> Floats:
+    """Return about so many of sorted thresholds: closer together at both ends, where rare events are."""
+    if cuts.size <= most:
+        return cuts
+    even = np.linspace(0, cuts.size - 1, most // 2)
+    near_ends = np.geomspace(1, cuts.size // 2, most // 4)
+    ranks = np.concatenate([even, near_ends, cuts.size - near_ends])
+    return cuts[np.unique(ranks.astype(np.int64))]
+
+
 def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[float, float]:
     """Return the event on scores that bounds a goal best; to be used on outputs that were not seen here.
 
@@ -177,11 +198,7 @@ def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[f
     """
     first, second = np.sort(first), np.sort(second)
     cuts = np.unique(np.concatenate([first, second]))
-    if cuts.size > _CUTS:  # closer together at both ends, where rare events are
-        even = np.linspace(0, cuts.size - 1, _CUTS // 2)
-        near_ends = np.geomspace(1, cuts.size // 2, _CUTS // 4)
-        ranks = np.concatenate([even, near_ends, cuts.size - near_ends])
-        cuts = cuts[np.unique(ranks.astype(np.int64))]
+    cuts = spread_cuts(cuts, _CUTS)
     fp = first.size - np.searchsorted(first, cuts, side="left")
     fn = np.searchsorted(second, cuts, side="left")
     above, below = (

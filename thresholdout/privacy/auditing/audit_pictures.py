@@ -11,8 +11,9 @@ from thresholdout.plotting import BLUE, GREY, ORANGE, axes, finish
 
 if TYPE_CHECKING:
     from thresholdout.privacy.auditing.audit_result import AuditResult
+    from thresholdout.privacy.auditing.claim_audits import ClaimAudit
 
-__all__ = ["plot_errors", "plot_stages"]
+__all__ = ["plot_curve", "plot_errors", "plot_stages"]
 
 
 def plot_stages(result: AuditResult, ax: Any = None) -> Any:
@@ -41,3 +42,17 @@ def plot_errors(result: AuditResult, ax: Any = None) -> Any:
     ax.plot(*rates, "D", color=ORANGE, markersize=6, label=f"the attack, {result.n_fp} + {result.n_fn} outputs")
     ax.set_aspect("equal")
     return finish(ax, "share of first taken for second", "share of second taken for first")
+
+
+def plot_curve(result: ClaimAudit, ax: Any = None) -> Any:
+    """Draw a claimed curve delta(epsilon), the measured lower bound, and the point that was tested."""
+    ax = axes(ax)
+    claim = result.claim
+    grid = np.linspace(0.0, max(1.0, 1.05 * float(claim.epsilons.max())), 200)
+    style = "-o" if len(claim.points) == 1 else "-"
+    ax.plot(claim.epsilons, claim.deltas, style, color=GREY, markersize=4, label="claimed: at most")
+    label = f"measured: at least, confidence {result.confidence:.4g}"
+    ax.plot(grid, result.lower_curve(grid), color=BLUE, label=label)
+    ax.plot(result.at.epsilon, result.delta, "D", color=ORANGE, markersize=6, label="the point that was tested")
+    ax.set_ylim(0.0, None)
+    return finish(ax, "epsilon (nats)", "delta")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
+from thresholdout.privacy.auditing.claim_audits import GaussianBound, lower_curve
 from thresholdout.privacy.auditing.error_counts import Method, audit_delta, audit_epsilon
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class AuditResult:
         How many of both were tried: all of them new to the attack.
     cuts : ndarray, shape (stages,)
         Thresholds on the score, or on its negative, fixed on other outputs.
+    by_family : GaussianBound or None
+        The bound for the declared family, at the last stage: ``by_family.epsilon(delta)``.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class AuditResult:
     fn: NDArray[np.int64]
     n_fn: int
     cuts: NDArray[np.float64]
+    by_family: GaussianBound | None = None
 
     def __float__(self) -> float:
         return float(self.bounds[-1])
@@ -76,6 +80,9 @@ class AuditResult:
         given = ("delta", self.delta) if self.measured == "epsilon" else ("epsilon", self.epsilon)
         least, most = shown_below(float(self)), shown_above(self.largest)
         found = f"{self.measured} >= {least} at {given[0]} {given[1]:g}, confidence {self.confidence:g}"
+        if self.by_family is not None:
+            shown = shown_below(self.by_family.epsilon(self.delta)) if self.measured == "epsilon" else "bounded too"
+            found += f"; {shown} for the {self.by_family.family} family"
         return f"<{found}; {self.n_fp} and {self.n_fn} outputs show {most} at most>"
 
     @property
@@ -94,6 +101,11 @@ class AuditResult:
             },
             index=pd.Index(self.stages, name="stage"),
         )
+
+    def lower_curve(self, epsilons: Any) -> NDArray[np.float64]:
+        """Return lower bounds on delta of the last stage at some epsilons, which hold together with `confidence`."""
+        last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn
+        return lower_curve([last], epsilons, self.confidence)
 
     @property
     def largest(self) -> float:

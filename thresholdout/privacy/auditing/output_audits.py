@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_arguments import number, open_unit
+from thresholdout.privacy.accounting.bound_arguments import chosen, number, open_unit
+from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.auditing.attacks import Attack, Score, best_cut, check_attack
 from thresholdout.privacy.auditing.audit_goals import EpsilonGoal, Goal, check_goal
 from thresholdout.privacy.auditing.audit_result import AuditResult
+from thresholdout.privacy.auditing.claim_audits import ClaimAudit, GaussianBound, audit_claim, gaussian_bound
+from thresholdout.privacy.auditing.claimed_curves import Claim, ClaimedCurve, claimed_curve
 from thresholdout.privacy.auditing.error_counts import Method, bound, check_method, fitted_on, method_for
+from thresholdout.privacy.auditing.seeds import entropy_of
 
-__all__ = ["AuditOptions", "AuditSetting", "audit_outputs", "audit_setting", "check_options"]
+__all__ = [
+    "AuditOptions",
+    "AuditSetting",
+    "ClaimOptions",
+    "ClaimSetting",
+    "audit_outputs",
+    "audit_setting",
+    "check_claim",
+    "check_options",
+    "claim_setting",
+]
 
+_NAMES = ("world_0", "world_1")
 Floats = NDArray[np.float64]
+# A claim is tested at one event or by ranks; both need the direction of the attack, which few outputs show.
+_CLAIM_SHARE = 0.2
 _CHOICE = 0.02  # share of alpha at which events are compared: the best of many flatters itself, small ones most
 
 
@@ -33,6 +50,29 @@ class AuditOptions(TypedDict, total=False):
     method: Method | None
     fit_share: float
     stages: Iterable[Hashable] | None
+    family: Literal["gaussian"] | None
+    random_state: int | np.random.Generator | None
+
+
+class ClaimOptions(TypedDict, total=False):
+    """What audits of a claim take; see `audit_outputs`."""
+
+    confidence: float
+    attack: str | Attack
+    fit_share: float
+    adjacency: Adjacency
+    random_state: int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class ClaimSetting:
+    """Checked options of an audit of a claim."""
+
+    curve: ClaimedCurve
+    confidence: float
+    attack: Attack
+    fit_share: float
+    entropy: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +87,35 @@ class AuditSetting:
     method: Method | None
     fit_share: float
     stages: tuple[Hashable, ...] | None
+    family: Literal["gaussian"] | None
+    entropy: int
+
+
+def _known(options: Mapping[str, Any], names: Iterable[str]) -> None:
+    unknown = sorted(set(options) - set(names))
+    if unknown:
+        raise InputTypeError(unknown[0], "an unknown option", f"one of {', '.join(sorted(names))}")
+
+
+def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
+    """Return a checked claim with its curve; before anything is drawn or trained.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When an option is out of range, or the claim is none.
+    """
+    for name in ("delta", "epsilon"):
+        if name in options:
+            raise InputError(name, "a value beside a claim", "one of them: a claim, or what is to be measured")
+    _known(options, ClaimOptions.__annotations__)
+    return ClaimSetting(
+        claimed_curve(claim, check_adjacency(options.get("adjacency", "replace_one"))),
+        open_unit(options.get("confidence", 0.9), "confidence"),
+        check_attack(options.get("attack", "logistic")),
+        open_unit(options.get("fit_share", _CLAIM_SHARE), "fit_share"),
+        entropy_of(options.get("random_state")),
+    )
 
 
 def check_options(options: AuditOptions) -> AuditSetting:
@@ -57,11 +126,8 @@ def check_options(options: AuditOptions) -> AuditSetting:
     InputError, InputTypeError
         When one is out of range.
     """
-    unknown = sorted(set(options) - set(AuditOptions.__annotations__))
-    if unknown:
-        raise InputTypeError(
-            unknown[0], "an unknown option", f"one of {', '.join(sorted(AuditOptions.__annotations__))}"
-        )
+    _known(options, AuditOptions.__annotations__)
+    family = options.get("family")
     confidence = open_unit(options.get("confidence", 0.9), "confidence")
     cut, method, stages = options.get("cut", "best"), options.get("method"), options.get("stages")
     if isinstance(cut, str) and cut != "best":
@@ -75,6 +141,8 @@ def check_options(options: AuditOptions) -> AuditSetting:
         None if method is None else check_method(method),
         open_unit(options.get("fit_share", 0.5), "fit_share"),
         None if stages is None else tuple(stages),
+        None if family is None else cast(Literal["gaussian"], chosen(family, "family", ("gaussian",))),
+        entropy_of(options.get("random_state")),
     )
 
 
@@ -111,14 +179,42 @@ def _scored(score: Score, features: Floats) -> Floats:
     return found
 
 
-def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult:
-    """Audit with checked options; see `audit_outputs`."""
-    parts = _features(first, "first"), _features(second, "second")
+def _worlds(first: Any, second: Any) -> tuple[Floats, Floats]:
+    parts = _features(first, _NAMES[0]), _features(second, _NAMES[1])
     if parts[0].shape[1:] != parts[1].shape[1:]:
         shapes = " and ".join(str(part.shape[1:]) for part in parts)
-        raise InputError("first, second", f"{shapes} stages and features", "equally many")
+        raise InputError(", ".join(_NAMES), f"{shapes} stages and features", "equally many")
+    return parts
+
+
+def claim_setting(setting: ClaimSetting, first: Any, second: Any) -> ClaimAudit:
+    """Audit a claim with checked options; see `audit_outputs`."""
+    parts = _worlds(first, second)
+    if parts[0].shape[1] != 1:
+        raise InputError(", ".join(_NAMES), f"{parts[0].shape[1]} stages", "one stage: a claim is about all of them")
+    for part, name in zip(parts, _NAMES, strict=True):
+        _split(part, setting.fit_share, name)
+
+    def attack(fit_first: Floats, fit_second: Floats) -> Score:
+        score = setting.attack(fit_first, fit_second)
+        return lambda features: _scored(score, features)
+
+    rng = np.random.default_rng(setting.entropy)
+    return audit_claim(
+        setting.curve,
+        (parts[0][:, 0], parts[1][:, 0]),
+        confidence=setting.confidence,
+        attack=attack,
+        fit_share=setting.fit_share,
+        rng=rng,
+    )
+
+
+def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult:
+    """Audit with checked options; see `audit_outputs`."""
+    parts = _worlds(first, second)
     (fit_first, try_first), (fit_second, try_second) = (
-        _split(part, setting.fit_share, name) for part, name in zip(parts, ("first", "second"), strict=True)
+        _split(part, setting.fit_share, name) for part, name in zip(parts, _NAMES, strict=True)
     )
     n_stages, goal = parts[0].shape[1], setting.goal
     stages = setting.stages or tuple(range(1, n_stages + 1))
@@ -128,6 +224,7 @@ def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult
     method: Method = setting.method or method_for(n_fp, n_fn)
     fp, fn = np.zeros(n_stages, dtype=np.int64), np.zeros(n_stages, dtype=np.int64)
     cuts, bounds = np.zeros(n_stages), np.zeros(n_stages)
+    by_family: GaussianBound | None = None
     for k in range(n_stages):
         score = setting.attack(fit_first[:, k], fit_second[:, k])
         fitted = _scored(score, fit_first[:, k]), _scored(score, fit_second[:, k])
@@ -135,38 +232,45 @@ def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult
         fp[k] = int((sign * _scored(score, try_first[:, k]) >= cuts[k]).sum())
         fn[k] = int((sign * _scored(score, try_second[:, k]) < cuts[k]).sum())
         bounds[k] = bound(goal, int(fp[k]), n_fp, int(fn[k]), n_fn, setting.alpha, method)
+        if setting.family is not None and k == n_stages - 1:
+            tried = _scored(score, try_first[:, k]), _scored(score, try_second[:, k])
+            by_family = gaussian_bound(*tried, setting.confidence, np.random.default_rng(setting.entropy))
     last = float(bounds[-1])
     epsilon, delta = (last, goal.delta) if isinstance(goal, EpsilonGoal) else (goal.epsilon, last)
     return AuditResult(
-        goal.measured, epsilon, delta, setting.confidence, method, stages, bounds, fp, n_fp, fn, n_fn, cuts
+        goal.measured, epsilon, delta, setting.confidence, method, stages, bounds, fp, n_fp, fn, n_fn, cuts, by_family
     )
 
 
+@overload
+def audit_outputs(world_0: Any, world_1: Any, *, claim: Claim, **options: Unpack[ClaimOptions]) -> ClaimAudit: ...
+
+
+@overload
 def audit_outputs(
-    first: Any,
-    second: Any,
-    *,
-    delta: float | None = None,
-    epsilon: float | None = None,
-    confidence: float = 0.9,
-    attack: str | Attack = "logistic",
-    cut: str | float = "best",
-    method: Method | None = None,
-    fit_share: float = 0.5,
-    stages: Iterable[Hashable] | None = None,
-) -> AuditResult:
-    """Bound from below what outputs on two neighbouring data sets tell about which one it was.
+    world_0: Any, world_1: Any, *, claim: None = None, **options: Unpack[AuditOptions]
+) -> AuditResult: ...
+
+
+def audit_outputs(
+    world_0: Any, world_1: Any, *, claim: Claim | None = None, **options: Any
+) -> AuditResult | ClaimAudit:
+    """Test a privacy claim by outputs on two neighbouring data sets, or bound what they tell from below.
 
     Parameters
     ----------
-    first, second : array_like, shape (outputs,), (outputs, features) or (outputs, stages, features)
+    world_0, world_1 : array_like, shape (outputs,), (outputs, features) or (outputs, stages, features)
         Features of independent outputs on each of the two data sets; both may have different numbers of outputs.
         Stages, such as epochs, are audited one by one.
+    claim : Event, list of Event, callable or pair of float, optional
+        The claim to be tested: an event, whose curve the accountants know; a function ``delta(epsilon)``; or a pair
+        (epsilon, delta). The whole curve counts: a pair at delta 1e-5 takes far more outputs to refute.
     delta, epsilon : float, optional
-        Exactly one of them is given, and the other one is bounded: epsilon for a delta in [0, 1), or delta (the
-        hockey-stick divergence, in the worse of both orders) for an epsilon in [0, 700].
+        Without a claim, exactly one of them is given, and the other one is bounded: epsilon for a delta in [0, 1), or
+        delta (the hockey-stick divergence, in the worse of both orders) for an epsilon in [0, 700].
     confidence : float
-        Probability with which the bound of a stage holds, in (0, 1).
+        Probability with which the bound of a stage holds, in (0, 1), 0.9 by default. A right claim is refuted with
+        probability ``1 - confidence`` at most.
     attack : {"logistic", "gaussian", "histogram", "score"} or callable
         How outputs become scores, higher for the second data set: log-odds of a logistic regression, log-likelihood
         ratio of two normal laws, or of frequencies in bins (one feature), or the one feature itself. A callable takes
@@ -174,18 +278,27 @@ def audit_outputs(
     cut : "best" or float
         From which score on the attack says "second", or up to which one: what shows most on the outputs that it was
         fitted on, in either direction; or from a fixed one on, such as 0.0 for even odds.
+    family : {"gaussian"}, optional
+        Bounds mu of a Gaussian mechanism too, where the law of the learner justifies it; see `AuditResult.by_family`.
+    adjacency : {"replace_one", "add_remove"}
+        In which the two data sets are neighbours; it decides the curve of an event.
+    random_state : int, numpy.random.Generator or None
+        Order of the outputs, and simulated laws, of claims and families.
     method : {"joint", "clopper-pearson"}, optional
         See `audit_epsilon`; by default the joint confidence set for up to 20,000 outputs on each, and Clopper and
         Pearson's limits for more.
     fit_share : float
         Which share of the outputs, the leading ones, the attack and its threshold are chosen on. The bound comes from
-        the others alone, so any attack is allowed, and a poor one only shows less.
+        the others alone, so any attack is allowed, and a poor one only shows less. By default 0.5, and 0.2 for claims.
     stages : iterable, optional
         Names of the stages; 1, 2, ... by default.
 
     Returns
     -------
+    ClaimAudit
+        With a claim: `refuted`, `epsilon` and `delta` measured, `at` the point of the curve that was tested.
     AuditResult
+        Without one.
 
     Raises
     ------
@@ -202,17 +315,13 @@ def audit_outputs(
     >>> rng = np.random.default_rng(0)
     >>> audit_outputs(rng.normal(size=1000), rng.normal(2, size=1000), delta=1e-5)
     <epsilon >= 2.79 at delta 1e-05, confidence 0.9; 500 and 500 outputs show 6.08 at most>
+
+    Half of the claimed noise is found out by 300 outputs on each:
+
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> audit_outputs(rng.normal(size=300), rng.normal(2, size=300), claim=GaussianAnswer(1.0), random_state=0)
+    <claim refuted: delta >= 0.565 at epsilon 0.0892, claimed 0.356, confidence 0.9; 240 and 240 outputs>
     """
-    setting = check_options(
-        {
-            "delta": delta,
-            "epsilon": epsilon,
-            "confidence": confidence,
-            "attack": attack,
-            "cut": cut,
-            "method": method,
-            "fit_share": fit_share,
-            "stages": stages,
-        }
-    )
-    return audit_setting(setting, first, second)
+    if claim is None:
+        return audit_setting(check_options(cast(AuditOptions, options)), world_0, world_1)
+    return claim_setting(check_claim(claim, cast(ClaimOptions, options)), world_0, world_1)

@@ -1,0 +1,91 @@
+"""A right learner is accused with probability 1 - confidence at most: 1,000 audits of exact Gaussian learners each.
+
+The number of accusations is at most binomial with rate 0.1. A correct audit exceeds the limit with probability 1e-9; the
+broken twins, learners that leak more than they claim, must exceed it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from thresholdout.privacy.auditing import attacks, audit_canaries, claim_audits
+from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, claimed_curve
+
+pytestmark = pytest.mark.statistical
+
+AUDITS = 1000
+CONFIDENCE = 0.9
+LIMIT = int(stats.binom.isf(1e-9, AUDITS, 1 - CONFIDENCE))
+
+
+def curve(mu: float) -> ClaimedCurve:
+    return claimed_curve(
+        lambda e: float(stats.norm.cdf(mu / 2 - e / mu) - math.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)), "replace_one"
+    )
+
+
+def accusations(claimed: ClaimedCurve, mu: float, share: float = 0.2, outputs: int = 60) -> int:
+    found = 0
+    for seed in range(AUDITS):
+        rng = np.random.default_rng([seed, 5])
+        worlds = rng.normal(size=(outputs, 1)), rng.normal(mu, size=(outputs, 1))
+        audit = claim_audits.audit_claim(
+            claimed, worlds, confidence=CONFIDENCE, attack=attacks.logistic, fit_share=share, rng=rng
+        )
+        found += audit.refuted
+    return found
+
+
+@pytest.mark.parametrize("mu", [0.27, 0.72, 1.67])
+def test_outputs_of_a_right_learner(mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_audits, "_DRAWS", 199)
+    assert accusations(curve(mu), mu) <= LIMIT
+
+
+@pytest.mark.parametrize("test", ["point", "ranks"])
+def test_a_learner_that_is_wrong_is_accused_more_often(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_audits, "_DRAWS", 199)
+    monkeypatch.setattr(claim_audits, "_CLEAR", math.inf if test == "ranks" else -math.inf)
+    assert accusations(curve(0.3), 1.2) > LIMIT
+
+
+def test_ranks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ranks always: the limit holds, and it is nearly reached."""
+    monkeypatch.setattr(claim_audits, "_DRAWS", 199)
+    monkeypatch.setattr(claim_audits, "_CLEAR", math.inf)
+    monkeypatch.setattr(claim_audits, "_FLATTERED", math.inf)
+    found = accusations(curve(0.72), 0.72)
+    assert AUDITS * 0.04 < found <= LIMIT
+
+
+@pytest.mark.parametrize("mu", [0.27, 1.67])
+def test_one_training_of_a_right_learner(mu: float) -> None:
+    """Bounds of the family and without one, each above the truth in a tenth of the audits at most."""
+    family, other = 0, 0
+    for seed in range(AUDITS):
+        rng = np.random.default_rng([seed, 6])
+        included = rng.random(200) < 0.5
+        scores = mu * included + rng.normal(size=200)
+        found = audit_canaries(included, scores, family="gaussian", random_state=seed)
+        assert found.mu is not None
+        family += found.mu > mu
+        other += found.mu > 0.4 * mu
+    assert family <= LIMIT
+    if mu > 1:  # the same bound would refute a claim of less
+        assert other > LIMIT
+
+
+def test_one_training_in_which_all_outputs_depend_on_each_other() -> None:
+    """One noise for all canaries: it flips all guesses together. The claim is about each coin alone."""
+    accused = 0
+    delta = 0.08
+    for seed in range(AUDITS):
+        rng = np.random.default_rng([seed, 7])
+        included = rng.random(100) < 0.5
+        scores = included + 0.0 if rng.random() < delta else rng.normal(size=100)
+        accused += bool(audit_canaries(included, scores, claim=(0.0, delta), random_state=seed).refuted)
+    assert accused <= LIMIT

@@ -1,0 +1,269 @@
+"""Tests of a claimed trade-off curve by outputs on two neighbouring data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import down_relative, shown_below
+from thresholdout.privacy.accounting.composition.subsampling import gaussian_delta
+from thresholdout.privacy.auditing.attacks import Attack, best_cut, spread_cuts
+from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
+from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, CurvePoint
+from thresholdout.privacy.auditing.error_counts import bound, method_for
+from thresholdout.privacy.auditing.probability_limits import clopper_pearson_upper
+
+__all__ = ["ClaimAudit", "GaussianBound", "audit_claim", "gaussian_bound", "lower_curve"]
+
+Floats = NDArray[np.float64]
+Scores = tuple[Floats, Floats]
+Errors = tuple[int, int, int, int]  # fp, n_fp, fn, n_fn
+_SIMULATED = 4_000_000  # numbers in all draws of a simulated law: half a second
+_DRAWS = 1999  # a p-value at 0.1 then has a standard error of 0.007, which costs power and no validity
+# The event is the best of thousands on its part, so its standardised evidence there is too high by 1 to 2.
+_FLATTERED = 2.0
+_CLEAR = 3.0  # standard deviations beyond the claim that are expected of one event from which on it is enough
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimAudit:
+    """Whether outputs refute a claimed curve, and what they show.
+
+    Attributes
+    ----------
+    refuted : bool
+        True with probability at most ``1 - confidence`` where the claim is right. False proves nothing.
+    at : CurvePoint
+        The point (epsilon, delta) of the claimed curve at which the evidence is strongest on the first part of the
+        outputs.
+    epsilon, delta : float
+        Lower bounds from the other outputs: epsilon at the delta of that point, and delta at its epsilon, each with
+        probability `confidence`.
+    confidence : float
+    test : {"point", "ranks"}
+        One event at that point; or ranks of pairs of outputs against the whole curve, where one event says too little.
+        It is chosen on the first part.
+    claim : ClaimedCurve
+    errors : tuple of (fp, n_fp, fn, n_fn)
+        Errors of the tested event on the other outputs, and how many these were; then of two events more that
+        `lower_curve` rests on: the best at epsilon 0, and the best at the smallest delta of the claim.
+    """
+
+    refuted: bool
+    at: CurvePoint
+    epsilon: float
+    delta: float
+    confidence: float
+    test: Literal["point", "ranks"]
+    claim: ClaimedCurve
+    errors: tuple[Errors, ...]
+
+    def __repr__(self) -> str:
+        verdict = "refuted" if self.refuted else "not refuted"
+        shown = f"delta >= {shown_below(self.delta)} at epsilon {self.at.epsilon:.3g}, claimed {self.at.delta:.3g}"
+        outputs = f"{self.errors[0][1]} and {self.errors[0][3]} outputs"
+        by = "" if self.test == "point" else "; by ranks against the whole curve"
+        return f"<claim {verdict}: {shown}, confidence {self.confidence:g}; {outputs}{by}>"
+
+    def lower_curve(self, epsilons: Any) -> Floats:
+        """Return lower bounds on delta at some epsilons, which hold together with probability `confidence`."""
+        return lower_curve(self.errors, epsilons, self.confidence)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the claimed curve and the measured lower bound.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            A new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from thresholdout.privacy.auditing.audit_pictures import plot_curve
+
+        return plot_curve(self, ax)
+
+
+@dataclass(frozen=True)
+class GaussianBound:
+    """A lower bound for a declared family: the two laws are those of a Gaussian mechanism (mu-GDP), seen as they are.
+
+    Attributes
+    ----------
+    mu : float
+        With probability `confidence` or more, the mechanism is not mu-GDP for any smaller mu.
+    confidence : float
+    family : str
+        "gaussian": `epsilon` and `delta` hold where the trade-off of the learner is that of some mu.
+
+    Examples
+    --------
+    >>> found = GaussianBound(1.0, 0.9)
+    >>> round(found.epsilon(1e-5), 2), round(found.delta(0.0), 3)
+    (4.38, 0.383)
+    """
+
+    mu: float
+    confidence: float
+    family: str = "gaussian"
+
+    def delta(self, epsilon: float) -> float:
+        """Return delta at an epsilon."""
+        return 0.0 if self.mu <= 0.0 else down_relative(gaussian_delta(self.mu, 1.0, epsilon), 1e-9)
+
+    def epsilon(self, delta: float) -> float:
+        """Return epsilon at a delta."""
+        if self.mu <= 0.0 or self.delta(0.0) <= delta:
+            return 0.0
+        # At this epsilon the loss, normal with mean mu^2/2 and deviation mu, is 40 deviations away.
+        far = self.mu**2 + 40.0 * self.mu
+        return bisect(lambda epsilon: self.delta(epsilon) > delta, far, 0.0, halvings=60)
+
+
+def lower_curve(events: Sequence[Errors], epsilons: Any, confidence: float) -> Floats:
+    """Return what the errors of some events say about delta at every epsilon at once (PROOFS.md, L2)."""
+    share = (1.0 - confidence) / (2.0 * len(events))  # for each rate of each event
+    rates = [
+        (clopper_pearson_upper(fp, n_fp, share), clopper_pearson_upper(fn, n_fn, share))
+        for fp, n_fp, fn, n_fn in events
+    ]
+    at = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+    return np.array([max(_delta_at(float(e), p, q) for p, q in rates) for e in at.tolist()])
+
+
+def _delta_at(epsilon: float, p: float, q: float) -> float:
+    goal = DeltaGoal(epsilon)
+    return goal.value(float(goal.order(np.array([p]), np.array([q]))[0]))
+
+
+@dataclass(frozen=True)
+class _Event:
+    """The event ``sign * score >= cut``, the point of the curve where it shows most, and how much, standardised."""
+
+    sign: float
+    cut: float
+    point: CurvePoint
+    evidence: float
+
+
+def _best_event(fitted: Scores, curve: ClaimedCurve) -> _Event:
+    first, second = (np.sort(part) for part in fitted)
+    cuts = spread_cuts(np.unique(np.concatenate([first, second])), 400)
+    fp = first.size - np.searchsorted(first, cuts, side="left")
+    fn = np.searchsorted(second, cuts, side="left")
+    factors, deltas = np.exp(curve.epsilons), curve.deltas
+    best: _Event | None = None
+    for sign, x, y in ((1.0, fp, fn), (-1.0, first.size - fp, second.size - fn)):
+        # One error more of each kind: a rate of 0 has no variance, and its evidence would be infinite.
+        p, q = (x + 1.0) / (first.size + 2.0), (y + 1.0) / (second.size + 2.0)
+        for a, b, n_a, n_b in ((p, q, first.size, second.size), (q, p, second.size, first.size)):
+            above = 1.0 - b[:, None] - factors * a[:, None] - deltas
+            spread = np.sqrt((b * (1.0 - b) / n_b)[:, None] + factors**2 * (a * (1.0 - a) / n_a)[:, None])
+            evidence = above / spread
+            k, at = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
+            if best is None or evidence[k, at] > best.evidence:
+                cut = float(cuts[k]) if sign > 0 else math.nextafter(-float(cuts[k]), math.inf)
+                best = _Event(sign, cut, curve.points[int(at)], float(evidence[k, at]))
+    assert best is not None
+    return best
+
+
+def _signed_rank(differences: Floats, coins: Floats) -> Floats:
+    """Return sums of signed ranks of absolute differences along the last axis; ties are broken by coins in (0, 1)."""
+    order = np.lexsort((coins, np.abs(differences)), axis=-1)
+    ordered, fair = np.take_along_axis(differences, order, -1), np.take_along_axis(coins, order, -1)
+    # A difference of 0 has a fair sign: the last bit of its coin, which does not decide the order.
+    signs = np.where(ordered == 0.0, np.where((fair * 2.0**53) % 2.0 < 1.0, -1.0, 1.0), np.sign(ordered))
+    found: Floats = signs @ np.arange(1.0, differences.shape[-1] + 1.0)
+    return found
+
+
+def _rank_law(curve: ClaimedCurve, pairs: int, rng: np.random.Generator) -> Floats:
+    """Return draws of the signed-rank sum of pairs from the two laws that the claim allows."""
+    p, q, losses = curve.pair
+    draws = int(np.clip(_SIMULATED // pairs, 199, _DRAWS))
+    found = np.empty(draws)
+    for k in range(draws):
+        differences = losses[rng.choice(q.size, pairs, p=q)] - losses[rng.choice(p.size, pairs, p=p)]
+        found[k] = _signed_rank(differences, rng.random(pairs))
+    return found
+
+
+def audit_claim(
+    curve: ClaimedCurve,
+    worlds: tuple[Floats, Floats],
+    *,
+    confidence: float,
+    attack: Attack,
+    fit_share: float,
+    rng: np.random.Generator,
+) -> ClaimAudit:
+    """Return an audit of a claimed curve: all choices on one part of the outputs, the test on the other (PROOFS.md)."""
+    shuffled = [part[rng.permutation(len(part))] for part in worlds]
+    sizes = [max(2, round(len(part) * fit_share)) for part in shuffled]
+    score = attack(shuffled[0][: sizes[0]], shuffled[1][: sizes[1]])
+    scores = [np.asarray(score(part), dtype=np.float64) for part in shuffled]
+    fitted = scores[0][: sizes[0]], scores[1][: sizes[1]]
+    first, second = scores[0][sizes[0] :], scores[1][sizes[1] :]
+    event = _best_event(fitted, curve)
+    alpha = 1.0 - confidence
+    ends = DeltaGoal(0.0), EpsilonGoal(min(point.delta for point in curve.points))
+    cuts = [(event.sign, event.cut), *(best_cut(*fitted, goal, 0.2 * alpha) for goal in ends)]
+    counted = tuple(_errors(first, second, sign, cut) for sign, cut in cuts)
+    errors = counted[0]
+    method = method_for(first.size, second.size)
+    delta = bound(DeltaGoal(event.point.epsilon), *errors, alpha, method)
+    epsilon = bound(EpsilonGoal(event.point.delta), *errors, alpha, method)
+    pairs = min(first.size, second.size)
+    test: Literal["point", "ranks"] = "point"
+    refuted = delta > event.point.delta
+    known = min(sizes)
+    if (event.evidence - _FLATTERED) * math.sqrt(pairs / known) < _CLEAR:
+        law = _rank_law(curve, pairs, rng)
+        seen = float(_signed_rank(fitted[1][:known] - fitted[0][:known], rng.random(known)))
+        # The mean of the sum grows with the square of the number of pairs, its standard deviation with the power 3/2.
+        shrunk = (known / pairs) ** 1.5
+        by_ranks = (seen - law.mean() * (known / pairs) ** 2) / max(float(law.std()) * shrunk, 1e-300)
+        if by_ranks > event.evidence - _FLATTERED:
+            test = "ranks"
+            found = float(_signed_rank(second[:pairs] - first[:pairs], rng.random(pairs)))
+            refuted = (1.0 + float((law >= found).sum())) / (1.0 + law.size) <= alpha
+    return ClaimAudit(refuted, event.point, epsilon, delta, confidence, test, curve, counted)
+
+
+def _errors(first: Floats, second: Floats, sign: float, cut: float) -> Errors:
+    return int((sign * first >= cut).sum()), first.size, int((sign * second < cut).sum()), second.size
+
+
+def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.random.Generator) -> GaussianBound:
+    """Return a lower bound on mu from scores of outputs that the attack has not seen, if both laws are normal.
+
+    Notes
+    -----
+    The signed-rank sum of differences rises with mu for the same normal draws, as a sum of signs of Walsh averages, so
+    the simulated p-value falls, and all mu that are not refuted lie above one number (PROOFS.md, L10).
+    """
+    pairs = min(first.size, second.size)
+    alpha = 1.0 - confidence
+    seen = float(_signed_rank(second[:pairs] - first[:pairs], rng.random(pairs)))
+    draws = int(np.clip(_SIMULATED // (4 * pairs), max(199.0, math.ceil(10.0 / alpha)), _DRAWS))
+    noise = math.sqrt(2.0) * rng.standard_normal((draws, pairs))
+    coins = np.broadcast_to(rng.random(pairs), noise.shape)
+
+    def refuted(mu: float) -> bool:
+        return (1.0 + float((_signed_rank(noise + mu, coins) >= seen).sum())) / (1.0 + draws) <= alpha
+
+    if not refuted(0.0):
+        return GaussianBound(0.0, confidence)
+    high = 1.0
+    while refuted(high) and high < 64.0:
+        high *= 2.0
+    return GaussianBound(bisect(refuted, high, 0.0, halvings=16), confidence)

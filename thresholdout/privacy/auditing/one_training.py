@@ -1,0 +1,318 @@
+"""Audits by one training with many canaries, each of which is in or out by a coin of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import shown_below
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, probability
+from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
+from thresholdout.privacy.auditing.claim_audits import GaussianBound
+from thresholdout.privacy.auditing.claimed_curves import Claim, ClaimedCurve, CurvePoint, claimed_curve
+from thresholdout.privacy.auditing.seeds import entropy_of
+
+__all__ = ["CanaryAudit", "audit_canaries", "audit_training", "chance_of_guesses"]
+
+Floats = NDArray[np.float64]
+Rate = Callable[[float], float]
+# Of 1,000 canaries about so many guesses show most for Gaussian learners with epsilons from 1 to 8 at delta 1e-5.
+_GUESSED = 0.2
+# The recursion adds a thousand numbers with relative errors of 1e-16 each; so much is given away instead.
+_SLACK = 1e-9
+_LARGEST = 64.0  # epsilon or mu that is searched
+
+
+@dataclass(frozen=True)
+class CanaryAudit:
+    """What one training shows about its privacy.
+
+    Attributes
+    ----------
+    refuted : bool or None
+        Whether the claimed curve is refuted; None without a claim. A right claim is refuted with probability
+        ``1 - confidence`` at most.
+    epsilon : float
+        Lower bound on epsilon at `delta`; with a family, for learners of this family only.
+    delta : float
+    p_value : float or None
+        The most that the claim gives to so many right guesses.
+    correct, guesses, canaries : int
+        Right guesses, all guesses, and canaries.
+    confidence : float
+    family : str or None
+        The declared family of `epsilon`.
+    mu : float or None
+        Lower bound on mu, for the Gaussian family.
+    """
+
+    refuted: bool | None
+    epsilon: float
+    delta: float
+    p_value: float | None
+    correct: int
+    guesses: int
+    canaries: int
+    confidence: float
+    family: str | None
+    mu: float | None
+
+    def __repr__(self) -> str:
+        verdict = "" if self.refuted is None else f"claim {'refuted' if self.refuted else 'not refuted'}; "
+        family = "" if self.family is None else f" for the {self.family} family"
+        found = (
+            f"epsilon >= {shown_below(self.epsilon)} at delta {self.delta:g}{family}, confidence {self.confidence:g}"
+        )
+        return f"<{verdict}{found}; {self.correct} of {self.guesses} guesses right, {self.canaries} canaries>"
+
+
+def _reached(chance: float, correct: int, guesses: int, canaries: int, least_rate: Rate) -> bool:
+    """Return whether so many right guesses, or more, can have this probability (PROOFS.md, O3)."""
+    total = mass = chance
+    right, wrong = correct * mass / canaries, (guesses - correct) * mass / canaries
+    for k in range(correct, 0, -1):
+        needed = least_rate(min(1.0, right) * (1.0 - _SLACK)) - wrong
+        mass = max(0.0, needed * canaries / (guesses - k + 1))
+        total += mass
+        if total > 1.0 + _SLACK:
+            return False
+        right += (k - 1) * mass / canaries
+        wrong += (guesses - k + 1) * mass / canaries
+    return True
+
+
+def chance_of_guesses(correct: int, guesses: int, canaries: int, curve: ClaimedCurve) -> float:
+    """Return the most that any mechanism on a curve gives to so many right guesses or more, rounded up.
+
+    Examples
+    --------
+    Without a delta it is at least the tail of a binomial law [Steinke, Nasr and Jagielski 2023, Theorem 5.2], and
+    equal to it where all guesses are right; 10 of 10 coins at epsilon 0 have 2^-10:
+
+    >>> round(chance_of_guesses(10, 10, 10, ClaimedCurve((CurvePoint(0.0, 0.0),))) * 1024, 6)
+    1.0
+    """
+    if correct == 0:
+        return 1.0
+    return bisect(
+        lambda chance: not _reached(chance, correct, guesses, canaries, curve.least_rate), 0.0, 1.0, halvings=40
+    )
+
+
+def _gaussian_rate(mu: float) -> Rate:
+    return lambda power: float(special.ndtr(special.ndtri(power) - mu)) if power < 1.0 else 1.0
+
+
+def _guesses(scores: Floats, guesses: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return which canaries are guessed, and whether each is said to be in: the highest scores and the lowest."""
+    order = np.lexsort((rng.random(scores.size), scores))
+    out, inside = order[: guesses // 2], order[scores.size - (guesses - guesses // 2) :]
+    said = np.zeros(guesses, dtype=np.bool_)
+    said[out.size :] = True
+    return np.concatenate([out, inside]), said
+
+
+def audit_canaries(
+    included: Any,
+    scores: Any,
+    *,
+    claim: Claim | None = None,
+    delta: float = 1e-5,
+    guesses: int | None = None,
+    family: Literal["gaussian"] | None = None,
+    confidence: float = 0.9,
+    adjacency: Adjacency = "add_remove",
+    random_state: int | np.random.Generator | None = None,
+) -> CanaryAudit:
+    """Audit one training by the scores of its canaries.
+
+    Parameters
+    ----------
+    included : array_like of bool, shape (canaries,)
+        Which canaries took part, each by a fair coin of its own. For replaced records: which of its two versions.
+    scores : array_like, shape (canaries,)
+        Higher where a canary looks as if it had taken part: how much the model likes the record, or how far the
+        parameters moved along its gradient. They may depend on the model, the canaries and on nothing that knows the
+        coins. For replaced records: how much more the version of 1 is liked than that of 0.
+    claim : Event, list of Event, callable or pair of float, optional
+        See `audit_outputs`; the whole curve is tested.
+    delta : float
+        At which epsilon is bounded, in [0, 1).
+    guesses : int, optional
+        How many canaries are guessed, half of them as in (highest scores), half as out (lowest); fixed without a look
+        at the coins. By default a fifth of all.
+    family : {"gaussian"}, optional
+        Bounds epsilon for learners with the curve of a Gaussian mechanism (mu-GDP), where the law of the learner
+        justifies it; without it, epsilon is bounded whatever the law.
+    confidence : float
+        In (0, 1).
+    adjacency : {"add_remove", "replace_one"}
+        Of one canary; it decides the curve of an event.
+    random_state : int, numpy.random.Generator or None
+        Breaks ties between scores.
+
+    Returns
+    -------
+    CanaryAudit
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For arrays that do not fit, scores that are not finite, and options out of range.
+
+    Notes
+    -----
+    The count of right guesses against the curve [Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri
+    2024], proved and made exact in PROOFS.md, O1 to O3.
+
+    Examples
+    --------
+    A thousand canaries, each of which moves a parameter of its own by one standard deviation of the noise:
+
+    >>> rng = np.random.default_rng(0)
+    >>> included = rng.random(1000) < 0.5
+    >>> scores = included + rng.normal(size=1000)
+    >>> audit_canaries(included, scores, family="gaussian")
+    <epsilon >= 2.88 at delta 1e-05 for the gaussian family, confidence 0.9; 176 of 200 guesses right, 1000 canaries>
+    """
+    bits, values = _canaries(included, scores)
+    setting = _checked(bits.size, claim, delta, guesses, family, confidence, adjacency)
+    return _audit(bits, values, setting, np.random.default_rng(entropy_of(random_state)))
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Checked options."""
+
+    curve: ClaimedCurve | None
+    delta: float
+    guesses: int
+    family: str | None
+    confidence: float
+
+
+def _checked(
+    canaries: int,
+    claim: Claim | None,
+    delta: object,
+    guesses: object,
+    family: object,
+    confidence: object,
+    adjacency: object,
+) -> _Setting:
+    made = max(1, round(_GUESSED * canaries)) if guesses is None else count(guesses, "guesses")
+    if made > canaries:
+        raise InputError("guesses", str(made), f"at most {canaries}, the number of canaries")
+    neighbours = check_adjacency(adjacency)
+    return _Setting(
+        None if claim is None else claimed_curve(claim, neighbours),
+        probability(delta, "delta"),
+        made,
+        None if family is None else chosen(family, "family", ("gaussian",)),
+        open_unit(confidence, "confidence"),
+    )
+
+
+def _audit(bits: NDArray[np.bool_], scores: Floats, setting: _Setting, rng: np.random.Generator) -> CanaryAudit:
+    size, made, curve, alpha = bits.size, setting.guesses, setting.curve, 1.0 - setting.confidence
+    guessed, said = _guesses(scores, made, rng)
+    correct = int((bits[guessed] == said).sum())
+    p_value = None if curve is None else chance_of_guesses(correct, made, size, curve)
+
+    def impossible(least_rate: Rate) -> bool:
+        return correct > 0 and not _reached(alpha, correct, made, size, least_rate)
+
+    mu: float | None = None
+    if setting.family is not None:
+        mu = _largest(lambda value: impossible(_gaussian_rate(value)))
+        epsilon = GaussianBound(mu, setting.confidence).epsilon(setting.delta)
+    else:
+        epsilon = _largest(lambda value: impossible(ClaimedCurve((CurvePoint(value, setting.delta),)).least_rate))
+    refuted = None if p_value is None else p_value <= alpha
+    return CanaryAudit(
+        refuted, epsilon, setting.delta, p_value, correct, made, size, setting.confidence, setting.family, mu
+    )
+
+
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """Return about the largest value that is refuted, 0 when none is."""
+    if not refuted(0.0):
+        return 0.0
+    high = 1.0
+    while high < _LARGEST and refuted(high):
+        high *= 2.0
+    return bisect(refuted, high, 0.0, halvings=24)
+
+
+def _canaries(included: Any, scores: Any) -> tuple[NDArray[np.bool_], Floats]:
+    bits, values = np.asarray(included), np.asarray(scores)
+    if bits.ndim != 1 or not bits.size or bits.dtype.kind not in "bif" or not np.isin(bits, (0, 1)).all():
+        seen = f"an array of {bits.dtype} of shape {bits.shape}"
+        raise InputError("included", seen, "True or False, 1 or 0, for each canary: shape (canaries,)")
+    if values.shape != bits.shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        seen = f"an array of {values.dtype} of shape {values.shape}"
+        raise InputError("scores", seen, f"{bits.size} finite numbers, one for each canary")
+    return bits.astype(np.bool_), values.astype(np.float64)
+
+
+def audit_training(
+    train: Callable[[NDArray[np.bool_], int], Any],
+    canaries: int,
+    *,
+    claim: Claim | None = None,
+    delta: float = 1e-5,
+    guesses: int | None = None,
+    family: Literal["gaussian"] | None = None,
+    confidence: float = 0.9,
+    adjacency: Adjacency = "add_remove",
+    random_state: int | np.random.Generator | None = None,
+) -> CanaryAudit:
+    """Throw the coins of canaries, train once, and audit the training.
+
+    Parameters
+    ----------
+    train : callable
+        ``train(included, seed)`` trains once with the canaries whose entry is True, as records or as gradients, and
+        returns a score for each canary; see `audit_canaries`. Any library's training will do; `seed` is an integer
+        from 0 to 2**32 - 1.
+    canaries : int
+        How many there are.
+    claim, delta, guesses, family, confidence, adjacency
+        See `audit_canaries`.
+    random_state : int, numpy.random.Generator or None
+        Of the coins and of `seed`.
+
+    Returns
+    -------
+    CanaryAudit
+
+    Raises
+    ------
+    InputError, InputTypeError
+        See `audit_canaries`; options are checked before the training.
+
+    Examples
+    --------
+    A sum with Gaussian noise, one coordinate for each canary, of which half the noise is missing:
+
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> def train(included, seed):
+    ...     return included + 0.5 * np.random.default_rng(seed).normal(size=included.size)
+    >>> audit_training(train, 300, claim=GaussianAnswer(1.0, 1.0, "add_remove"), random_state=0).refuted
+    True
+    """
+    if not callable(train):
+        raise InputTypeError("train", f"a {type(train).__name__}", "a function of coins and a seed")
+    size = count(canaries, "canaries")
+    setting = _checked(size, claim, delta, guesses, family, confidence, adjacency)
+    coins, seeds, ties = np.random.SeedSequence(entropy_of(random_state)).spawn(3)
+    included = np.random.default_rng(coins).random(size) < 0.5
+    scores = train(included.copy(), int(seeds.generate_state(1)[0]))
+    return _audit(*_canaries(included, scores), setting, np.random.default_rng(ties))
