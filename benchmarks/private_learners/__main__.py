@@ -15,6 +15,7 @@ from benchmarks.private_learners.audited import audited
 from benchmarks.private_learners.defaults import defaults, worth
 from benchmarks.private_learners.learners import NO_PRIVACY, ONLY, PRIVATE
 from benchmarks.private_learners.measuring import FOLDER, measure
+from benchmarks.private_learners.planted import planted
 from benchmarks.private_learners.posteriors import posteriors
 from benchmarks.private_learners.swings import swings
 from benchmarks.private_learners.tables import PAGES, filled
@@ -53,6 +54,7 @@ if __name__ == "__main__":
             "compare": compare,
             "tables": tables,
             "audited": audited,
+            "planted": planted,
             "defaults": defaults,
             "worth": worth,
             "swings": swings,

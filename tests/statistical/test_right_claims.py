@@ -1,7 +1,7 @@
 """A right learner is accused with probability 1 - confidence at most: 1,000 audits of exact Gaussian learners each.
 
-The number of accusations is at most binomial with rate 0.1. A correct audit exceeds the limit with probability 1e-9; the
-broken twins, learners that leak more than they claim, must exceed it.
+The number of accusations is at most binomial with rate 0.1. A correct audit exceeds the limit with probability
+1e-9; the broken twins, learners that leak more than they claim, must exceed it.
 """
 
 from __future__ import annotations

@@ -53,6 +53,14 @@ class ClaimAudit:
     errors : tuple of (fp, n_fp, fn, n_fn)
         Errors of the tested event on the other outputs, and how many these were; then of two events more that
         `lower_curve` rests on: the best at epsilon 0, and the best at the smallest delta of the claim.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.auditing import audit_outputs
+    >>> rng = np.random.default_rng(0)
+    >>> found = audit_outputs(rng.normal(size=300), rng.normal(2, size=300), claim=(1.0, 1e-5), random_state=0)
+    >>> found.refuted, found.at
+    (True, CurvePoint(epsilon=1.0, delta=1e-05))
     """
 
     refuted: bool

@@ -120,7 +120,7 @@ class ClaimedCurve:
             return p / p.sum(), q / q.sum(), np.log(q) - np.log(p)
 
 
-def claimed_curve(claim: Claim, adjacency: Adjacency) -> ClaimedCurve:
+def claimed_curve(claim: object, adjacency: Adjacency) -> ClaimedCurve:
     """Return the points of a claim: of an event's curve, of a function ``delta(epsilon)``, or the one of a pair.
 
     Raises
@@ -142,7 +142,7 @@ def claimed_curve(claim: Claim, adjacency: Adjacency) -> ClaimedCurve:
         if epsilon > _LARGEST:
             raise InputError("claim", f"epsilon {epsilon!r}", f"an epsilon of at most {_LARGEST:g} nats")
         return ClaimedCurve((CurvePoint(epsilon, probability(claim[1], "claim")),))
-    if isinstance(claim, Event) or (isinstance(claim, Iterable) and not isinstance(claim, (str, bytes))):
+    if isinstance(claim, (Event, Iterable)):
         return _curve_of_events(claim, adjacency)
     if not callable(claim):
         expected = "an event, a function delta(epsilon), or a pair (epsilon, delta)"

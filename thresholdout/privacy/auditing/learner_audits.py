@@ -19,10 +19,10 @@ from thresholdout.privacy.auditing.claim_audits import ClaimAudit
 from thresholdout.privacy.auditing.claimed_curves import Claim
 from thresholdout.privacy.auditing.error_counts import Method
 from thresholdout.privacy.auditing.output_audits import (
-    AuditOptions,
     AuditSetting,
     ClaimOptions,
     ClaimSetting,
+    OutputOptions,
     audit_setting,
     check_claim,
     check_options,
@@ -162,7 +162,7 @@ def audit_learner(
     """
     options["random_state"] = random_state if not isinstance(random_state, np.random.Generator) else None
     if claim is None:
-        setting: AuditSetting | ClaimSetting = check_options(cast(AuditOptions, options))
+        setting: AuditSetting | ClaimSetting = check_options(cast(OutputOptions, options))
     else:
         setting = check_claim(claim, cast(ClaimOptions, options))
     size = count(models, "models", least=4)

@@ -51,6 +51,11 @@ class CanaryAudit:
         The declared family of `epsilon`.
     mu : float or None
         Lower bound on mu, for the Gaussian family.
+
+    Examples
+    --------
+    >>> audit_canaries([True] * 50 + [False] * 50, [1.0] * 50 + [0.0] * 50, guesses=100)
+    <epsilon >= 3.75 at delta 1e-05, confidence 0.9; 100 of 100 guesses right, 100 canaries>
     """
 
     refuted: bool | None

@@ -25,6 +25,7 @@ __all__ = [
     "AuditSetting",
     "ClaimOptions",
     "ClaimSetting",
+    "OutputOptions",
     "audit_outputs",
     "audit_setting",
     "check_claim",
@@ -51,6 +52,11 @@ class AuditOptions(TypedDict, total=False):
     fit_share: float
     stages: Iterable[Hashable] | None
     family: Literal["gaussian"] | None
+
+
+class OutputOptions(AuditOptions, total=False):
+    """What audits of outputs take."""
+
     random_state: int | np.random.Generator | None
 
 
@@ -118,7 +124,7 @@ def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
     )
 
 
-def check_options(options: AuditOptions) -> AuditSetting:
+def check_options(options: OutputOptions) -> AuditSetting:
     """Return checked options; before anything is drawn or trained.
 
     Raises
@@ -126,7 +132,7 @@ def check_options(options: AuditOptions) -> AuditSetting:
     InputError, InputTypeError
         When one is out of range.
     """
-    _known(options, AuditOptions.__annotations__)
+    _known(options, OutputOptions.__annotations__)
     family = options.get("family")
     confidence = open_unit(options.get("confidence", 0.9), "confidence")
     cut, method, stages = options.get("cut", "best"), options.get("method"), options.get("stages")
@@ -248,7 +254,7 @@ def audit_outputs(world_0: Any, world_1: Any, *, claim: Claim, **options: Unpack
 
 @overload
 def audit_outputs(
-    world_0: Any, world_1: Any, *, claim: None = None, **options: Unpack[AuditOptions]
+    world_0: Any, world_1: Any, *, claim: None = None, **options: Unpack[OutputOptions]
 ) -> AuditResult: ...
 
 
@@ -323,5 +329,5 @@ def audit_outputs(
     <claim refuted: delta >= 0.565 at epsilon 0.0892, claimed 0.356, confidence 0.9; 240 and 240 outputs>
     """
     if claim is None:
-        return audit_setting(check_options(cast(AuditOptions, options)), world_0, world_1)
+        return audit_setting(check_options(cast(OutputOptions, options)), world_0, world_1)
     return claim_setting(check_claim(claim, cast(ClaimOptions, options)), world_0, world_1)

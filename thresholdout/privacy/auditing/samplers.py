@@ -60,13 +60,14 @@ def audit_sampler(
     >>> 0.9 < result.epsilon < 1.0
     True
     """
-    setting = check_options(options)
+    entropy = entropy_of(random_state)
+    setting = check_options({**options, "random_state": entropy})
     size = count(draws, "draws", least=4)
     samplers = {"first": first, "second": second}
     for name, sampler in samplers.items():
         if not callable(sampler):
             raise InputTypeError(name, f"a {type(sampler).__name__}", "a function of a size and a generator")
-    roots = np.random.SeedSequence(entropy_of(random_state)).spawn(2)
+    roots = np.random.SeedSequence(entropy).spawn(2)
     drawn = []
     for (name, sampler), root in zip(samplers.items(), roots, strict=True):
         sample = np.asarray(sampler(size, np.random.default_rng(root)))

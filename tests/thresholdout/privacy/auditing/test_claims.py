@@ -57,7 +57,7 @@ class TestCurves:
 
     def test_refusals(self) -> None:
         with pytest.raises(InputTypeError, match="an event, a function"):
-            claimed_curve(3.0, "replace_one")  # type: ignore[arg-type]
+            claimed_curve(3.0, "replace_one")
         with pytest.raises(InputError, match="at epsilon 0"):
             claimed_curve(lambda epsilon: 1.5, "replace_one")
         with pytest.raises(InputError, match="no accountant knows"):

@@ -35,7 +35,8 @@ def same(values: Floats) -> Floats:
 
 def audit(learner: Any = path, features: Any = same, **options: Any) -> AuditResult:
     chosen = {"models": 40, "delta": 1e-5, "random_state": 3, "progress": False, **options}
-    return audit_learner(learner, FIRST, SECOND, features=features, **chosen)
+    found: AuditResult = audit_learner(learner, FIRST, SECOND, features=features, **chosen)
+    return found
 
 
 def equal(one: AuditResult, other: AuditResult) -> bool:

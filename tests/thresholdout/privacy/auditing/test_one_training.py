@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,8 +65,13 @@ def worst_mechanism(claim: ClaimedCurve, canaries: int, guesses: int, correct: i
     for row, world in enumerate(worlds):
         whole[row, at[world] : at[world] + size] = 1.0
     cost = np.concatenate([-gain, np.zeros(extra - n)])
-    found = optimize.linprog(
-        cost, A_ub=a.tocsr(), b_ub=limits, A_eq=whole.tocsr(), b_eq=np.ones(len(worlds)), bounds=(0, None)
+    found: Any = optimize.linprog(
+        cost,
+        a.tocsr(),
+        limits,
+        whole.tocsr(),
+        np.ones(len(worlds)),
+        bounds=(0, None),  # type: ignore[call-overload]
     )
     assert found.success
     return float(-found.fun)
@@ -102,6 +108,7 @@ def test_one_canary_is_the_curve_itself() -> None:
     for mu in (0.3, 1.0, 2.5):
         event = GaussianAnswer(1 / mu, 1.0, "add_remove")
         found = audit_canaries([True], [1.0], claim=event, guesses=1)
+        assert found.p_value is not None
         assert found.p_value == pytest.approx(stats.norm.cdf(mu / 2), abs=1e-3)
         assert found.p_value >= stats.norm.cdf(mu / 2)
 

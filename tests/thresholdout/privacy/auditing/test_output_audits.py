@@ -213,8 +213,8 @@ class TestResult:
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(-1.0, 0.0), (1.0, 1.0), (math.nan, 0.0)])
     def test_claims_out_of_range_are_refused(self, epsilon: float, delta: float) -> None:
-        for options in ({"delta": 0.1}, {"epsilon": 0.1}):
-            result: AuditResult = audit_outputs(np.arange(20.0), np.arange(20.0), **options)  # type: ignore[arg-type]
+        outputs = np.arange(20.0)
+        for result in (audit_outputs(outputs, outputs, delta=0.1), audit_outputs(outputs, outputs, epsilon=0.1)):
             with pytest.raises(InputError):
                 result.contradicts(epsilon, delta)
 
@@ -234,20 +234,20 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"fit_share": 0.0}, InputError, "fit_share"),
     ({"fit_share": 0.001}, InputError, "fit on"),
     ({"stages": ["a", "b"]}, InputError, "stages"),
-    ({"first": np.array(["a"] * 20)}, InputTypeError, "first"),
-    ({"first": np.zeros((20, 1, 1, 1))}, InputError, "first"),
-    ({"first": np.zeros((20, 2))}, InputError, "equally many"),
-    ({"second": np.zeros(0)}, InputError, "second"),
-    ({"second": np.append(np.zeros(19), np.nan)}, InputError, "output 19"),
-    ({"second": np.zeros(1)}, InputError, "second"),
+    ({"world_0": np.array(["a"] * 20)}, InputTypeError, "world_0"),
+    ({"world_0": np.zeros((20, 1, 1, 1))}, InputError, "world_0"),
+    ({"world_0": np.zeros((20, 2))}, InputError, "equally many"),
+    ({"world_1": np.zeros(0)}, InputError, "world_1"),
+    ({"world_1": np.append(np.zeros(19), np.nan)}, InputError, "output 19"),
+    ({"world_1": np.zeros(1)}, InputError, "world_1"),
 ]
 
 
 @pytest.mark.parametrize(("change", "error", "words"), REFUSED, ids=[words for _, _, words in REFUSED])
 def test_refusals(change: dict[str, Any], error: type[Exception], words: str) -> None:
-    arguments: dict[str, Any] = {"first": np.arange(20.0), "second": np.arange(20.0), "delta": 0.0, **change}
+    arguments: dict[str, Any] = {"world_0": np.arange(20.0), "world_1": np.arange(20.0), "delta": 0.0, **change}
     with pytest.raises(error, match=words):
-        audit_outputs(arguments.pop("first"), arguments.pop("second"), **arguments)
+        audit_outputs(arguments.pop("world_0"), arguments.pop("world_1"), **arguments)
 
 
 class TestSamplers:
