@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
+from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 
 __all__ = ["Claim", "ClaimedCurve", "CurvePoint", "claimed_curve"]
@@ -142,8 +143,10 @@ def claimed_curve(claim: object, adjacency: Adjacency) -> ClaimedCurve:
         if epsilon > _LARGEST:
             raise InputError("claim", f"epsilon {epsilon!r}", f"an epsilon of at most {_LARGEST:g} nats")
         return ClaimedCurve((CurvePoint(epsilon, probability(claim[1], "claim")),))
-    if isinstance(claim, (Event, Iterable)):
-        return _curve_of_events(claim, adjacency)
+    if isinstance(claim, Event):
+        return _curve_of_event(claim, adjacency)
+    if isinstance(claim, Iterable):
+        return _curve_of_event(Composed(claim), adjacency)
     if not callable(claim):
         expected = "an event, a function delta(epsilon), or a pair (epsilon, delta)"
         raise InputTypeError("claim", f"a {type(claim).__name__}", expected)
@@ -166,7 +169,8 @@ def _delta_of(claim: Callable[[float], Any], epsilon: float) -> float:
     return found
 
 
-def _curve_of_events(claim: Any, adjacency: Adjacency) -> ClaimedCurve:
+@lru_cache(maxsize=16)
+def _curve_of_event(claim: Event, adjacency: Adjacency) -> ClaimedCurve:
     taken, refused = composed_accountants(claim, adjacency, all_accountants())
     if not taken:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
