@@ -1,4 +1,4 @@
-"""Commands for agents: they run on the user's machine, and ask a service elsewhere."""
+"""Commands for agents: they run on the user's machine, and query a service elsewhere."""
 
 from __future__ import annotations
 
@@ -9,39 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thresholdout.cli.options import FILE, in_folder
-from thresholdout.cli.terminal import say
-from thresholdout.errors import ThresholdoutError
+from thresholdout.cli.options import FILE, NEW_FILE, in_folder
+from thresholdout.cli.running import Command, ExitCode, Failure, show
 
 if TYPE_CHECKING:
     from thresholdout.client import Client
 
 __all__ = ["evaluate_server", "mcp"]
 
-_URL = click.option("--url", required=True, help="Where the service is, such as http://127.0.0.1:8000.")
+_URL = click.option("--url", required=True, help="Address of the service, such as http://127.0.0.1:8000.")
 
-_KEY_FILE = click.option(
-    "--key-file", type=FILE, help="File with the key; left out, it is taken from THRESHOLDOUT_SERVICE_KEY."
-)
+_KEY_FILE = click.option("--key-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_KEY.")
 
 
-@click.command()
+@click.command(cls=Command, prints_json=False)
 @_URL
 @_KEY_FILE
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Files of predictions in this folder may be submitted by name; left out, predictions are texts.",
+    help="Let the agent submit files of predictions in this folder by name.",
 )
 def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
-    """Serve a service's holdouts to an agent, by the Model Context Protocol over standard input and output.
+    """Serve the holdouts of a service to an agent, by the Model Context Protocol over standard input and output.
 
-    The key stays on this side: no tool shows it, and the agent needs none.
+    The API token stays on this side. No tool shows it, and the agent needs none.
     """
     try:
         from thresholdout.service.agents.server import make_server
     except ImportError:
-        raise ThresholdoutError("a server for agents needs mcp: pip install 'thresholdout[service]'") from None
+        raise Failure("a server for agents needs mcp: pip install 'thresholdout[service]'") from None
     from thresholdout.service.agents.files import Folder
     from thresholdout.service.agents.holdouts import RemoteHoldouts
     from thresholdout.service.limits import Limits
@@ -51,23 +48,26 @@ def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
         make_server(RemoteHoldouts(client), read_file=read).run("stdio")
 
 
-@click.command("evaluate-server")
+@click.command("evaluate-server", cls=Command)
 @_URL
 @_KEY_FILE
 @click.option("--holdout", required=True, help="Name of the holdout.")
 @click.option(
     "--command",
     required=True,
-    help="What makes predictions of a candidate program, such as 'python predict.py {candidate} {predictions}': it "
-    "reads one file and writes the other one, a CSV.",
+    help="Command that runs a candidate program, such as 'python predict.py {candidate} {predictions}': it reads one "
+    "file, and writes the other one, a CSV.",
 )
+@click.option("--candidate-name", default="candidate.py", show_default=True, help="Name of the candidate's file.")
 @click.option(
-    "--candidate-name", default="candidate.py", show_default=True, help="What the candidate's file is called."
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Time limit of the command.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True,
-              help="After which the command is ended.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Left out, any that is free.")
-@click.option("--script", type=click.Path(dir_okay=False, path_type=Path), help="Write eval.sh for this server here.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port. Default: a free one.")
+@click.option("--script", type=NEW_FILE, help="Write a script eval.sh that calls this server.")
 def evaluate_server(
     url: str,
     key_file: Path | None,
@@ -78,10 +78,10 @@ def evaluate_server(
     port: int,
     script: Path | None,
 ) -> None:
-    """Score candidate programs: POST evaluate {candidate} gives {score, info, budget}, and 429 when nothing is left.
+    """Score candidate programs: POST evaluate {candidate} returns {score, info, budget}, and 429 when exhausted.
 
-    The command runs here, as you: candidates can do what you can. The service sees predictions only. The address that
-    is printed has a secret part; whoever has it can have programs run.
+    The command runs here, with your permissions. The service sees predictions only. The printed address has a secret
+    part; everybody who knows it can run programs.
     """
     from thresholdout.client.evaluate_server import EvaluateServer, script_for
     from thresholdout.client.scoring_command import ScoringCommand
@@ -93,7 +93,7 @@ def evaluate_server(
         try:
             if script is not None:
                 _write_script(in_folder(script), script_for(server.url))
-            say(f"{server.url}/evaluate")
+            show({"address": f"{server.url}/evaluate"}, f"{server.url}/evaluate")
             _until_stopped(server)
         finally:
             server.close()
@@ -105,7 +105,7 @@ def _client(url: str, key_file: Path | None) -> Client:
 
     key = os.environ.get(KEY_VARIABLE) if key_file is None else key_file.read_text(encoding="utf-8")
     if not key:
-        raise click.ClickException(f"a key is needed: --key-file, or {KEY_VARIABLE} in the environment")
+        raise Failure(f"An API token is needed: pass --key-file, or set {KEY_VARIABLE}", ExitCode.USAGE)
     return Client(url, key)
 
 

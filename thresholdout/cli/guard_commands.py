@@ -1,125 +1,117 @@
-"""Commands that make a guard, ask it, and show what it answered."""
+"""Commands that make a guard, query it, and correct its labels."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import click
 
 from graphs.numerics.rounding import shown_above, shown_around, shown_below
-from thresholdout.cli.options import CLIENT, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
-from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
+from thresholdout.cli.options import (
+    CLIENT,
+    FILE,
+    GUARD,
+    LEDGER,
+    QUOTA,
+    choose,
+    holdout_tables,
+    metric_of,
+    metric_options,
+)
+from thresholdout.cli.running import Command, ExitCode, show
+from thresholdout.cli.terminal import printable
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.planning.declaration import Claims, MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
-    from thresholdout.ledger import Ledger
-    from thresholdout.ledger.entry import Entry
     from thresholdout.planning.declaration import Sampling
-    from thresholdout.scoring.metrics import Metric
 
-__all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
+__all__ = ["close", "compare", "correct", "create", "propose", "score"]
+
+_VERDICTS = {"better": ExitCode.DONE, "worse": ExitCode.NO, "not settled": ExitCode.UNCLEAR}
 
 
-@click.command()
+def _query(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every query."""
+    for option in (GUARD, QUOTA, CLIENT, click.option("--name", default="", help="Name of the query in the history.")):
+        command = option(command)
+    return metric_options(command)
+
+
+@click.command(cls=Command)
 @LEDGER
-@click.option("--train", "train_path", type=FILE, required=True, help="CSV of the training part, with labels.")
-@click.option("--holdout", "holdout_path", type=FILE, required=True, help="CSV of the holdout, with labels.")
-@click.option("--label", required=True, help="Column of the labels.")
-@click.option("--id", "id_column", default="id", show_default=True, help="Column that identifies a record.")
-@click.option("--groups", help="Column of groups; records of one group may depend on each other arbitrarily.")
-@click.option("--order", help="Column of the order in time of all rows, beside --window or --transition.")
-@click.option("--window", type=int, help="Rows of the holdout more than this far apart are independent.")
+@holdout_tables
 @click.option(
     "--transition",
-    "transition_path",
     type=FILE,
-    help="Labels in the order of --order are a Markov chain; CSV of its law: a column of labels, then one for each "
-    "label with the probability of it next.",
+    help="The labels in the order of --order form a Markov chain. CSV of its law: a column of labels, then a column "
+    "for each label with the probability that it comes next.",
 )
-@click.option("--graph", "graph_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
 @click.option(
     "--mechanism",
     type=click.Choice(get_args(MechanismName)),
-    help="How queries are answered: as on a leaderboard, where the score that is expected of a submission is a guess "
-    "(the default), or with --holdout-answers by claims near training values.",
+    help="Default: leaderboard, where clients give the scores that they anticipate. With --holdout-answers: claims "
+    "near training values.",
 )
-@click.option("--allow-duplicates", is_flag=True, help="Equal rows in both parts are different records.")
-@click.option("--queries", type=int, help="Queries in all; left out, any number.")
-@click.option("--holdout-answers", type=int, help="Answers of claims from the holdout; left out, any number.")
-@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
+@click.option("--queries", type=int, help="Number of queries. Default: no limit.")
+@click.option("--holdout-answers", type=int, help="Number of answers of claims from the holdout. Default: no limit.")
 @click.option(
     "--sampling",
     type=click.Choice(["fixed_features", "independent"]),
-    help="With fixed features everybody knows the features of the holdout, and comparisons are sharper: the default "
-    "for independent records or groups.",
-)
-@click.option(
-    "--prior-queries",
-    type=click.IntRange(min=1),
-    help="Scores of this holdout that were seen before, each a share of the records or read to four decimals.",
+    help="With fixed_features everybody knows the features of the holdout, and comparisons are sharper. This is the "
+    "default for independent records and groups.",
 )
 def create(
     ledger: str,
-    train_path: Path,
-    holdout_path: Path,
-    label: str,
-    id_column: str,
-    groups: str | None,
-    order: str | None,
-    window: int | None,
-    transition_path: Path | None,
-    graph_path: Path | None,
+    train: Path,
+    holdout: Path,
+    graph: Path | None,
+    transition: Path | None,
     mechanism: str | None,
-    allow_duplicates: bool,
-    queries: int | None,
     holdout_answers: int | None,
-    confidence: float,
     sampling: str | None,
     prior_queries: int | None,
+    **columns: Any,
 ) -> None:
-    """Make a guard in LEDGER, and put the labels there.
+    """Make a guard in LEDGER, and store the labels there.
 
-    Labels of the holdout come out through the guard's answers only. Labels of the training part are not protected:
-    but for a competition, each answer comes with the exact value on that part, so whoever may ask can read them off.
-    Whoever knows them can make that value what they like: it is a claim, not evidence. A competition takes none for it.
+    The guard's answers protect the labels of the holdout. Labels of the training part are not protected: on a guard
+    other than a leaderboard each answer shows the exact value on that part, so clients can read these labels off.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     service = PredictionGuard.create(
         ledger,
-        read_table(train_path),
-        read_table(holdout_path),
-        label=label,
-        id=id_column,
-        groups=groups,
-        order=order,
-        window=window,
-        transition=None if transition_path is None else read_table(transition_path),
-        graph=None if graph_path is None else read_table(graph_path),
-        queries=queries,
-        confidence=confidence,
+        read_table(train),
+        read_table(holdout),
+        transition=None if transition is None else read_table(transition),
+        graph=None if graph is None else read_table(graph),
         mechanism=_mechanism(mechanism, holdout_answers),
         sampling=cast("Sampling | None", sampling),
         prior_queries=prior_queries or 0,
-        allow_duplicates=allow_duplicates,
+        **columns,
     )
     with open_ledger(ledger, must_exist=True) as opened:
-        say(f"{opened.location}: {service.guard!r}")
-        if len(opened.guards()) > 1:
-            say(f"one of several guards there: ask it with --guard {service.identity[:12]}")
-    say(f"labels {service.labels}")
-    say(service.certificate.statement)
+        location, several = opened.location, len(opened.guards()) > 1
+    lines = [f"{location}: {service.guard!r}"]
+    if several:
+        lines.append(f"The ledger has several guards; choose this one with --guard {service.identity[:12]}")
+    lines += [f"labels {service.labels}", service.certificate.statement]
     if service.note:
-        say(f"note: {service.note}")
+        lines.append(f"note: {service.note}")
+    data = {
+        "ledger": str(location),
+        "guard": service.identity,
+        "records": service.guard.n,
+        "labels": service.labels,
+        "statement": service.certificate.statement,
+        "note": service.note or None,
+    }
+    show(data, *lines)
 
 
 def _mechanism(name: str | None, holdout_answers: int | None) -> MechanismName | Claims:
@@ -131,18 +123,12 @@ def _mechanism(name: str | None, holdout_answers: int | None) -> MechanismName |
     return Claims(holdout_answers=holdout_answers)
 
 
-@click.command()
+@click.command(cls=Command)
 @LEDGER
 @click.argument("predictions", type=FILE)
-@click.option("--metric", default="accuracy", show_default=True, help="What to score.")
-@click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
-@click.option("--expected", type=float, help="The score that is expected, such as a cross-validated one.")
-@click.option("--name", default="", help="What the history calls the question.")
-@CLIENT
-@QUOTA
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@GUARD
-def ask(
+@click.option("--anticipated-score", "expected", type=float, help="Anticipated score, such as a cross-validated one.")
+@_query
+def score(
     ledger: str,
     predictions: Path,
     metric: str,
@@ -151,16 +137,15 @@ def ask(
     name: str,
     client: str,
     quota: int | None,
-    as_json: bool,
     guard: str | None,
 ) -> None:
-    """Score PREDICTIONS, a CSV with a row for each record of the holdout, through the guard in LEDGER.
+    """Score PREDICTIONS through the guard in LEDGER.
 
-    The same predictions from the same client again give the same answer, and cost nothing.
+    PREDICTIONS is a CSV with a row for each record of the holdout. The same predictions from the same client give the
+    same answer again, free of charge.
 
-    In a competition the value is where it is expected, or in another part of the range, at the price of one letter.
-    What is expected is a guess: the better it is, the narrower are all later answers. A score on training records is a
-    claim, since everybody has their labels. Other guards need rows for both parts, or --expected.
+    On a leaderboard the interval is built around the anticipated score. The better it is, the narrower are all later
+    intervals. Other guards need rows for both parts, or --anticipated-score.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
@@ -168,34 +153,23 @@ def ask(
     chosen = metric_of(metric, clip)
     low, high = chosen.bounds
     if expected is not None and not low <= expected <= high:
-        raise click.ClickException(f"--expected: {expected:g}; expected: a score between {low:g} and {high:g}")
+        raise InputError("expected", f"{expected:g}", f"a score between {low:g} and {high:g}")
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)
         answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, client=client, quota=quota)
-    if as_json:
-        shown = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
-        click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
-        return
     guesses = service.guard.parameters.guesses
     unsaid = guesses and expected is None and answer.source != "train" and not answer.repeated
-    say(_in_words(answer, guesses) + ("; a good guess by --expected makes answers narrower" if unsaid else ""))
+    hint = "; a good --anticipated-score makes answers narrower" if unsaid else ""
+    fields = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
+    show({field: getattr(answer, field) for field in fields}, _in_words(answer, guesses) + hint)
 
 
-_CODES = {"better": 0, "not settled": 4, "worse": 5}
-
-
-@click.command()
+@click.command(cls=Command)
 @LEDGER
 @click.argument("new", type=FILE)
 @click.argument("old", type=FILE)
-@click.option("--metric", default="accuracy", show_default=True, help="What to compare by.")
-@click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
-@click.option("--expected", type=float, help="The difference that is expected, NEW less OLD.")
-@click.option("--name", default="", help="What the history calls the question.")
-@CLIENT
-@QUOTA
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@GUARD
+@click.option("--anticipated-difference", "expected", type=float, help="Anticipated score of NEW less that of OLD.")
+@_query
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -208,17 +182,15 @@ def compare(
     name: str,
     client: str,
     quota: int | None,
-    as_json: bool,
     guard: str | None,
 ) -> None:
-    """Say whether the predictions NEW are better than OLD, through the guard in LEDGER.
+    """Compare the predictions NEW with OLD through the guard in LEDGER.
 
-    Both are CSV files with a row for each record of the holdout. Where nothing is --expected of the difference, rows
-    for the training part say it; in a competition they may be missing. The same predictions again give the same answer,
-    and cost nothing.
+    Both are CSV files with a row for each record of the holdout. Without --anticipated-difference the difference on
+    rows of the training part takes its place; a leaderboard needs neither. The same predictions give the same answer
+    again, free of charge.
 
-    The exit code is the verdict: 0 for better, 4 for not settled, 5 for worse. Errors have 1, wrong use of the command
-    2, and a guard that answers no more 3, as everywhere.
+    The exit code is the verdict: 0 for better, 1 for worse, 3 for not settled.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
@@ -229,43 +201,18 @@ def compare(
         service = PredictionGuard.open(opened, guard)
         found = service.compare(*tables, chosen, expected=expected, name=name, client=client, quota=quota)
     answer = found.answer
-    if as_json:
-        shown = {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")}
-        said = {"verdict": found.verdict, "value": found.value, "interval": found.interval, "settling": found.settling}
-        click.echo(json.dumps({**said, **shown}))
-    else:
-        low, high = found.interval
-        settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
-        guesses = service.guard.parameters.guesses
-        value = "" if guesses and answer.source == "train" else f", {found.value:+.4f}"
-        say(
-            f"{printable(answer.name)}: {found.verdict}{value}  "
-            f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}\n"
-            f"{_asked(answer, guesses)}"
-        )
-    ctx.exit(_CODES[found.verdict])
-
-
-def metric_of(name: str, clip: float | None) -> Metric:
-    """Return the metric that the options name."""
-    from thresholdout.scoring import metrics
-
-    plain = {f.__name__: f for f in (metrics.accuracy, metrics.zero_one_loss, metrics.brier_score)}
-    clipped = {f.__name__: f for f in (metrics.squared_error, metrics.absolute_error)}
-    if clip is not None:
-        if name == "log_loss":
-            return metrics.log_loss(clip)
-        if name not in clipped:
-            raise click.UsageError(f"--clip goes with --metric {', '.join(('log_loss', *clipped))}")
-        return clipped[name](clip)
-    if name in clipped:
-        raise click.ClickException(f"--metric {name} needs --clip, the largest loss of one record; such as --clip 10")
-    if name == "log_loss":
-        return metrics.log_loss()
-    if name not in plain:
-        expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
-        raise click.ClickException(f"--metric: {name!r}; expected: {expected}")
-    return plain[name]()
+    low, high = found.interval
+    settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
+    guesses = service.guard.parameters.guesses
+    value = "" if guesses and answer.source == "train" else f", {found.value:+.4f}"
+    data = {"verdict": found.verdict, "value": found.value, "interval": found.interval, "settling": found.settling}
+    show(
+        data | {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")},
+        f"{printable(answer.name)}: {found.verdict}{value}  "
+        f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}",
+        _where(answer, guesses),
+    )
+    ctx.exit(_VERDICTS[found.verdict])
 
 
 def _in_words(answer: Answer, guesses: bool) -> str:
@@ -276,155 +223,112 @@ def _in_words(answer: Answer, guesses: bool) -> str:
     said = f"{shown_around(answer.value, lower, upper, 4, 4, 'f')}  (truth in {ends})"
     if guesses and answer.source == "train":  # its value is the guess, and says nothing of the records
         said = f"truth in {ends}"
-    return f"{name}: {said}\n{_asked(answer, guesses)}"
+    return f"{name}: {said}\n{_where(answer, guesses)}"
 
 
-def _asked(answer: Answer, guesses: bool) -> str:
+def _where(answer: Answer, guesses: bool) -> str:
     left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
-    again = ", asked before: nothing spent" if answer.repeated else ""
+    again = ", repeated: free of charge" if answer.repeated else ""
     where = f"from the {answer.source} part"
     if guesses:
-        where = "about as expected" if answer.source == "train" else "not as expected"
-    return f"{where}; question {answer.query}{left}{again}"
+        where = "about as anticipated" if answer.source == "train" else "not as anticipated"
+    return f"{where}; query {answer.query}{left}{again}"
 
 
-@click.command()
+@click.command(cls=Command)
 @LEDGER
-@click.option("--metric", default="accuracy", show_default=True, help="Which submissions count.")
-@click.option("--clip", type=float, help="As the submissions had it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each client.")
-@GUARD
-def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: str | None) -> None:
-    """Show who leads, as far as it is certified: ranks come from intervals, and ties are called so.
+@click.argument("new", type=FILE)
+@click.argument("old", type=FILE)
+@_query
+@click.pass_context
+def propose(
+    ctx: click.Context,
+    ledger: str,
+    new: Path,
+    old: Path,
+    metric: str,
+    clip: float | None,
+    name: str,
+    client: str,
+    quota: int | None,
+    guard: str | None,
+) -> None:
+    """Certify in one bit that the predictions NEW are better than OLD.
 
-    Of two teams whose intervals do not overlap one is better. A value inside an interval depends on what its team
-    expected, and a score on training records on what its team sent for them, so neither of them ranks anybody.
+    Both are CSV files with a row for each record of the holdout. One bit releases less than a difference, so the
+    holdout lasts longer.
+
+    The exit code is 0 for better, and 3 for not certified.
     """
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     chosen = metric_of(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
-        service = PredictionGuard.open(opened, guard)
-        found = service.standings(chosen)
-        confidence = service.certificate.confidence
-    if as_json:
-        for one in found:
-            click.echo(json.dumps(asdict(one)))
-        return
-    if not found:
-        say(f"no submissions by {chosen.name} yet")
-        return
-    rows = (
-        (one.ranks, one.team or "-", shown_below(one.low, 6), shown_above(one.high, 6), one.submissions, one.best)
-        for one in found
+        tables = read_table(new), read_table(old)
+        found = PredictionGuard.open(opened, guard).propose(*tables, chosen, name=name, client=client, quota=quota)
+    called = f"{name} ({chosen.name}, proposal)" if name else f"{chosen.name}, proposal"
+    again = ", repeated: free of charge" if found.repeated else ""
+    verdict = f"better, certified by {found.test}" if found else "not certified to be better"
+    show(
+        {field: getattr(found, field) for field in ("letter", "query", "name", "repeated")},
+        f"{printable(called)}: {verdict}",
+        f"query {found.query}{again}",
     )
-    say(table(("rank", "client", "from", "to", "submissions", "best"), rows))
-    say(
-        f"With probability {confidence:g} each client's best truth is in its interval, for all of them at once. "
-        "Ranks that overlap are ties: nothing certified separates them."
-    )
+    ctx.exit(ExitCode.DONE if found else ExitCode.UNCLEAR)
 
 
-@click.command()
+@click.command(cls=Command)
 @LEDGER
-def status(ledger: str) -> None:
-    """Say what is left, what the answers are worth, and where the history stands."""
+@click.argument("corrections", type=FILE)
+@click.option("--reason", required=True, help="Reason, for everybody to read. It must not depend on labels.")
+@click.option(
+    "--basis",
+    type=click.Choice(["public", "labels"]),
+    default="labels",
+    show_default=True,
+    help="Basis of the corrections.",
+)
+@GUARD
+def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str | None) -> None:
+    """Replace the labels in CORRECTIONS behind the guard in LEDGER.
+
+    CORRECTIONS is a CSV with the id column and "label". A record without a label is withdrawn. The released
+    information carries over.
+
+    With --basis public all guarantees hold afterwards. This basis says that these records were examined now, whatever
+    their labels turned out to be (right ones are in the file, too), and that each was judged by itself. With --basis
+    labels nothing is proved about later answers.
+    """
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.prediction_guard import DOCUMENT
-
-    with open_ledger(ledger, must_exist=True) as opened:
-        guards = opened.guards()
-        for guard in guards:
-            _show_guard(opened, guard, DOCUMENT in opened.documents(guard), alone=len(guards) == 1)
-        if not guards:
-            say(f"{opened.location}: no guard yet")
-        say("secrets encrypted with a key" if opened.encrypted else "secrets in plain text, for the owner only")
-
-
-def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
-    """Say what there is to say about one guard of a ledger."""
-    from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.prediction_guard import PredictionGuard, read_table
     from thresholdout.service.promises import corrected
 
-    if labelled:
-        service = PredictionGuard.open(ledger, guard)
-        say(f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}")
-        asked, queries = ledger.count(guard), service.queries
-        say(f"{asked} {'questions' if queries is None else f'of {queries} questions'} asked")
-        say(service.certificate.statement)
-        for sentence in corrected(service.corrections, best=service.guard._mechanism.about == "best"):
-            say(sentence)
-    else:
-        say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
-    closed = ledger.closed(guard)
-    if closed is not None:
-        say(f"closed: {printable(closed)}")
-    say(f"checkpoint {ledger.checkpoint(guard)}")
+    with open_ledger(ledger, must_exist=True) as opened:
+        service = PredictionGuard.open(opened, guard)
+        chosen = cast(Literal["public", "labels"], basis)
+        entry = service.correct(read_table(corrections), reason, basis=chosen)
+        sentences = corrected(service.corrections, best=service.guard._mechanism.about == "best")
+    show(
+        {"query": entry.query, "name": entry.name, "basis": basis, "guarantee": list(sentences)},
+        f"{printable(entry.name)}; query {entry.query}",
+        *sentences,
+    )
 
 
-@click.command()
+@click.command(cls=Command)
 @LEDGER
-@click.option("--plot", "plot_path", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to this file.")
-@click.option("--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
 @GUARD
-def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: str | None) -> None:
-    """Show every question and answer so far."""
+@click.option("--reason", required=True, help="Reason, for every client to read.")
+def close(ledger: str, guard: str | None, reason: str) -> None:
+    """Close a guard in LEDGER permanently. Its history remains readable."""
     from thresholdout.ledger import open_ledger
-    from thresholdout.ledger.entry_table import history_frame
-    from thresholdout.plotting import plot_history
 
     with open_ledger(ledger, must_exist=True) as opened:
-        entries = opened.entries(choose(opened, guard))
-    columns: tuple[str, ...] = ("query", "name", "train", "value", "half_width", "source", "remaining")
-    rows: Iterable[tuple[object, ...]] = map(_shown, entries)
-    if any(entry.client for entry in entries):
-        columns = (*columns, "client")
-        rows = ((*_shown(entry), entry.client or None) for entry in entries)
-    say(table(columns, rows) if entries else "no questions yet")
-    frame = history_frame(entries)
-    if csv_path is not None:
-        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "client")}
-        frame.assign(**texts).to_csv(in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC)
-    if plot_path is not None:
-        figure = plot_history(frame).figure
-        kinds = figure.canvas.get_supported_filetypes()
-        if plot_path.suffix[1:].lower() not in kinds:
-            raise click.ClickException(
-                f"{plot_path}: no kind of picture; expected: a name ending in .png, .svg or .pdf"
-            )
-        figure.savefig(in_folder(plot_path), dpi=150)
-        say(f"drawn to {plot_path}")
-
-
-def _shown(entry: Entry) -> tuple[object, ...]:
-    """Return a row of the history; only answers have a value from the guard, and a half-width."""
-    name = f"{entry.name}: {entry.candidate}" if entry.candidate else entry.name
-    told = (entry.value, entry.half_width) if entry.source in get_args(AnswerSource) else (None, None)
-    return entry.query, name, entry.train, *told, entry.source, entry.remaining
-
-
-@click.command()
-@LEDGER
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    help="Write the page to this file.",
-)
-@click.option("--title", default="", help="Heading of the page.")
-@GUARD
-def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
-    """Write one HTML page about a guard: answers, budget, and what they are worth; nothing secret is on it."""
-    from thresholdout.ledger import open_ledger
-    from thresholdout.report import report_of
-    from thresholdout.service.prediction_guard import DOCUMENT, PredictionGuard
-
-    with open_ledger(ledger, must_exist=True) as opened:
-        chosen = choose(opened, guard)
-        if DOCUMENT in opened.documents(chosen):
-            made = PredictionGuard.open(opened, chosen).guard.report(title)
-        else:
-            made = report_of(opened, chosen, title=title)
-    say(f"{made.save(in_folder(output))}: {made.questions} questions")
+        identity = choose(opened, guard)
+        opened.close_guard(identity, reason)
+        location = str(opened.location)
+    show(
+        {"ledger": location, "guard": identity, "closed": reason},
+        f"{location}: guard {identity[:12]} is closed: {reason}",
+    )

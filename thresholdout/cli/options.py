@@ -1,28 +1,19 @@
-"""What the commands share: how they end, and the arguments that several of them have."""
+"""Options and arguments that several commands have."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from graphs.errors import ArgumentError
-from thresholdout.cli.terminal import printable, say
-from thresholdout.errors import (
-    BudgetExhausted,
-    IndexColumnWarning,
-    LedgerPlaceWarning,
-    LikelyMistakeWarning,
-    MechanismWarning,
-    ThresholdoutError,
-    UnencryptedLedgerWarning,
-    WideAnswersWarning,
-)
+from thresholdout.cli.running import ExitCode, Failure
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = [
     "CLIENT",
@@ -30,84 +21,90 @@ __all__ = [
     "GUARD",
     "KEY_FILE",
     "LEDGER",
+    "NEW_FILE",
     "QUOTA",
-    "Commands",
     "choose",
     "entries_in_words",
+    "holdout_tables",
     "in_folder",
+    "metric_of",
+    "metric_options",
 ]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-LEDGER = click.argument("ledger")
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+LEDGER = click.argument("ledger", shell_complete=_files)
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
 
 KEY_FILE = click.option(
-    "--key-file", type=FILE, help="The ledger's key; left out, THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE say it."
+    "--key-file", type=FILE, help="Key of the ledger. Default: THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE."
 )
 
-GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
+GUARD = click.option("--guard", help="First characters of a guard's identity, if the ledger has several.")
 
-_NOTES = (
-    IndexColumnWarning,
-    LedgerPlaceWarning,
-    LikelyMistakeWarning,
-    MechanismWarning,
-    UnencryptedLedgerWarning,
-    WideAnswersWarning,
-)
-"""Warnings that are said in a line."""
+CLIENT = click.option("--client", default="", help="Name of the client, for the history and the leaderboard.")
+
+QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Number of queries that this client may have.")
 
 
-CLIENT = click.option("--client", default="", help="Who asks; the history says so, and a board ranks clients.")
-
-QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Questions that this client may have, with this one.")
-
-
-class _Exhausted(click.ClickException):
-    """The guard answers no more."""
-
-    exit_code = 3
+def metric_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name a metric."""
+    command = click.option("--clip", type=float, help="Largest loss of one record, for unbounded losses.")(command)
+    return click.option("--metric", default="accuracy", show_default=True, help="Metric of the query.")(command)
 
 
-class Commands(click.Group):
-    """Commands that show errors in one line, and end with status 3 when the guard answers no more."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and turn the library's errors and warnings into one line each."""
-        try:
-            with warnings.catch_warnings():
-                for note in _NOTES:
-                    warnings.simplefilter("once", note)
-                warnings.showwarning = _note
-                return super().invoke(ctx)
-        except (ThresholdoutError, ArgumentError) as error:
-            kind = _Exhausted if isinstance(error, BudgetExhausted) else click.ClickException
-            raise kind(printable(str(error))) from None
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise click.ClickException(printable(f"{where}{error.strerror or error}")) from None
+def holdout_tables(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that declare a holdout: its tables, columns and dependence."""
+    options = (
+        click.option("--train", type=FILE, required=True, help="CSV of the training part, with labels."),
+        click.option("--holdout", type=FILE, required=True, help="CSV of the holdout, with labels."),
+        click.option("--label", required=True, help="Column of the labels."),
+        click.option("--id", default="id", show_default=True, help="Column that identifies a record."),
+        click.option("--groups", help="Column of groups. Records of one group may depend on each other arbitrarily."),
+        click.option("--order", help="Column of the time order of all rows."),
+        click.option("--window", type=int, help="Rows of the holdout further apart than this are independent."),
+        click.option("--graph", type=FILE, help="CSV of pairs of ids that may depend on each other."),
+        click.option(
+            "--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once."
+        ),
+        click.option(
+            "--prior-queries",
+            type=click.IntRange(min=1),
+            help="Scores of this holdout that were seen before, each a share of the records or read to four decimals.",
+        ),
+        click.option("--allow-duplicates", is_flag=True, help="Equal rows in both parts are different records."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def in_folder(path: Path) -> Path:
     """Refuse a file whose folder does not exist."""
     if not path.parent.is_dir():
-        raise click.ClickException(f"{path}: there is no folder {path.parent}")
+        raise Failure(f"{path}: there is no folder {path.parent}")
     return path
 
 
 def choose(ledger: Ledger, start: str | None) -> str:
-    """Return the one guard of a ledger whose name starts so."""
+    """Return the one guard of a ledger whose identity starts so."""
     found = [identity for identity in ledger.guards() if identity.startswith(start or "")]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise click.ClickException(f"{ledger.location} holds no {'such ' if start else ''}guard")
+        raise Failure(f"{ledger.location} holds no {'such ' if start else ''}guard")
     listed = ", ".join(identity[:12] for identity in found[:5])
     more = ", ..." if len(found) > 5 else ""
-    raise click.ClickException(f"{ledger.location} holds {len(found)} guards; choose by --guard: {listed}{more}")
+    raise Failure(
+        f"{ledger.location} holds {len(found)} guards; choose one with --guard: {listed}{more}", ExitCode.USAGE
+    )
 
 
 def entries_in_words(count: int) -> str:
@@ -115,13 +112,25 @@ def entries_in_words(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
-def _note(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show a warning in one line."""
-    say(f"note: {message}", err=True)
+def metric_of(name: str, clip: float | None) -> Metric:
+    """Return the metric that the options name."""
+    from thresholdout.scoring import metrics
+
+    plain = {f.__name__: f for f in (metrics.accuracy, metrics.zero_one_loss, metrics.brier_score)}
+    clipped = {f.__name__: f for f in (metrics.squared_error, metrics.absolute_error)}
+    if clip is not None:
+        if name == "log_loss":
+            return metrics.log_loss(clip)
+        if name not in clipped:
+            raise click.UsageError(f"--clip goes with --metric {', '.join(('log_loss', *clipped))}")
+        return clipped[name](clip)
+    if name in clipped:
+        raise Failure(
+            f"--metric {name} needs --clip, the largest loss of one record, such as --clip 10", ExitCode.USAGE
+        )
+    if name == "log_loss":
+        return metrics.log_loss()
+    if name not in plain:
+        expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
+        raise Failure(f"--metric: {name!r}; expected: {expected}", ExitCode.USAGE)
+    return plain[name]()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from thresholdout.cli.options import in_folder
+from thresholdout.cli.options import NEW_FILE, in_folder
+from thresholdout.cli.running import Command, show, wants_json
 from thresholdout.cli.terminal import say
 from thresholdout.planning.description import within
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["demo", "plan"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
-    "--records", type=click.IntRange(min=1), help="Records in the holdout; left out, the number that --width needs."
+    "--records", type=click.IntRange(min=1), help="Records in the holdout. Default: the number that --width needs."
 )
 @click.option(
     "--group-size",
@@ -31,23 +32,21 @@ __all__ = ["demo", "plan"]
     help="Records that may depend on each other.",
 )
 @click.option("--window", type=click.IntRange(min=0), help="Records further apart than this are independent.")
-@click.option("--queries", type=click.IntRange(min=1), help="Questions in all; any number by default.")
-@click.option("--expected", type=float, default=0.9, show_default=True, help="The score that is likely.")
+@click.option("--queries", type=click.IntRange(min=1), help="Number of queries. Default: no limit.")
+@click.option("--anticipated-score", "expected", type=float, default=0.9, show_default=True, help="Anticipated score.")
 @click.option(
-    "--train-records",
+    "--n-train",
+    "train_records",
     type=click.IntRange(min=1),
-    help="Independent records (or groups) from which training values come; as many as in the holdout by default.",
+    help="Independent records (or groups) of the training values. Default: as many as in the holdout.",
 )
-@click.option("--width", type=float, help="Half-width to reach: solve for --records, or with these for --queries.")
-@click.option("--fixed", is_flag=True, help="All questions are fixed before the first answer.")
-@click.option("--budget", type=click.IntRange(min=1), help="Questions that may disagree with train, for Algorithm 1.")
-@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
+@click.option("--width", type=float, help="Target half-width. Solves for --records, or with these for --queries.")
+@click.option("--batch", "fixed", is_flag=True, help="All queries are fixed before the first answer.")
+@click.option("--budget", type=click.IntRange(min=1), help="Answers from the holdout, for Algorithm 1.")
+@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once.")
 @click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
 @click.option("--teams", type=click.IntRange(min=1), help="Teams of a leaderboard, one answer each.")
-@click.option(
-    "--guess-error", type=float, default=0.0, show_default=True, help="By how much they guess their scores too high."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--guess-error", type=float, default=0.0, show_default=True, help="Excess of their anticipated scores.")
 def plan(
     records: int | None,
     group_size: int,
@@ -62,9 +61,13 @@ def plan(
     prior_queries: int | None,
     teams: int | None,
     guess_error: float,
-    as_json: bool,
 ) -> None:
-    """Say which way to ask, how wide answers will be, and how many records or questions a width takes."""
+    """Plan the half-widths of answers, or the records and queries for a half-width.
+
+    \b
+    thresholdout plan --records 2000 --queries 100
+    thresholdout plan --width 0.02 --queries 100
+    """  # noqa: D301
     from thresholdout.planning import plan as make_plan
 
     dependent = window is not None or group_size > 1
@@ -87,7 +90,7 @@ def plan(
         teams=teams,
         guess_error=guess_error,
     )
-    say(json.dumps(chosen.to_json(), indent=2) if as_json else _in_words(chosen))
+    show(chosen.to_json(), _in_words(chosen))
 
 
 def _model(records: int, group_size: int, window: int | None) -> DependenceModel:
@@ -100,36 +103,37 @@ def _model(records: int, group_size: int, window: int | None) -> DependenceModel
 
 
 def _in_words(chosen: Plan) -> str:
-    """Say what is recommended, what stands in the way, and what every way of asking is worth."""
+    """Return the recommendation, the warnings and the half-width of each way."""
     recommended = chosen.recommended
     lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}"]
     lines += [] if chosen.leaderboard is None else [str(chosen.leaderboard)]
     lines.append("")
     for way in chosen.ways:
         mark = "*" if way is recommended else " "
-        takes = [
-            _counted(number, noun) for number, noun in ((way.records, "record"), (way.queries, "question")) if number
-        ]
+        takes = []
+        if way.records:
+            takes.append(f"{way.records:,} {'record' if way.records == 1 else 'records'}")
+        if way.queries:
+            takes.append(f"{way.queries:,} {'query' if way.queries == 1 else 'queries'}")
         reached = f" (± {chosen.width:g}: {' or '.join(takes)})" if takes else ""
         lines.append(f"{mark} {within(way.half_width):<10} {way.name}{reached}; needs {way.needs}")
     return "\n".join(lines)
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-@click.command()
-@click.option("--seed", default=1, show_default=True, help="Seed of the analysts; the guards' noise is real.")
+@click.command(cls=Command)
+@click.option("--seed", default=1, show_default=True, help="Seed of the analysts. The noise of the guards has none.")
 @click.option(
     "--picture",
     default="thresholdout-demo.png",
     show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to draw.",
+    type=NEW_FILE,
+    help="File of the picture.",
 )
 def demo(seed: int, picture: Path) -> None:
-    """Show on real data what reusing a holdout does, and what a guard does about it."""
+    """Show on real data the effect of a reused holdout, and of a guard."""
     from thresholdout.simulation.demonstration import demonstrate
 
-    demonstrate(seed=seed, picture=in_folder(picture), echo=say)
+    echo: Callable[[str], None] = (lambda line: None) if wants_json() else say
+    found = demonstrate(seed=seed, picture=in_folder(picture), echo=echo)
+    if wants_json():
+        show(found)

@@ -1,4 +1,4 @@
-"""Commands about what private learners leak: account, and calibrate."""
+"""Commands about the privacy loss of learners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from graphs.numerics.rounding import shown_above
 from thresholdout.cli.options import FILE
-from thresholdout.cli.terminal import say
+from thresholdout.cli.running import Command, Failure, show
 
 if TYPE_CHECKING:
     from thresholdout.privacy.accounting.accountants.calibration import Method
@@ -21,37 +21,38 @@ __all__ = ["account", "calibrate"]
 
 _SAMPLING = ("wor", "wr", "poisson")
 _ADJACENCY = ("replace-one", "add-remove")
+_LIBRARY_NAMES = {"noise_multiplier": "--noise", "dataset_size": "--records", "target_epsilon": "--epsilon"}
 
 
 def _minibatches(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that describe how batches are drawn, and what is asked."""
+    """Add the options of batches, neighbours and delta."""
     for option in (
         click.option(
             "--adjacency",
             type=click.Choice(_ADJACENCY),
-            help="Neighbours: another record in place of one (left out, this), or one more or less.",
+            help="Neighbouring data sets: one record replaced (the default), or one more or less.",
         ),
-        click.option("--delta", type=float, help="At which epsilon is asked; left out, 1e-5."),
-        click.option("--records", type=click.IntRange(min=2), help="Records in all."),
-        click.option("--batch-size", type=click.IntRange(min=1), help="Records in a batch (expected, for poisson)."),
+        click.option("--delta", type=float, help="Delta of epsilon. Default: 1e-5."),
+        click.option("--records", type=click.IntRange(min=2), help="Number of records."),
+        click.option("--batch-size", type=click.IntRange(min=1), help="Records in a batch (their mean, for poisson)."),
         click.option(
             "--sampling",
             type=click.Choice(_SAMPLING),
             default="wor",
             show_default=True,
-            help="Batches afresh in each step: without or with replacement, or a coin for each record.",
+            help="Fresh batches in each step: without or with replacement, or a coin for each record.",
         ),
     ):
         command = option(command)
     return command
 
 
-@click.command()
+@click.command(cls=Command, library_names=_LIBRARY_NAMES)
 @click.argument("events", type=FILE, required=False)
 @_minibatches
-@click.option("--noise", type=float, multiple=True, help="Noise on the sum of gradients, over the clipping norm.")
+@click.option("--noise", type=float, multiple=True, help="Noise multiplier: standard deviation over clipping norm.")
 @click.option("--steps", type=click.IntRange(min=1), multiple=True, help="Steps with this noise.")
-@click.option("--epsilon", type=float, help="Ask for delta at this epsilon instead.")
+@click.option("--epsilon", type=float, help="Compute delta at this epsilon instead.")
 @click.pass_context
 def account(
     ctx: click.Context,
@@ -65,9 +66,9 @@ def account(
     steps: tuple[int, ...],
     epsilon: float | None,
 ) -> None:
-    """Say what a private learner leaks: DP-SGD as the options describe it, or the EVENTS in a TOML or JSON file.
+    """Compute the privacy loss of DP-SGD, or of the EVENTS in a TOML or JSON file.
 
-    For noise that changes, give --noise and --steps several times. A file may also say delta and adjacency:
+    For noise that changes, repeat --noise and --steps. A file may also set delta and adjacency:
 
     \b
     delta = 1e-5
@@ -94,17 +95,29 @@ def account(
         if delta is not None:
             raise click.UsageError("give --epsilon or --delta, not both")
         found = best_delta(happened, epsilon, adjacency=neighbours)
-        say(f"delta {shown_above(found, 6)} at epsilon {epsilon:g}, {_in_words(neighbours)}")
+        show(
+            {"epsilon": epsilon, "delta": found, "adjacency": neighbours},
+            f"delta {shown_above(found, 6)} at epsilon {epsilon:g}, {_in_words(neighbours)}",
+        )
         return
     at = delta if delta is not None else given.get("delta", 1e-5)
     best = best_epsilon(happened, at, adjacency=neighbours)
-    for event in happened.events:
-        say(f"{event!r}")
     if best.accountant == "none":
         refusals = "; ".join(f"{name}: {reason}" for name, reason in best.refused.items())
-        raise click.ClickException(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
-    say(f"epsilon {shown_above(best.epsilon, 6)} at delta {best.delta:g}, {_in_words(neighbours)}\n")
-    say(best.table[["accountant", "epsilon", "bound", "how"]].to_string(index=False))
+        raise Failure(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
+    accountants = best.table[["accountant", "epsilon", "bound", "how"]]
+    show(
+        {
+            "epsilon": best.epsilon,
+            "delta": best.delta,
+            "adjacency": neighbours,
+            "accountant": best.accountant,
+            "accountants": accountants.to_dict("records"),
+        },
+        *(repr(event) for event in happened.events),
+        f"epsilon {shown_above(best.epsilon, 6)} at delta {best.delta:g}, {_in_words(neighbours)}\n",
+        accountants.to_string(index=False),
+    )
 
 
 def _in_words(adjacency: str) -> str:
@@ -117,7 +130,7 @@ def _from_file(path: Path) -> tuple[Composed, dict[str, Any]]:
     happened, settings = read_events(path)
     unknown = sorted(set(settings) - {"delta", "adjacency"})
     if unknown:
-        raise click.ClickException(f"{path}: {unknown[0]!r} beside the events; expected: delta, adjacency")
+        raise Failure(f"{path}: {unknown[0]!r} beside the events; expected: delta, adjacency")
     return happened, settings
 
 
@@ -135,10 +148,10 @@ def _from_options(
     return Composed([SelfComposed(step_of(sampling, sigma, batch_size, records), times) for sigma, times in pairs])
 
 
-@click.command()
+@click.command(cls=Command, library_names=_LIBRARY_NAMES)
 @_minibatches
-@click.option("--epsilon", type=float, required=True, help="The target.")
-@click.option("--steps", type=click.IntRange(min=1), required=True, help="Steps in all.")
+@click.option("--epsilon", type=float, required=True, help="Target.")
+@click.option("--steps", type=click.IntRange(min=1), required=True, help="Number of steps.")
 @click.option("--method", type=click.Choice(["best", "rdp", "pld"]), default="best", show_default=True)
 def calibrate(
     sampling: str,
@@ -150,7 +163,7 @@ def calibrate(
     steps: int,
     method: str,
 ) -> None:
-    """Find the smallest noise with which DP-SGD costs at most an epsilon."""
+    """Find the smallest noise multiplier for which DP-SGD has an epsilon."""
     from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
     from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 
@@ -171,5 +184,17 @@ def calibrate(
     event = SelfComposed(step_of(sampling, sigma, batch_size, records), steps)
     best = best_epsilon(event, at, adjacency=neighbours, accountants=METHODS[method])
     proved = shown_above(best.epsilon, 6)
-    say(f"noise {shown_above(sigma, 6)}: epsilon {proved} at delta {at:g}, {_in_words(neighbours)}")
-    say(f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each")
+    show(
+        {
+            "noise": sigma,
+            "epsilon": best.epsilon,
+            "delta": at,
+            "adjacency": neighbours,
+            "accountant": best.accountant,
+            "steps": steps,
+            "batch_size": batch_size,
+            "records": records,
+        },
+        f"noise {shown_above(sigma, 6)}: epsilon {proved} at delta {at:g}, {_in_words(neighbours)}",
+        f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each",
+    )

@@ -1,4 +1,4 @@
-"""Commands about what a service has signed: check a receipt, publish and change the keys."""
+"""Commands about signed receipts, witnesses and audit reports."""
 
 from __future__ import annotations
 
@@ -10,31 +10,27 @@ from typing import TYPE_CHECKING
 import click
 
 from graphs.numerics.rounding import shown_above
-from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER
+from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER, NEW_FILE
+from thresholdout.cli.running import Command, ExitCode, Failure, show
 from thresholdout.cli.terminal import say, table
 
 if TYPE_CHECKING:
     from thresholdout.service.receipts.audit_report import AuditReport
 
-__all__ = ["audit_report", "receipt_key", "verify_receipt", "witness"]
+__all__ = ["audit_report", "receipt_keys", "verify_receipt", "witness"]
 
-_INVALID = 4
-_CONTRADICTED = 5
 _LONGEST = 1 << 20
 
 
-@click.command("verify-receipt")
+@click.command("verify", cls=Command)
 @click.argument("receipt")
-@click.option("--public-key", type=FILE, required=True, help="What the service shows at /v1/receipt-key, as a file.")
-@click.option(
-    "--history", type=FILE, help="The holdout's exported history, which has to lead to the receipt's checkpoint."
-)
+@click.option("--public-key", type=FILE, required=True, help="File of the public keys, from /v1/receipt-key.")
+@click.option("--history", type=FILE, help="Exported history of the holdout; it must lead to the receipt's checkpoint.")
 @click.pass_context
 def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: Path | None) -> None:
-    """Check RECEIPT, a file or the text itself ("-" for standard input), without the service and without a network.
+    """Verify RECEIPT offline: a file, the text itself, or "-" for standard input.
 
-    The exit code is 0 when it is genuine, 4 when it is no receipt or none of the keys has signed it, and 5 when it is
-    genuine and the history says otherwise. Errors have 1, wrong use of the command has 2.
+    The exit code is 0 for a genuine receipt, and 1 for one that is invalid or that the history contradicts.
     """
     from thresholdout.service.receipts.errors import ReceiptContradicted, ReceiptInvalid
     from thresholdout.service.receipts.receipt import read_receipt, verify_in_history
@@ -45,23 +41,26 @@ def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: 
         if history is not None:
             verify_in_history(found, history)
     except (ReceiptInvalid, ReceiptContradicted) as error:
+        verdict = "invalid" if isinstance(error, ReceiptInvalid) else "contradicted"
+        show({"verdict": verdict, "reason": str(error)})
         say(f"Error: {error}", err=True)
-        ctx.exit(_INVALID if isinstance(error, ReceiptInvalid) else _CONTRADICTED)
-    say(f"genuine, signed with key {key}\n{found}")
+        ctx.exit(ExitCode.NO)
+    lines = [f"genuine, signed with key {key}\n{found}"]
     if history is not None:
-        say(f"{history} is whole, and leads to this checkpoint")
+        lines.append(f"{history} is whole, and leads to this checkpoint")
+    show({"verdict": "genuine", "key": key, "receipt": str(found), "history": history}, *lines)
 
 
-@click.command("receipt-key")
+@click.command("keys", cls=Command, library_names={"key": "--withdraw"})
 @LEDGER
 @KEY_FILE
-@click.option("--change", is_flag=True, help="Sign with a new key; what earlier keys have signed stays valid.")
-@click.option("--withdraw", metavar="KEY", help="Publish this key no more, since somebody else has it.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the public keys.")
-def receipt_key(ledger: str, key_file: Path | None, change: bool, withdraw: str | None, output: Path | None) -> None:
-    """Show the public keys of receipts from LEDGER; give them to whoever will check receipts.
+@click.option("--change", is_flag=True, help="Sign with a new key. Receipts of earlier keys stay valid.")
+@click.option("--withdraw", metavar="KEY", help="Withdraw a compromised key.")
+@click.option("--output", type=NEW_FILE, help="File for the public keys.")
+def receipt_keys(ledger: str, key_file: Path | None, change: bool, withdraw: str | None, output: Path | None) -> None:
+    """Print the public keys that verify receipts from LEDGER, as JSON.
 
-    Processes that serve LEDGER sign with a new key once they were started again.
+    Restart the processes that serve LEDGER after a change.
     """
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.signing_keys import Signer, change_key, published_keys, withdraw_key
@@ -74,22 +73,25 @@ def receipt_key(ledger: str, key_file: Path | None, change: bool, withdraw: str 
             change_key(opened)
         if withdraw is not None:
             withdraw_key(opened, withdraw)
-        text = json.dumps(published_keys(opened), indent=1)
+        keys = published_keys(opened)
+    text = json.dumps(keys, indent=1)
     if output is None:
-        say(text)
+        show(keys, text)
     else:
         output.write_text(f"{text}\n")
-        say(f"{output}: the public keys")
+        show(keys, f"{output}: the public keys")
 
 
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0 is any that is free.")
+@click.command(cls=Command, prints_json=False)
+@click.argument("file", type=NEW_FILE)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="Port; 0 takes a free one."
+)
 def witness(file: Path, host: str, port: int) -> None:
-    """Keep the checkpoints of services elsewhere in FILE, which only grows, at the address /checkpoints, until Ctrl-C.
+    """Keep the checkpoints of services in the append-only FILE, at the address /checkpoints, until Ctrl-C.
 
-    Where others can reach it, THRESHOLDOUT_WITNESS_KEY has to be set, here and at the services.
+    For other hosts to reach it, set THRESHOLDOUT_WITNESS_KEY here and at the services.
     """
     try:
         from thresholdout.service.receipts.witness import FileWitness
@@ -97,22 +99,21 @@ def witness(file: Path, host: str, port: int) -> None:
 
         serve_witness(FileWitness(file), host, port)
     except ModuleNotFoundError as error:
-        raise click.ClickException(f"a witness needs {error.name}: pip install 'thresholdout[service]'") from None
+        raise Failure(f"a witness needs {error.name}: pip install 'thresholdout[service]'") from None
 
 
-@click.command()
+@click.command("audit-report", cls=Command)
 @LEDGER
 @GUARD
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object, with every answer in full.")
 @KEY_FILE
-def audit_report(ledger: str, guard: str | None, as_json: bool, key_file: Path | None) -> None:
-    """Say for a rules committee which records in LEDGER gave which signal to whom; nothing in it is secret."""
+def audit_report(ledger: str, guard: str | None, key_file: Path | None) -> None:
+    """Report for a rules committee every answer of a holdout in LEDGER: records, clients and releases, no secrets."""
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.audit_report import audit_report as made
 
     with SQLLedger(ledger, must_exist=True, key_file=key_file) as opened:
         found = made(opened, guard)
-    say(found.to_json() if as_json else _page(found))
+    show(json.loads(found.to_json()), _page(found))
 
 
 def _page(found: AuditReport) -> str:

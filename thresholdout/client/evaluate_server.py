@@ -94,7 +94,7 @@ def _refused(error: ServiceError) -> Answer:
 def script_for(url: str) -> str:
     """Return a script that evaluates a candidate at an address: ``eval.sh CANDIDATE`` prints what is answered.
 
-    It ends with status 0 for an evaluation, 3 when nothing is left, and 1 otherwise.
+    It ends with exit code 0 for an evaluation, 5 for an exhausted budget, and 4 otherwise.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def script_for(url: str) -> str:
     """
     return f"""#!/bin/sh
 # Usage: eval.sh CANDIDATE
-# Prints {{"score", "info", "budget"}} as JSON. Status 0: evaluated; 3: nothing is left; 1: anything else.
+# Prints {{"score", "info", "budget"}} as JSON. Exit code 0: evaluated; 5: exhausted; 4: anything else.
 exec python3 - "$1" <<'END'
 import json, sys, urllib.error, urllib.request
 
@@ -117,9 +117,9 @@ try:
 except urllib.error.HTTPError as error:
     told = error.read().decode()
     print(told)
-    sys.exit(3 if error.code == 429 and json.loads(told)["budget"]["exhausted"] else 1)
+    sys.exit(5 if error.code == 429 and json.loads(told)["budget"]["exhausted"] else 4)
 except urllib.error.URLError as error:
     print(json.dumps({{"error": "the evaluation server does not answer"}}))
-    sys.exit(1)
+    sys.exit(4)
 END
 """

@@ -32,7 +32,7 @@ KEY_FILE_VARIABLE: Final = "THRESHOLDOUT_KEY_FILE"
 _BYTES: Final = 32
 _NONCE: Final = 12
 _PREFIX: Final = "encrypted:1:"
-_EXPECTED: Final = f"{_BYTES} random bytes as url-safe base64, as `thresholdout key FILE` writes them"
+_EXPECTED: Final = f"{_BYTES} random bytes as url-safe base64, as `thresholdout ledger new-key FILE` writes them"
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -273,14 +273,16 @@ def _read(path: str | os.PathLike[str], argument: str) -> str:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise InputError(argument, f"{path}: no regular file", "a file made by `thresholdout key`")
+                raise InputError(argument, f"{path}: no regular file", "a file made by `thresholdout ledger new-key`")
             if os.name == "posix" and found.st_mode & _OTHERS:
                 mode = stat.S_IMODE(found.st_mode)
                 expected = f"a file that only its owner can read; run: chmod 600 {path}"
                 raise InputError(argument, f"{path}: others can use it (mode {mode:04o})", expected)
             raw = file.read(4 * _BYTES)  # more than any key has
     except OSError as error:
-        raise InputError(argument, f"{path}: {error.strerror}", "a file made by `thresholdout key`") from None
+        raise InputError(
+            argument, f"{path}: {error.strerror}", "a file made by `thresholdout ledger new-key`"
+        ) from None
     return raw.decode("latin-1")  # maps all bytes; what is no key is refused without being shown
 
 

@@ -189,12 +189,13 @@ def open_encryption(database: Database, key: Key | None) -> Encryption:
         )
     if key is not None and key.given:
         raise LedgerMismatch(
-            location, "it is not encrypted, and a key was given; run `thresholdout encrypt` on it first, or give no key"
+            location,
+            "it is not encrypted, and a key was given; run `thresholdout ledger encrypt` on it first, or give no key",
         )
     if key is not None:
         warnings.warn(
             f"ledger {location} keeps its secrets in plain text, though {key.origin} is set; "
-            "run `thresholdout encrypt` on it",
+            "run `thresholdout ledger encrypt` on it",
             UnencryptedLedgerWarning,
             stacklevel=4,
         )
@@ -273,7 +274,9 @@ def encrypt(
     """
     found = Key.find(key, key_file)
     if found is None:
-        raise InputError("key", "none", "a key; make one with `thresholdout key FILE` and give it as key_file=")
+        raise InputError(
+            "key", "none", "a key; make one with `thresholdout ledger new-key FILE` and give it as key_file="
+        )
     with _database(where, found) as database:
         with database.reading() as cursor:
             setting = _setting(database, cursor)
@@ -347,7 +350,9 @@ def rotate_key(
         with database.reading() as cursor:
             setting = _setting(database, cursor)
         if setting is None:
-            raise LedgerMismatch(database.location, "it is not encrypted; run `thresholdout encrypt` with the new key")
+            raise LedgerMismatch(
+                database.location, "it is not encrypted; run `thresholdout ledger encrypt` with the new key"
+            )
         assert new is not None
         replacement = Encryption(database.location, new.cipher())
         if not replacement.fits(setting):

@@ -228,7 +228,9 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
             if (number, digest) != (header.count, header.checkpoint):
                 raise LedgerDamaged(
-                    str(path), None, "the entries do not fit their checkpoint; run `thresholdout verify` on the ledger"
+                    str(path),
+                    None,
+                    "the entries do not fit their checkpoint; run `thresholdout ledger verify` on the ledger",
                 )
             out.flush()
             os.fsync(out.fileno())

@@ -45,8 +45,8 @@ class GuardReport:
     identity : str
         First characters of what the ledger calls the guard.
     checkpoint : str
-        Where the ledger's chain of entries stood; ``thresholdout verify --checkpoint`` checks that this history is
-        still there.
+        Where the ledger's chain of entries stood; ``thresholdout ledger verify --checkpoint`` checks that this history
+        is still there.
     declared : Declaration
         What the guard was made for.
     chosen : mapping

@@ -36,7 +36,7 @@ def chosen_guard(ledger: Ledger, start: str | None) -> str:
         return found[0]
     labelled = found or [identity for identity in ledger.guards() if DOCUMENT in ledger.documents(identity)]
     if not labelled:
-        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
+        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout guard create`")
     listed = ", ".join(identity[:12] for identity in labelled[:5])
     seen = f"{start!r}, with which {len(found) or 'no'} guards with labels start in {ledger.location}"
     expected = f"the first characters of one guard's identity: {listed}{', ...' if len(labelled) > 5 else ''}"

@@ -6,7 +6,7 @@ The guards make claims without noise (``Claims(noise=0)``), so that what is show
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) ->
     return results
 
 
-def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str], Any] = print) -> None:
+def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str], Any] = print) -> dict[str, Any]:
     """Run the three scenes, print a short table of each, and draw one picture.
 
     Parameters
@@ -213,6 +213,11 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
         Where to draw.
     echo : callable
         Prints one line.
+
+    Returns
+    -------
+    dict
+        The numbers of the tables, and the picture's file if there is one.
     """
     splits = progress_bar(range(_SPLITS), doing="ordinary searches", unit="splits")
     searches = [ordinary_search(seed + k) for k in splits]
@@ -246,15 +251,34 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
         numbers = f"{row.half_width:>16.3f}{row.errors.max():>16.3f}{row.errors.size:>9}{row.broken:>10} times"
         echo(f"    {row.model:<18}{numbers}")
 
+    found = {
+        "searches": {
+            "largest_error": max(gaps),
+            "half_width": float(np.mean(widths)),
+            **{name: float(mean(name)) for name in ("chosen_by_guard", "chosen_by_holdout", "best")},
+        },
+        "aggregation": {name: asdict(result) for name, result in aggregation.items()},
+        "dependence": [
+            {
+                "model": row.model,
+                "half_width": row.half_width,
+                "largest_error": float(row.errors.max()),
+                "answers": row.errors.size,
+                "broken": row.broken,
+            }
+            for row in dependence
+        ],
+    }
     if picture is None:
-        return
+        return found
     try:
         figure = draw(searches[0], aggregation, dependence)
     except ThresholdoutError as error:  # no matplotlib: the tables stand without it
         echo(f"\nNo picture: {error}")
-        return
+        return found
     figure.savefig(picture, dpi=150)
     echo(f"\nThe picture of it is {picture}")
+    return found | {"picture": str(picture)}
 
 
 def draw(search: Search, aggregation: dict[str, Aggregation], dependence: list[Dependence]) -> Any:

@@ -19,4 +19,5 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def create(*more: str, code: int = 0) -> Result:
     parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
-    return run("create", "guard.db", *parts, "--queries", "100", "--holdout-answers", "2", *more, code=code)
+    limits = () if "--mechanism" in more else ("--holdout-answers", "2")
+    return run("guard", "create", "guard.db", *parts, "--queries", "100", *limits, *more, code=code)

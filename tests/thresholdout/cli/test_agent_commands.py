@@ -35,7 +35,7 @@ def test_an_agent_submits_over_standard_input_and_output(tmp_path: Path) -> None
     service = ServiceDouble(["", "", "quota"])
 
     async def run(url: str) -> list[CallToolResult]:
-        command = ["-m", "thresholdout", "mcp", "--url", url, "--folder", str(tmp_path)]
+        command = ["-m", "thresholdout", "agent", "mcp", "--url", url, "--folder", str(tmp_path)]
         async with Client(StdioServerParameters(command=sys.executable, args=command, env=environment())) as client:
             return [
                 await client.call_tool("status", {"holdout": "digits"}),
@@ -61,7 +61,15 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     (tmp_path / "key").write_text("bob-key\n")
     (tmp_path / "candidate").write_text(CSV)
     service, script = ServiceDouble(), tmp_path / "eval.sh"
-    command = [sys.executable, "-m", "thresholdout", "evaluate-server", "--command", "cp {candidate} {predictions}"]
+    command = [
+        sys.executable,
+        "-m",
+        "thresholdout",
+        "agent",
+        "evaluate-server",
+        "--command",
+        "cp {candidate} {predictions}",
+    ]
     with served(service) as url:
         process = subprocess.Popen(
             [*command, "--url", url, "--key-file", tmp_path / "key", "--holdout", "digits", "--script", script],
@@ -86,16 +94,22 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["mcp", "--url", "http://127.0.0.1:1"], "a key is needed: --key-file, or THRESHOLDOUT_SERVICE_KEY"),
-        (["mcp", "--url", "ftp://h"], "url: ftp://h; expected"),
-        (["evaluate-server", "--url", "http://h", "--holdout", "digits", "--command", "run"], "command: run; expected"),
+        (
+            ["mcp", "--url", "http://127.0.0.1:1"],
+            "An API token is needed: pass --key-file, or set THRESHOLDOUT_SERVICE_KEY",
+        ),
+        (["mcp", "--url", "ftp://h"], "--url: ftp://h; expected"),
+        (
+            ["evaluate-server", "--url", "http://h", "--holdout", "digits", "--command", "run"],
+            "--command: run; expected",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("THRESHOLDOUT_SERVICE_KEY", raising=False)
-    if said.startswith("url"):
+    if said.startswith("--url"):
         monkeypatch.setenv("THRESHOLDOUT_SERVICE_KEY", "key")
-    ended = CliRunner().invoke(main, arguments)
-    assert ended.exit_code == 1
+    ended = CliRunner().invoke(main, ["agent", *arguments])
+    assert ended.exit_code == 2
     assert ended.output.startswith(f"Error: {said}")
     assert ended.output.count("\n") == 1

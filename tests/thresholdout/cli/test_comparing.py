@@ -19,7 +19,7 @@ TABLES = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
 @pytest.fixture
 def guard(folder: Path) -> Path:
     """Make a guard that declares no limits, and tables that are right on 90, 80 and 80.1 % of the records."""
-    run("create", "guard.db", *TABLES)
+    run("guard", "create", "guard.db", *TABLES)
     right = pd.read_csv("right.csv")[["id", "prediction"]]
     rng = np.random.default_rng(4)
     u = rng.random(len(right))
@@ -31,63 +31,79 @@ def guard(folder: Path) -> Path:
 
 
 def test_the_exit_code_is_the_verdict(guard: Path) -> None:
-    better = run("compare", "guard.db", "new.csv", "old.csv", "--name", "trees").output
+    better = run("guard", "compare", "guard.db", "new.csv", "old.csv", "--name", "trees").output
     assert better.startswith("trees (accuracy, difference): better  (truth in +0.0")
     assert "(truth in +0.0" in better
-    assert "question 1" in better
-    worse = run("compare", "guard.db", "old.csv", "new.csv", code=5).output
+    assert "query 1" in better
+    worse = run("guard", "compare", "guard.db", "old.csv", "new.csv", code=1).output
     assert "difference: worse  (truth in -0." in worse
-    equal = run("compare", "guard.db", "old.csv", "like.csv", code=4).output
+    equal = run("guard", "compare", "guard.db", "old.csv", "like.csv", code=3).output
     assert "difference: not settled  (truth in -0.0" in equal
-    run("compare", "guard.db", "new.csv", "old.csv", "--metric", "zero_one_loss")
-    text = " ".join(run("compare", "--help").output.split())
-    assert "0 for better, 4 for not settled, 5 for worse" in text
-    assert "Errors have 1, wrong use of the command 2, and a guard that answers no more 3" in text
+    run("guard", "compare", "guard.db", "new.csv", "old.csv", "--metric", "zero_one_loss")
+    text = " ".join(run("guard", "compare", "--help").output.split())
+    assert "0 for better, 1 for worse, 3 for not settled" in text
 
 
 def test_errors_have_codes_of_their_own(guard: Path) -> None:
-    run("compare", "guard.db", "new.csv", code=2)
-    missing = run("compare", "nowhere.db", "new.csv", "old.csv", code=1).output
+    run("guard", "compare", "guard.db", "new.csv", code=2)
+    missing = run("guard", "compare", "nowhere.db", "new.csv", "old.csv", code=4).output
     assert "nowhere.db" in missing
     pd.read_csv("new.csv")[:-1].to_csv("short.csv", index=False)
-    assert "predictions of a: 1 records missing" in run("compare", "guard.db", "new.csv", "short.csv", code=1).output
-    assert "predictions of b: 1 records missing" in run("compare", "guard.db", "short.csv", "new.csv", code=1).output
-    assert "no questions yet" in run("history", "guard.db").output
-    run("create", "once.db", *TABLES, "--queries", "1")
-    run("compare", "once.db", "new.csv", "old.csv")
-    run("compare", "once.db", "old.csv", "new.csv", code=3)
+    assert (
+        "predictions of a: 1 records missing"
+        in run("guard", "compare", "guard.db", "new.csv", "short.csv", code=4).output
+    )
+    assert (
+        "predictions of b: 1 records missing"
+        in run("guard", "compare", "guard.db", "short.csv", "new.csv", code=4).output
+    )
+    assert "no queries yet" in run("guard", "history", "guard.db").output
+    run("guard", "create", "once.db", *TABLES, "--queries", "1")
+    run("guard", "compare", "once.db", "new.csv", "old.csv")
+    run("guard", "compare", "once.db", "old.csv", "new.csv", code=5)
 
 
 def test_json_says_the_same_and_the_same_tables_cost_nothing(guard: Path) -> None:
-    first = json.loads(run("compare", "guard.db", "old.csv", "like.csv", "--json", "--name", "first", code=4).output)
-    again = json.loads(run("compare", "guard.db", "old.csv", "like.csv", "--json", code=4).output)
+    first = json.loads(
+        run("guard", "compare", "guard.db", "old.csv", "like.csv", "--json", "--name", "first", code=3).output
+    )
+    again = json.loads(run("guard", "compare", "guard.db", "old.csv", "like.csv", "--json", code=3).output)
     assert first["verdict"] == "not settled"
     assert first["interval"][0] <= first["value"] <= first["interval"][1]
     assert first.pop("repeated") is False
     assert again.pop("repeated") is True
     assert again == first
-    assert "asked before: nothing spent" in run("compare", "guard.db", "old.csv", "like.csv", code=4).output
-    asked = json.loads(run("ask", "guard.db", "old.csv", "--json").output)
+    assert "repeated: free of charge" in run("guard", "compare", "guard.db", "old.csv", "like.csv", code=3).output
+    asked = json.loads(run("guard", "score", "guard.db", "old.csv", "--json").output)
     assert asked["query"] == 2  # a score is another question than a comparison
 
 
 def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> None:
-    status = run("status", "guard.db").output
+    status = run("guard", "status", "guard.db").output
     assert "any number of answers from the holdout left" in status
-    assert "0 questions asked" in status
+    assert "0 queries so far" in status
     assert "given the features" in status  # of a competition, by default
-    plain = run("create", "plain.db", *TABLES, "--mechanism", "claims", "--sampling", "independent").output
+    plain = run("guard", "create", "plain.db", *TABLES, "--mechanism", "claims", "--sampling", "independent").output
     assert "given the features" not in plain
     created = run(
-        "create", "given.db", *TABLES, "--sampling", "fixed_features", "--queries", "30", "--holdout-answers", "4"
+        "guard",
+        "create",
+        "given.db",
+        *TABLES,
+        "--sampling",
+        "fixed_features",
+        "--queries",
+        "30",
+        "--holdout-answers",
+        "4",
     ).output
     assert "given the features of all of them" in created
-    assert "0 of 30 questions asked" in run("status", "given.db").output
-    run("compare", "given.db", "new.csv", "old.csv")
-    narrow = json.loads(run("compare", "given.db", "new.csv", "old.csv", "--json").output)
-    wide = json.loads(run("compare", "plain.db", "new.csv", "old.csv", "--json").output)
+    assert "0 of 30 queries so far" in run("guard", "status", "given.db").output
+    run("guard", "compare", "given.db", "new.csv", "old.csv")
+    narrow = json.loads(run("guard", "compare", "given.db", "new.csv", "old.csv", "--json").output)
+    wide = json.loads(run("guard", "compare", "plain.db", "new.csv", "old.csv", "--json").output)
     assert np.diff(narrow["interval"]) < np.diff(wide["interval"])
-    run("create", "other.db", *TABLES, "--sampling", "labels", code=2)
+    run("guard", "create", "other.db", *TABLES, "--sampling", "labels", code=2)
 
 
 def test_what_fails_with_labels_of_the_holdout_is_charged_in_fixed_words(guard: Path) -> None:

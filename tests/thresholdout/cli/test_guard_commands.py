@@ -25,16 +25,16 @@ def test_from_create_to_history(folder: Path) -> None:
     assert "1500 independent records" in create().output
     if os.name == "posix":
         assert stat.S_IMODE((folder / "guard.db").stat().st_mode) == 0o600
-    first = run("ask", "guard.db", "right.csv").output
+    first = run("guard", "score", "guard.db", "right.csv").output
     assert "accuracy: 1.0000" in first
-    assert "from the train part; question 1; 2 answers from the holdout left" in first
-    second = run("ask", "guard.db", "overfitted.csv", "--name", "overfitted").output
-    assert "from the holdout part; question 2; 1 answers from the holdout left" in second
-    assert "asked before: nothing spent" in run("ask", "guard.db", "overfitted.csv").output
-    status = run("status", "guard.db").output
+    assert "from the train part; query 1; 2 answers from the holdout left" in first
+    second = run("guard", "score", "guard.db", "overfitted.csv", "--name", "overfitted").output
+    assert "from the holdout part; query 2; 1 answers from the holdout left" in second
+    assert "repeated: free of charge" in run("guard", "score", "guard.db", "overfitted.csv").output
+    status = run("guard", "status", "guard.db").output
     assert "1 answers from the holdout left" in status
-    assert "2 of 100 questions asked" in status
-    history = run("history", "guard.db", "--plot", "history.png", "--csv", "history.csv").output
+    assert "2 of 100 queries so far" in status
+    history = run("guard", "history", "guard.db", "--plot", "history.png", "--csv", "history.csv").output
     assert "overfitted" in history
     assert (folder / "history.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(folder / "history.csv")) == 2
@@ -42,15 +42,19 @@ def test_from_create_to_history(folder: Path) -> None:
 
 def test_answers_as_json_and_other_metrics(folder: Path) -> None:
     create("--holdout-answers", "9")
-    answer = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
+    answer = json.loads(run("guard", "score", "guard.db", "overfitted.csv", "--json").output)
     assert abs(answer["value"] - 0.5) <= answer["half_width"]
     assert answer["source"] == "holdout"
-    brier = json.loads(run("ask", "guard.db", "right.csv", "--metric", "brier_score", "--json").output)
+    brier = json.loads(run("guard", "score", "guard.db", "right.csv", "--metric", "brier_score", "--json").output)
     assert abs(brier["value"] - 0.0) <= brier["half_width"] < 0.1
-    loss = json.loads(run("ask", "guard.db", "right.csv", "--metric", "log_loss", "--clip", "2", "--json").output)
+    loss = json.loads(
+        run("guard", "score", "guard.db", "right.csv", "--metric", "log_loss", "--clip", "2", "--json").output
+    )
     assert abs(loss["value"] - 0.0) <= loss["half_width"] < 0.3  # of a range of 2
     assert loss["name"] == "log_loss(clip=2.0)"
-    error = json.loads(run("ask", "guard.db", "right.csv", "--metric", "squared_error", "--clip", "1", "--json").output)
+    error = json.loads(
+        run("guard", "score", "guard.db", "right.csv", "--metric", "squared_error", "--clip", "1", "--json").output
+    )
     assert abs(error["value"] - 0.0) <= error["half_width"] < 0.1
     assert "history" not in error
 
@@ -60,9 +64,9 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
     holdout, predictions = pd.read_csv("holdout.csv"), pd.read_csv("overfitted.csv")
     both = holdout.merge(predictions, on="id")
     mean = float((both["y"] == both["prediction"]).mean())
-    outputs += [run("ask", "guard.db", "overfitted.csv").output for _ in range(2)]
-    outputs += [run("status", "guard.db").output, run("history", "guard.db").output]
-    outputs.append(run("ask", "guard.db", "train.csv", code=1).output)
+    outputs += [run("guard", "score", "guard.db", "overfitted.csv").output for _ in range(2)]
+    outputs += [run("guard", "status", "guard.db").output, run("guard", "history", "guard.db").output]
+    outputs.append(run("guard", "score", "guard.db", "train.csv", code=4).output)
     with open_ledger("guard.db") as ledger:
         state = GuardState.from_text(ledger.state(ledger.guards()[0]), ClaimsState.from_text)
     noise = abs(state.mechanism.edge)
@@ -93,10 +97,10 @@ def test_kinds_of_dependence(folder: Path, options: tuple[str, ...], words: str)
         pd.read_csv(name).assign(day=range(start, start + N)).to_csv(name, index=False)
     pd.DataFrame({"from": [0, 1], "0": [0.8, 0.2], "1": [0.2, 0.8]}).to_csv("law.csv", index=False)
     assert words in create(*options).output
-    answer = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
+    answer = json.loads(run("guard", "score", "guard.db", "overfitted.csv", "--json").output)
     (folder / "guard.db").unlink()
     create()
-    independent = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
+    independent = json.loads(run("guard", "score", "guard.db", "overfitted.csv", "--json").output)
     assert answer["half_width"] > independent["half_width"]
 
 
@@ -116,9 +120,9 @@ def test_exhausted_guards_end_with_status_3(folder: Path) -> None:
         table[:N].assign(prediction=pd.read_csv("train.csv")["y"])
         fitted = pd.concat([table[:N].assign(prediction=pd.read_csv("train.csv")["y"]), table[N:]])
         fitted.to_csv("next.csv", index=False)
-        run("ask", "guard.db", "next.csv")
+        run("guard", "score", "guard.db", "next.csv")
     fitted.assign(prediction=1).to_csv("next.csv", index=False)
-    assert "all 2 answers from the holdout" in run("ask", "guard.db", "next.csv", code=3).output
+    assert "all 2 answers from the holdout" in run("guard", "score", "guard.db", "next.csv", code=5).output
 
 
 def spoil(path: str, **columns: Any) -> None:
@@ -130,13 +134,13 @@ def spoil(path: str, **columns: Any) -> None:
 
 def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     create()
-    run("ask", "guard.db", "right.csv")
-    before = run("history", "guard.db").output
+    run("guard", "score", "guard.db", "right.csv")
+    before = run("guard", "history", "guard.db").output
     good = pd.read_csv("right.csv")
 
-    def refused(table: pd.DataFrame, *options: str) -> str:
+    def refused(table: pd.DataFrame, *options: str, code: int = 4) -> str:
         table.to_csv("bad.csv", index=False)
-        return run("ask", "guard.db", "bad.csv", *options, code=1).output
+        return run("guard", "score", "guard.db", "bad.csv", *options, code=code).output
 
     assert f"1 records missing, first {good['id'][0]!r}" in refused(good.sort_index()[1:])
     assert f"id {good['id'][0]!r} is there twice" in refused(pd.concat([good, good[:1]]))
@@ -149,32 +153,34 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     assert "is a label of the training part" in refused(good.assign(prediction=7))
     assert "a column 'p_2', which is no class" in refused(good.assign(p_2=0.0), "--metric", "log_loss")
     assert "do not sum to 1" in refused(good.assign(p_0=0.9), "--metric", "brier_score")
-    assert "'roc_auc'; expected" in refused(good, "--metric", "roc_auc")
-    assert "--metric squared_error needs --clip" in refused(good, "--metric", "squared_error")
+    assert "'roc_auc'; expected" in refused(good, "--metric", "roc_auc", code=2)
+    assert "--metric squared_error needs --clip" in refused(good, "--metric", "squared_error", code=2)
     Path("bad.csv").write_text('id,prediction\n"unclosed,1\n')
-    run("ask", "guard.db", "bad.csv", code=1)
+    run("guard", "score", "guard.db", "bad.csv", code=4)
     Path("bad.csv").write_text("")
-    run("ask", "guard.db", "bad.csv", code=1)
-    assert "--clip goes with" in run("ask", "guard.db", "right.csv", "--clip", "2", code=2).output
-    assert run("history", "guard.db").output == before
+    run("guard", "score", "guard.db", "bad.csv", code=4)
+    assert "--clip goes with" in run("guard", "score", "guard.db", "right.csv", "--clip", "2", code=2).output
+    assert run("guard", "history", "guard.db").output == before
 
 
 def test_bad_tables_make_no_ledger(folder: Path) -> None:
-    def refused(*options: str) -> str:
-        output = create(*options, code=1).output
+    def refused(*options: str, code: int = 4) -> str:
+        output = create(*options, code=code).output
         assert not Path("guard.db").exists()
         return output
 
     assert "a column 'nobody' among them" in refused("--groups", "nobody")
     assert "a column 'row' among them" in refused("--id", "row")
-    assert "given beside" in refused("--groups", "patient", "--window", "2")
-    assert "window: -1; expected" in refused("--window", "-1")
-    assert "budget" in refused("--holdout-answers", "0")
-    assert "order: an order without how far" in refused("--order", "day")
+    assert "given beside" in refused("--groups", "patient", "--window", "2", code=2)
+    assert "--window: -1; expected" in refused("--window", "-1", code=2)
+    assert "holdout-answers: 0" in refused("--holdout-answers", "0", code=2)
+    assert "order: an order without how far" in refused("--order", "day", code=2)
     Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
-    assert "holdout rows before the end of the training part" in refused("--order", "day", "--transition", "law.csv")
+    assert "holdout rows before the end of the training part" in refused(
+        "--order", "day", "--transition", "law.csv", code=2
+    )
     spoil("holdout.csv", id="r0")
-    assert "'r0' occurs twice" in refused()
+    assert "'r0' occurs twice" in refused(code=2)
     spoil("holdout.csv", id="r1503", y=None)
     assert "column 'y' is empty in row 4" in refused()
     pd.read_csv("train.csv").assign(id=lambda t: "h" + t["id"]).to_csv("holdout.csv", index=False)
@@ -185,28 +191,17 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
 def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
     create()
     pd.read_csv("holdout.csv").assign(y=lambda t: 1 - t["y"]).to_csv("holdout.csv", index=False)
-    assert "another holdout" in create(code=1).output
+    assert "another holdout" in create(code=4).output
 
 
-@pytest.mark.parametrize(("mechanism", "words"), [("claims", "train")])
-def test_mechanisms_are_chosen_and_found_again(folder: Path, mechanism: str, words: str) -> None:
-    few = (
-        "--train",
-        "train.csv",
-        "--holdout",
-        "holdout.csv",
-        "--label",
-        "y",
-        "--queries",
-        "3",
-        "--holdout-answers",
-        "1",
-    )
-    run("create", "guard.db", *few, "--mechanism", mechanism)
-    assert f"from the {words} part; question 1" in run("ask", "guard.db", "right.csv").output
-    assert "1 of 3 questions asked" in run("status", "guard.db").output
-    run("create", "guard.db", *few, "--mechanism", mechanism)
-    assert "mechanism" in run("create", "guard.db", *few, code=1).output
+def test_mechanisms_are_chosen_and_found_again(folder: Path) -> None:
+    few = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "3")
+    claims = (*few, "--mechanism", "claims", "--holdout-answers", "1")
+    run("guard", "create", "guard.db", *claims)
+    assert "from the train part; query 1" in run("guard", "score", "guard.db", "right.csv").output
+    assert "1 of 3 queries so far" in run("guard", "status", "guard.db").output
+    run("guard", "create", "guard.db", *claims)
+    assert "mechanism" in run("guard", "create", "guard.db", *few, code=4).output
 
 
 def test_a_part_of_the_records_answers_nothing_that_comes_in_by_id(folder: Path) -> None:
@@ -219,16 +214,16 @@ def test_a_part_of_the_records_answers_nothing_that_comes_in_by_id(folder: Path)
 
 def test_a_ladder_tells_the_best_score_so_far(folder: Path) -> None:
     create("--mechanism", "ladder")
-    assert run("ask", "guard.db", "right.csv").output.startswith("best so far (accuracy): ")
-    assert "less is better" in run("ask", "guard.db", "right.csv", "--metric", "brier_score", code=1).output
+    assert run("guard", "score", "guard.db", "right.csv").output.startswith("best so far (accuracy): ")
+    assert "less is better" in run("guard", "score", "guard.db", "right.csv", "--metric", "brier_score", code=2).output
 
 
 def test_names_leave_the_metric_in_the_history(folder: Path) -> None:
     create()
-    run("ask", "guard.db", "right.csv", "--name", "forest")
-    assert "asked before" in run("ask", "guard.db", "right.csv", "--name", "another name").output
-    run("ask", "guard.db", "right.csv", "--name", "forest", "--metric", "zero_one_loss")
-    run("history", "guard.db", "--csv", "history.csv")
+    run("guard", "score", "guard.db", "right.csv", "--name", "forest")
+    assert "repeated" in run("guard", "score", "guard.db", "right.csv", "--name", "another name").output
+    run("guard", "score", "guard.db", "right.csv", "--name", "forest", "--metric", "zero_one_loss")
+    run("guard", "history", "guard.db", "--csv", "history.csv")
     assert pd.read_csv("history.csv")["name"].tolist() == ["forest (accuracy)", "forest (zero_one_loss)"]
 
 
@@ -237,14 +232,14 @@ def test_another_training_part_is_refused(folder: Path) -> None:
     before = Path("guard.db").read_bytes()
     create()
     pd.read_csv("train.csv").assign(y=lambda t: 1 - t["y"]).to_csv("train.csv", index=False)
-    assert "another training part" in create(code=1).output
+    assert "another training part" in create(code=4).output
     assert Path("guard.db").read_bytes() == before
 
 
 def test_other_settings_are_refused(folder: Path) -> None:
     create("--groups", "patient")
-    assert "dependence" in create(code=1).output
-    assert "confidence" in create("--groups", "patient", "--confidence", "0.9", code=1).output
+    assert "dependence" in create(code=4).output
+    assert "confidence" in create("--groups", "patient", "--confidence", "0.9", code=4).output
 
 
 def test_ids_and_edges_are_text(folder: Path) -> None:
@@ -259,46 +254,48 @@ def test_ids_and_edges_are_text(folder: Path) -> None:
     output = create("--graph", "edges.csv").output
     assert "1499 independent groups" in output or "1499 groups" in output
     assert "1 edges touch both parts" in output
-    run("ask", "guard.db", "right.csv")
+    run("guard", "score", "guard.db", "right.csv")
     (folder / "guard.db").unlink()
     pairs("0001500,1501")
-    assert "unknown id '1501' in row 1" in create("--graph", "edges.csv", code=1).output
+    assert "unknown id '1501' in row 1" in create("--graph", "edges.csv", code=4).output
     pairs("0001500,0001501", "0001500,")
-    assert "column 'b' is empty in row 2" in create("--graph", "edges.csv", code=1).output
+    assert "column 'b' is empty in row 2" in create("--graph", "edges.csv", code=4).output
     Path("edges.csv").write_text("0001500,0001501\n0001502,0001503\n")
-    assert "ids in the header" in create("--graph", "edges.csv", code=1).output
+    assert "ids in the header" in create("--graph", "edges.csv", code=4).output
     Path("edges.csv").write_text("a\n0001500\n")
-    assert "two columns of ids" in create("--graph", "edges.csv", code=1).output
+    assert "two columns of ids" in create("--graph", "edges.csv", code=4).output
     assert not Path("guard.db").exists()
 
 
 def test_what_cannot_be_read_or_written_is_told_in_one_line(folder: Path) -> None:
     create()
-    run("ask", "guard.db", "right.csv")
+    run("guard", "score", "guard.db", "right.csv")
     for option, path, words in (
         ("--plot", "none/x.png", "no folder none"),
         ("--csv", "none/x.csv", "no folder none"),
         ("--plot", "x.foo", "no kind of picture"),
         ("--csv", ".", "directory"),
     ):
-        assert words in run("history", "guard.db", option, path, code=2 if path == "." else 1).output
-    assert "no folder none" in run("demo", "--picture", "none/x.png", code=1).output
+        assert (
+            words in run("guard", "history", "guard.db", option, path, code=2 if path in (".", "x.foo") else 4).output
+        )
+    assert "no folder none" in run("demo", "--picture", "none/x.png", code=4).output
     Path("binary.csv").write_bytes(bytes(range(256)))
     Path("twice.csv").write_text("id,prediction,prediction\n1,2,3\n")
     Path("unnamed.csv").write_text("id,,prediction\n1,2,3\n")
     for path, words in (("binary.csv", "a CSV file"), ("twice.csv", "two columns"), ("unnamed.csv", "no name")):
-        output = run("ask", "guard.db", path, code=1).output
+        output = run("guard", "score", "guard.db", path, code=4).output
         assert words in output
         assert output.count("\n") == 1
 
 
 def test_what_is_no_ledger_is_refused(folder: Path) -> None:
-    for command in (("ask", "missing.db", "right.csv"), ("status", "missing.db"), ("history", "missing.db")):
-        assert "missing.db" in run(*command, code=1).output
+    for command in (("score", "missing.db", "right.csv"), ("status", "missing.db"), ("history", "missing.db")):
+        assert "missing.db" in run("guard", *command, code=4).output
     assert not Path("missing.db").exists()
     before = Path("train.csv").read_bytes()
     os.chmod("train.csv", 0o600)
-    assert "train.csv" in run("status", "train.csv", code=1).output
+    assert "train.csv" in run("guard", "status", "train.csv", code=4).output
     assert Path("train.csv").read_bytes() == before
 
 
@@ -311,27 +308,27 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
         second = PredictionGuard.create(
             ledger, train, other, label="y", queries=50, mechanism=Claims(holdout_answers=1)
         ).identity
-    refused = run("ask", "guard.db", "right.csv", code=1).output
+    refused = run("guard", "score", "guard.db", "right.csv", code=2).output
     assert "2 guards with labels" in refused
     assert first[:12] in refused
     assert second[:12] in refused
-    answer = json.loads(run("ask", "guard.db", "right.csv", "--guard", first[:12], "--json").output)
+    answer = json.loads(run("guard", "score", "guard.db", "right.csv", "--guard", first[:12], "--json").output)
     assert answer["value"] == 1.0
-    status = run("status", "guard.db").output
-    assert "1 of 100 questions asked" in status
-    assert "0 of 50 questions asked" in status
+    status = run("guard", "status", "guard.db").output
+    assert "1 of 100 queries so far" in status
+    assert "0 of 50 queries so far" in status
     assert f"guard {second[:12]}, <Thresholdout" in status
-    assert f"ask it with --guard {first[:12]}" in create().output
+    assert f"choose this one with --guard {first[:12]}" in create().output
 
 
 def test_looks_before_the_guard_are_declared(folder: Path) -> None:
     said = create("--prior-queries", "2").output
     assert "at most 2 scores of these records had been seen, of 10,001 possible values each" in said
     assert PredictionGuard.open("guard.db").certificate.prior_queries == PriorQueries(2).counted(1500)
-    wide = json.loads(run("ask", "guard.db", "right.csv", "--json").output)["half_width"]
+    wide = json.loads(run("guard", "score", "guard.db", "right.csv", "--json").output)["half_width"]
     os.remove("guard.db")
     create()
-    assert json.loads(run("ask", "guard.db", "right.csv", "--json").output)["half_width"] < wide
+    assert json.loads(run("guard", "score", "guard.db", "right.csv", "--json").output)["half_width"] < wide
 
 
 def test_answers_that_will_say_nothing_are_a_note(folder: Path) -> None:

@@ -17,7 +17,9 @@ def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
 
 def test_plan_says_what_the_library_says() -> None:
     planned = plan(2000, queries=100, expected=0.95, train_records=500)
-    said = run("plan", "--records", "2000", "--queries", "100", "--expected", "0.95", "--train-records", "500").output
+    said = run(
+        "plan", "--records", "2000", "--queries", "100", "--anticipated-score", "0.95", "--n-train", "500"
+    ).output
     assert said.startswith(planned.recommendation + "\n" + planned.warnings[0] + "\nAsk: guard.score(model)")
     assert "one final look; needs" in said
     (final,) = (
@@ -26,7 +28,7 @@ def test_plan_says_what_the_library_says() -> None:
     assert said.count(f"± {shown_above(final, 2)}") == 2
     assert f"one final look has ± {shown_above(final, 2)}" in planned.recommendation
     assert f"* ± {shown_above(planned.half_width, 2):<8} a guard; needs nothing" in said
-    words = ("plan", "--records", "1000", "--group-size", "5", "--fixed", "--queries", "20", "--confidence", "0.9")
+    words = ("plan", "--records", "1000", "--group-size", "5", "--batch", "--queries", "20", "--confidence", "0.9")
     shown = json.loads(run(*words, "--json").output)
     same = plan(Groups([k // 5 for k in range(1000)]), queries=20, fixed=True, confidence=0.9)
     assert shown == json.loads(json.dumps(same.to_json()))
@@ -39,9 +41,9 @@ def test_plan_solves_for_what_is_left_out() -> None:
     records = run("plan", "--width", "0.03", "--queries", "100").output
     assert records.startswith(f"{plan(width=0.03, queries=100).records:,} records: ask a guard")
     assert "(± 0.03: 3," in records
-    questions = run("plan", "--records", "2000", "--width", "0.02", "--fixed").output
+    questions = run("plan", "--records", "2000", "--width", "0.02", "--batch").output
     assert f"{plan(2000, width=0.02, fixed=True).queries:,} questions at a score near 0.9" in questions
-    assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=1).output
+    assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=4).output
 
 
 def test_plan_by_dependence() -> None:
@@ -56,4 +58,4 @@ def test_plan_by_dependence() -> None:
 
 def test_version_and_help() -> None:
     assert "0." in run("--version").output
-    assert "create" in run("--help").output
+    assert "guard" in run("--help").output

@@ -21,26 +21,31 @@ def receipt(folder: Path) -> str:
     """A receipt of the second of three answers, beside the public keys and the history."""
     with SQLLedger("board.db") as ledger:
         text = receipt_of(asked(ledger, 3), 2).signed(Signer(ledger))
-    run("receipt-key", "board.db", "--output", "keys.json")
-    run("export", "board.db", "history.jsonl")
+    run("ledger", "receipt", "keys", "board.db", "--output", "keys.json")
+    run("ledger", "export", "board.db", "history.jsonl")
     (folder / "receipt.txt").write_text(f"{text}\n")
     return text
 
 
 def test_a_genuine_receipt(receipt: str) -> None:
-    said = run("verify-receipt", "receipt.txt", "--public-key", "keys.json", "--history", "history.jsonl").output
+    said = run(
+        "ledger", "receipt", "verify", "receipt.txt", "--public-key", "keys.json", "--history", "history.jsonl"
+    ).output
     assert said.startswith("genuine, signed with key ")
     assert "question 2, team ann" in said
     assert "history.jsonl is whole, and leads to this checkpoint" in said
-    assert run("verify-receipt", receipt, "--public-key", "keys.json").output in said
-    piped = CliRunner().invoke(main, ["verify-receipt", "-", "--public-key", "keys.json"], input=receipt)
-    assert (piped.exit_code, piped.output) == (0, run("verify-receipt", receipt, "--public-key", "keys.json").output)
+    assert run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json").output in said
+    piped = CliRunner().invoke(main, ["ledger", "receipt", "verify", "-", "--public-key", "keys.json"], input=receipt)
+    assert (piped.exit_code, piped.output) == (
+        0,
+        run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json").output,
+    )
 
 
 def test_nothing_but_public_keys_is_shown(receipt: str) -> None:
     with SQLLedger("board.db") as ledger:
         stored = json.loads(json.dumps(ledger.database.statements.setting)) and _stored(ledger)
-    shown = run("receipt-key", "board.db").output
+    shown = run("ledger", "receipt", "keys", "board.db").output
     assert json.loads(shown) == json.loads(Path("keys.json").read_text())
     assert json.loads(stored)["private"] not in shown
 
@@ -54,7 +59,7 @@ def _stored(ledger: SQLLedger) -> str:
 def test_a_forged_receipt(receipt: str, changed: str) -> None:
     with SQLLedger("other.db") as other:
         forged = receipt_of(asked(other, 3), 2).signed(Signer(other)) if changed == "bob" else receipt[:-4] + "AAAA"
-    said = run("verify-receipt", forged, "--public-key", "keys.json", code=4).output
+    said = run("ledger", "receipt", "verify", forged, "--public-key", "keys.json", code=1).output
     assert "this is no valid receipt" in said
 
 
@@ -63,36 +68,40 @@ def test_a_receipt_that_the_history_does_not_know(receipt: str) -> None:
     Path("board.db").rename("old.db")
     with SQLLedger("board.db") as ledger:
         asked(ledger, 3)
-    run("export", "board.db", "history.jsonl")
-    said = run("verify-receipt", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=5).output
+    run("ledger", "export", "board.db", "history.jsonl")
+    said = run(
+        "ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=1
+    ).output
     assert "the history says otherwise" in said
 
 
 def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None:
-    run("verify-receipt", receipt, code=2)
-    assert "missing.txt" in run("verify-receipt", "missing.txt", "--public-key", "keys.json", code=1).output
+    run("ledger", "receipt", "verify", receipt, code=2)
+    assert (
+        "missing.txt" in run("ledger", "receipt", "verify", "missing.txt", "--public-key", "keys.json", code=4).output
+    )
     (folder / "empty.json").write_text("")
-    assert "no JSON" in run("verify-receipt", receipt, "--public-key", "empty.json", code=1).output
+    assert "no JSON" in run("ledger", "receipt", "verify", receipt, "--public-key", "empty.json", code=4).output
     history = folder / "history.jsonl"
     history.write_text(history.read_text().replace('"ann"', '"eve"'))
-    run("verify-receipt", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=1)
+    run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=4)
 
 
 def test_keys_that_change(receipt: str) -> None:
     (first,) = json.loads(Path("keys.json").read_text())["keys"]
-    changed = json.loads(run("receipt-key", "board.db", "--change").output)["keys"]
+    changed = json.loads(run("ledger", "receipt", "keys", "board.db", "--change").output)["keys"]
     assert changed[1:] == [first]
-    withdrawn = json.loads(run("receipt-key", "board.db", "--withdraw", first["kid"]).output)["keys"]
+    withdrawn = json.loads(run("ledger", "receipt", "keys", "board.db", "--withdraw", first["kid"]).output)["keys"]
     assert withdrawn == changed[:1]
-    assert "key:" in run("receipt-key", "board.db", "--withdraw", first["kid"], code=1).output
-    run("receipt-key", "board.db", "--change", "--withdraw", first["kid"], code=2)
-    run("receipt-key", "missing.db", code=1)
+    assert "--withdraw:" in run("ledger", "receipt", "keys", "board.db", "--withdraw", first["kid"], code=2).output
+    run("ledger", "receipt", "keys", "board.db", "--change", "--withdraw", first["kid"], code=2)
+    run("ledger", "receipt", "keys", "missing.db", code=4)
     assert not Path("missing.db").exists()
 
 
 def test_retiring(receipt: str) -> None:
-    assert "is closed: an older copy" in run("close", "board.db", "--reason", "an older copy").output
+    assert "is closed: an older copy" in run("guard", "close", "board.db", "--reason", "an older copy").output
     with SQLLedger("board.db") as ledger:
         assert ledger.closed(GUARD) == "an older copy"
-    run("close", "board.db", code=2)
-    assert "closed" in run("close", "board.db", "--reason", "another one", code=1).output
+    run("guard", "close", "board.db", code=2)
+    assert "closed" in run("guard", "close", "board.db", "--reason", "another one", code=4).output

@@ -31,9 +31,9 @@ FORMULAS = [
 @pytest.mark.parametrize("name", corners(COMMANDS, 0, 8))
 def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
     create()
-    shown = [run("ask", "guard.db", "right.csv", "--name", f"a{name}").output]
-    shown += [run(command, "guard.db").output for command in ("history", "status", "report")]
-    run("ask", "guard.db", "right.csv", "--name", f"a{name}", "--json")
+    shown = [run("guard", "score", "guard.db", "right.csv", "--name", f"a{name}").output]
+    shown += [run("guard", command, "guard.db").output for command in ("history", "status", "report")]
+    run("guard", "score", "guard.db", "right.csv", "--name", f"a{name}", "--json")
     for text in shown:
         assert all(letter.isprintable() or letter == "\n" for letter in text)
         assert "\nguard: all is well" not in text
@@ -43,8 +43,8 @@ def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("path", ["a\x1b[2J.csv", "a\n.csv"])
 def test_an_error_does_not_steer_the_terminal(folder: Path, path: str) -> None:
     create()
-    for arguments in (("ask", "guard.db", path), ("verify", path), ("status", path)):
-        output = run(*arguments, code=2 if arguments[0] == "ask" else 1).output
+    for arguments in (("guard", "score", "guard.db", path), ("ledger", "verify", path), ("guard", "status", path)):
+        output = run(*arguments, code=2 if "score" in arguments else 4).output
         assert "\x1b" not in output
         assert "a\n.csv" not in output
 
@@ -52,8 +52,8 @@ def test_an_error_does_not_steer_the_terminal(folder: Path, path: str) -> None:
 @pytest.mark.parametrize("name", corners(FORMULAS, 0, 6, 9))
 def test_a_name_in_a_csv_is_no_formula(folder: Path, name: str) -> None:
     create()
-    run("ask", "guard.db", "right.csv", "--name", name)
-    run("history", "guard.db", "--csv", "history.csv")
+    run("guard", "score", "guard.db", "right.csv", "--name", name)
+    run("guard", "history", "guard.db", "--csv", "history.csv")
     text = (folder / "history.csv").read_bytes().decode()
     (row,) = csv.DictReader(text.splitlines())
     cell = row["name"]

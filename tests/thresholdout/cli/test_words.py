@@ -29,13 +29,13 @@ def test_labels_of_the_training_part_can_be_read_off(folder: Path) -> None:
     for k in range(-1, 12):
         predictions = guess.assign(prediction=np.arange(len(guess)) == k).astype({"prediction": int})
         predictions.to_csv(folder / "one.csv", index=False)
-        run("ask", "guard.db", "one.csv")
-    run("history", "guard.db", "--csv", "history.csv")
+        run("guard", "score", "guard.db", "one.csv")
+    run("guard", "history", "guard.db", "--csv", "history.csv")
     told = pd.read_csv(folder / "history.csv")["train"].to_numpy()
     assert ((told[1:] > told[0]) == labels[:12]).all()
 
 
-@pytest.mark.parametrize("words", [run("create", "--help").output, service.__doc__, PAGES[0].read_text()])
+@pytest.mark.parametrize("words", [run("guard", "create", "--help").output, service.__doc__, PAGES[0].read_text()])
 def test_the_words_say_so(words: str) -> None:
     said = flat(words).lower()
     assert "never come out" not in said

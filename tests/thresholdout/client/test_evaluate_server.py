@@ -134,8 +134,8 @@ class TestScripts:
             ended = self.run(url, tmp_path, "other" + text)
         assert (told.returncode, json.loads(told.stdout)["score"]) == (0, 0.86)
         assert service.requests[0].content == text.encode()
-        assert (ended.returncode, json.loads(ended.stdout)["code"]) == (3, "quota")
-        assert self.run(url, tmp_path, text).returncode == 1
+        assert (ended.returncode, json.loads(ended.stdout)["code"]) == (5, "quota")
+        assert self.run(url, tmp_path, text).returncode == 4
 
 
 class TestCommands:

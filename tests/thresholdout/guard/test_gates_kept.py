@@ -27,8 +27,7 @@ from tests.thresholdout.guard.gating import (
     sources,
 )
 from thresholdout import InputError, LedgerDamaged, Thresholdout
-from thresholdout.cli.guard_commands import history
-from thresholdout.cli.ledger_commands import verify
+from thresholdout.cli import main
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.gates import Gate
 from thresholdout.mechanisms.claims.gate_states import remembered_by
@@ -253,7 +252,7 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     assert "6 candidates were proposed" in report.html
     assert "column 1" in report.html
     assert guard.report().plot() is not None
-    told = CliRunner().invoke(history, [str(tmp_path / "guard.db")])
+    told = CliRunner().invoke(main, ["guard", "history", str(tmp_path / "guard.db")])
     lines = told.output.splitlines()[1:]
     assert lines[0].split() == [
         "1",
@@ -268,4 +267,4 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
         "-",
     ]
     assert [line.split()[-2] for line in lines] == found
-    assert "7 entries, unchanged" in CliRunner().invoke(verify, [str(tmp_path / "guard.db")]).output
+    assert "7 entries, unchanged" in CliRunner().invoke(main, ["ledger", "verify", str(tmp_path / "guard.db")]).output

@@ -70,7 +70,7 @@ def test_nothing_public_settles_the_last_unknown_label(tmp_path: Path) -> None:
         shown = [guard, str(ledger.parameters(guard)), report_of(ledger, guard).html, ledger.checkpoint(guard)]
         shown.append(repr(ledger.entries(guard)))
     shown.append((tmp_path / "history.jsonl").read_text())
-    shown.append(CliRunner(env={"THRESHOLDOUT_KEY_FILE": str(key)}).invoke(main, ["status", str(file)]).output)
+    shown.append(CliRunner(env={"THRESHOLDOUT_KEY_FILE": str(key)}).invoke(main, ["guard", "status", str(file)]).output)
     shown.append(file.read_bytes().decode("latin-1"))  # nor does the encrypted file itself
     assert guard[:12] in shown[-2]
     for text in shown:

@@ -332,7 +332,7 @@ def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
     assert "each answer's own interval contains the truth" in guard.certificate.statement
     guard.score(GaussianNB())
     page = tmp_path / "report.html"
-    result = CliRunner().invoke(main, ["report", str(tmp_path / "guard.db"), "--output", str(page)])
+    result = CliRunner().invoke(main, ["guard", "report", str(tmp_path / "guard.db"), "--output", str(page)])
     assert result.exit_code == 0, result.output
     assert "tells in which cell of the range it lies" in page.read_text()
 

@@ -73,14 +73,14 @@ def run(*arguments: str | Path) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("command", ["ask", "status"])
+@pytest.mark.parametrize("command", ["score", "status"])
 def test_a_question_and_a_status_read_as_much_of_a_long_history_as_of_a_short_one(
     files: dict[int, Path], rows: list[int], command: str
 ) -> None:
     read = {}
     for asked, file in files.items():
         rows.clear()
-        run(command, file, *([file.parent / "new.csv"] if command == "ask" else []))
+        run("guard", command, file, *([file.parent / "new.csv"] if command == "score" else []))
         read[asked] = sum(rows)
     assert read[SHORT] == read[LONG] < 100
 
@@ -102,7 +102,7 @@ def test_a_history_is_read_once_with_few_calls_for_each_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run(*command[:1], files[SHORT], *command[1:])  # what is loaded once is loaded
+    run("guard", *command[:1], files[SHORT], *command[1:])  # what is loaded once is loaded
     calls = dict.fromkeys(files, 0)
     for asked, file in files.items():
         rows.clear()
@@ -112,7 +112,7 @@ def test_a_history_is_read_once_with_few_calls_for_each_entry(
 
         sys.setprofile(count)
         try:
-            run(*command[:1], file, *command[1:])
+            run("guard", *command[:1], file, *command[1:])
         finally:
             sys.setprofile(None)
         assert asked <= sum(rows) < asked + 100

@@ -81,7 +81,7 @@ def test_a_state_that_was_left_alone_fits(tmp_path: Path, mechanism: Parameters)
     file = tmp_path / "guard.db"
     used(file, mechanism)
     assert len(make(file, mechanism).history) == 3
-    assert CliRunner().invoke(main, ["verify", str(file)]).exit_code == 0
+    assert CliRunner().invoke(main, ["ledger", "verify", str(file)]).exit_code == 0
 
 
 @pytest.mark.parametrize(("mechanism", "change"), TAMPERED, ids=lambda x: type(x).__name__)
@@ -94,7 +94,7 @@ def test_a_state_that_was_changed_is_found(tmp_path: Path, mechanism: Parameters
     with pytest.raises(LedgerDamaged, match="its state does not fit its history") as caught:
         make(file, mechanism)
     assert not any(word in str(caught.value) for word in state.split(" ") if len(word) > 4)
-    shown = CliRunner().invoke(main, ["verify", str(file)])
+    shown = CliRunner().invoke(main, ["ledger", "verify", str(file)])
     assert shown.exit_code == 1
     assert "its state does not fit its history" in shown.output
     rewrite(file, lambda _: state)
@@ -136,4 +136,4 @@ def test_an_imported_history_has_no_state_to_compare(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "guard.db") as ledger, SQLLedger(tmp_path / "copy.db") as copy:
         export_history(ledger, ledger.guards()[0], tmp_path / "history.jsonl")
         import_history(copy, tmp_path / "history.jsonl")
-    assert CliRunner().invoke(main, ["verify", str(tmp_path / "copy.db")]).exit_code == 0
+    assert CliRunner().invoke(main, ["ledger", "verify", str(tmp_path / "copy.db")]).exit_code == 0

@@ -121,10 +121,10 @@ def test_a_encrypted_ledger_stays_encrypted(board: Path, tmp_path: Path, monkeyp
 
 
 def test_the_command(board: Path, tmp_path: Path) -> None:
-    said = run("backup", str(board), str(tmp_path / "copy.db")).output
+    said = run("ledger", "backup", str(board), str(tmp_path / "copy.db")).output
     with SQLLedger(board) as ledger:
         assert f"3 entries, unchanged\ncheckpoint {ledger.checkpoint(GUARD)}" in said
-    assert "which is there" in run("backup", str(board), str(tmp_path / "copy.db"), code=1).output
+    assert "which is there" in run("ledger", "backup", str(board), str(tmp_path / "copy.db"), code=4).output
 
 
 def test_a_server_comes_back_from_pg_dump(server: Server, server_key: str, tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_parameters_that_no_guard_has_give_an_error(case: str, tmp_path: Path) -
     file, ledger = crafted(tmp_path / "history.jsonl", text), tmp_path / "guard.db"
     tracemalloc.start()
     try:
-        run("verify", file)
-        run("import", ledger, file)
+        run("ledger", "verify", file)
+        run("ledger", "import", ledger, file)
         for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
             run(command[0], ledger, *command[1:])
         assert tracemalloc.get_traced_memory()[1] < 100_000_000
@@ -114,8 +114,8 @@ def test_a_mechanism_that_this_program_does_not_have_is_said_to_be_one(tmp_path:
     """The guess and check of earlier versions is one: its guards are refused, and their histories can be read."""
     stored = parameters_of_a_guard() | {"chosen": {"mechanism": "guess-and-check", "tolerance": 0.2}}
     file, ledger = crafted(tmp_path / "history.jsonl", json.dumps(stored)), tmp_path / "guard.db"
-    run("import", ledger, file)
-    run("verify", ledger)
+    run("ledger", "import", ledger, file)
+    run("ledger", "verify", ledger)
     with SQLLedger(ledger) as opened:
         (guard,) = opened.guards()
         assert opened.verify(guard) == opened.count(guard)
@@ -148,8 +148,8 @@ def test_entries_that_no_ledger_stores_are_damage(change: dict[str, Any], tmp_pa
     for ledger in (MemoryLedger(), SQLLedger(tmp_path / "guard.db")):
         with ledger, pytest.raises(LedgerError):
             import_history(ledger, file)
-    run("verify", file)
-    run("import", tmp_path / "guard.db", file)
+    run("ledger", "verify", file)
+    run("ledger", "import", tmp_path / "guard.db", file)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_entries_that_no_ledger_stores_are_damage(change: dict[str, Any], tmp_pa
 )
 def test_odd_entries_are_read_as_they_are(change: dict[str, Any], tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), [replace(ENTRY, **change)])
-    run("import", tmp_path / "guard.db", file)
+    run("ledger", "import", tmp_path / "guard.db", file)
     for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
         run(command[0], tmp_path / "guard.db", *command[1:], code=0)
-    run("history", tmp_path / "guard.db", "--plot", tmp_path / "history.png", code=0)
+    run("guard", "history", tmp_path / "guard.db", "--plot", tmp_path / "history.png", code=0)
     assert "<script>" not in (tmp_path / "page.html").read_text()
 
 
@@ -185,7 +185,7 @@ def test_a_count_that_no_history_has_is_damage(count: int, tmp_path: Path) -> No
     file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), count=count)
     with pytest.raises(LedgerDamaged, match="line 1 is damaged"):
         verify_export(file)
-    assert len(run("verify", file)) < 1000
+    assert len(run("ledger", "verify", file)) < 1000
 
 
 @pytest.mark.parametrize("version", ["x" * 100_000, [1] * 100_000, 10**4000, 2.0, True])
@@ -227,7 +227,7 @@ def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
 def test_events_without_end_are_an_error(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    assert "events: a file that can't be read" in run("account", tmp_path / name, code=1)
+    assert "events: a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
 
 
 def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_encrypted_ledger_opens_with_its_key_only(
 
 def test_no_key_is_ignored(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = plain.read_bytes()
-    with pytest.raises(LedgerMismatch, match="not encrypted, and a key was given; run `thresholdout encrypt`"):
+    with pytest.raises(LedgerMismatch, match="not encrypted, and a key was given; run `thresholdout ledger encrypt`"):
         SQLLedger(plain, key=KEY)
     assert plain.read_bytes() == before
     for where in (None, MemoryLedger()):
@@ -321,11 +321,13 @@ def test_keys_that_can_not_be_changed(file: Path, plain: Path) -> None:
         rotate_key(file, key=KEY)
     with pytest.raises(InputError, match="new_key: a key beside a new_key_file"):
         rotate_key(file, new_key=KEY, new_key_file="x", key=KEY)
-    with pytest.raises(LedgerMismatch, match="run `thresholdout encrypt` with the new key"):
+    with pytest.raises(LedgerMismatch, match="run `thresholdout ledger encrypt` with the new key"):
         rotate_key(plain, new_key=KEY)
     with pytest.raises(LedgerEncrypted, match="another key than the one from key;"):
         encrypt(file, key=new_key())
-    with pytest.raises(InputError, match="key: none; expected: a key; make one with `thresholdout key FILE`"):
+    with pytest.raises(
+        InputError, match="key: none; expected: a key; make one with `thresholdout ledger new-key FILE`"
+    ):
         encrypt(plain)
     for operation in (encrypt, rotate_key):
         with pytest.raises(LedgerUnusable, match="no such file"):

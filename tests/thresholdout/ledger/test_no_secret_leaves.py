@@ -82,7 +82,11 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
     for use in (open_ledger, SQLLedger):
         with pytest.raises(InputError, match="key: none, for a ledger on a server, which writes") as caught:
             use(where)
-        for words in ("thresholdout key guard.key", "make_key_file('guard.key')", "THRESHOLDOUT_KEY_FILE=guard.key"):
+        for words in (
+            "thresholdout ledger new-key guard.key",
+            "make_key_file('guard.key')",
+            "THRESHOLDOUT_KEY_FILE=guard.key",
+        ):
             assert words in str(caught.value)
         assert "open_ledger(address, key_file='guard.key')" in str(caught.value)
     with pytest.raises(InputError, match="key: none"):

@@ -123,7 +123,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     )
     service.ask(pd.DataFrame({"id": table["id"], "prediction": labels}), "accuracy", name="first")
     output = tmp_path / "page.html"
-    result = CliRunner().invoke(main, ["report", str(path), "--output", str(output), "--title", "Zoo"])
+    result = CliRunner().invoke(main, ["guard", "report", str(path), "--output", str(output), "--title", "Zoo"])
     assert result.exit_code == 0, result.output
     assert result.output == f"{output}: 1 questions\n"
     shown = output.read_text()
@@ -138,12 +138,12 @@ def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
     holdout = np.arange(1000.0)
     guard = Thresholdout(holdout, queries=10, mechanism=Claims(holdout_answers=2), ledger=path)
     guard.ask(0.25, holdout < 250, name="small")
-    result = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "page.html")])
+    result = CliRunner().invoke(main, ["guard", "report", str(path), "--output", str(tmp_path / "page.html")])
     assert result.exit_code == 0, result.output
     shown = (tmp_path / "page.html").read_text()
     assert "The certificate itself is not in the ledger" in shown
     assert "small" in shown
-    missing = CliRunner().invoke(main, ["report", str(tmp_path / "other.db")])
+    missing = CliRunner().invoke(main, ["guard", "report", str(tmp_path / "other.db")])
     assert missing.exit_code == 1
     assert "other.db" in missing.output
 

@@ -304,35 +304,65 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
         assert result.exit_code == code, result.output
         return result.output
 
-    run("create", "g.db", "--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--allow-duplicates")
-    assert "no submissions by accuracy yet" in run("board", "g.db")
+    run(
+        "guard",
+        "create",
+        "g.db",
+        "--train",
+        "train.csv",
+        "--holdout",
+        "holdout.csv",
+        "--label",
+        "y",
+        "--allow-duplicates",
+    )
+    assert "no submissions by accuracy yet" in run("guard", "history", "--leaderboard", "g.db")
     for client, share in (("ann", 0.9), ("bob", 0.88), ("=cmd|x", 0.5)):
         right_in(share, 1).to_csv("p.csv", index=False)
-        said = run("ask", "g.db", "p.csv", "--client", client, "--expected", f"{share}", "--quota", "1")
-        assert "about as expected" in said
+        said = run(
+            "guard", "score", "g.db", "p.csv", "--client", client, "--anticipated-score", f"{share}", "--quota", "1"
+        )
+        assert "about as anticipated" in said
     assert "of this client are used" in run(
-        "ask", "g.db", "p.csv", "--client", "bob", "--name", "again", "--quota", "1", "--expected", "0.6", code=3
+        "guard",
+        "score",
+        "g.db",
+        "p.csv",
+        "--client",
+        "bob",
+        "--name",
+        "again",
+        "--quota",
+        "1",
+        "--anticipated-score",
+        "0.6",
+        code=5,
     )
-    assert [line.split()[-1] for line in run("history", "g.db").splitlines()] == ["client", "ann", "bob", "=cmd|x"]
-    shown = run("board", "g.db")
-    assert "nothing certified separates them" in shown
+    assert [line.split()[-1] for line in run("guard", "history", "g.db").splitlines()] == [
+        "client",
+        "ann",
+        "bob",
+        "=cmd|x",
+    ]
+    shown = run("guard", "history", "--leaderboard", "g.db")
+    assert "Overlapping ranks are ties" in shown
     rows = {line.split()[1]: line.split()[0] for line in shown.splitlines()[1:4]}
     assert rows == {"ann": "1-2", "bob": "1-2", "=cmd|x": "3"}
-    stored = [json.loads(line) for line in run("board", "g.db", "--json").splitlines()]
+    stored = json.loads(run("guard", "history", "--leaderboard", "g.db", "--json"))["leaderboard"]
     assert [one["team"] for one in stored] == ["ann", "bob", "=cmd|x"]
 
 
 def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
     made(tmp_path)
     right_in(0.8, 1).to_csv(tmp_path / "sent.csv", index=False)
-    ask = ["ask", str(tmp_path / "guard.db"), str(tmp_path / "sent.csv"), "--client", "ann"]
-    refused = CliRunner().invoke(main, [*ask, "--expected", "80"])
-    assert refused.exit_code == 1
-    assert "--expected: 80; expected: a score between 0 and 1" in refused.output
+    ask = ["guard", "score", str(tmp_path / "guard.db"), str(tmp_path / "sent.csv"), "--client", "ann"]
+    refused = CliRunner().invoke(main, [*ask, "--anticipated-score", "80"])
+    assert refused.exit_code == 2
+    assert "--anticipated-score: 80; expected: a score between 0 and 1" in refused.output
     unsaid = CliRunner().invoke(main, ask).output
-    assert "not as expected; question 1; a good guess by --expected makes answers narrower" in unsaid
-    assert "guess" not in CliRunner().invoke(main, ask).output  # asked before
-    assert "about as expected; question 2" in CliRunner().invoke(main, [*ask, "--expected", "0.8"]).output
+    assert "not as anticipated; query 1; a good --anticipated-score makes answers narrower" in unsaid
+    assert "a good" not in CliRunner().invoke(main, ask).output  # repeated
+    assert "about as anticipated; query 2" in CliRunner().invoke(main, [*ask, "--anticipated-score", "0.8"]).output
 
 
 @pytest.mark.parametrize("training", [20, 400])

@@ -200,7 +200,7 @@ async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body(
     | {200: {"description": "Lines of JSON.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}},
 )
 async def export(has: Has, by: By, name: Name) -> Response:
-    """Return the public history, an entry a line, for `thresholdout import` and for those who verify it."""
+    """Return the public history, an entry a line, for `thresholdout ledger import` and for those who verify it."""
     lines = await has.intake.read(has.service.export, by, name)
     first = await has.intake.read(next, lines, "")
     return StreamingResponse(_all(first, lines), media_type="application/jsonl")

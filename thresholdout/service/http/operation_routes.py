@@ -47,7 +47,7 @@ async def ready(request: Request, response: Response) -> Any:
 
 @router.get("/v1/receipt-key", response_model=ReceiptKeys, responses=said("stopping", "unavailable"))
 async def receipt_key(has: Has) -> Any:
-    """Return the public keys of receipts as JSON Web Keys, the present one first; for `thresholdout verify-receipt`."""
+    """Return the public keys for `thresholdout ledger receipt verify`, as JSON Web Keys, the present one first."""
     return await has.intake.read(_published, has)
 
 

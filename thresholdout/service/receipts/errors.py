@@ -118,7 +118,7 @@ class LedgerOutdated(LedgerError):
         super().__init__(
             location,
             f"it is an older copy than one that has answered: {missing}{more}. It would spend its budget twice. Put "
-            "the newest copy back; or close these guards (thresholdout close); or start with --accept-rollback "
+            "the newest copy back; or close these guards (thresholdout guard close); or start with --accept-rollback "
             "REASON, which every board says from then on, and after which nothing is promised of new answers",
         )
 

@@ -161,7 +161,7 @@ def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
     receipt : Receipt
         A receipt whose signature was checked.
     file : str or path
-        The history, as `thresholdout export` writes it.
+        The history, as `thresholdout ledger export` writes it.
 
     Raises
     ------

@@ -86,7 +86,10 @@ def serving(folder: Path, *options: str) -> Iterator[Process]:
 def tables(folder: Path) -> list[str]:
     TRAIN.to_csv(folder / "train.csv", index=False)
     HOLDOUT.to_csv(folder / "holdout.csv", index=False)
-    return ["--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--name", "cells"]
+    (folder / "board.toml").write_text(
+        '[[holdout]]\nname = "cells"\ntrain = "train.csv"\nholdout = "holdout.csv"\nlabel = "y"\n'
+    )
+    return ["--config", "board.toml"]
 
 
 def submit(address: str, key: str, name: str, share: float = 0.8) -> httpx.Response:
@@ -117,7 +120,7 @@ def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) 
         first = submit(process.address, key, "a")
         assert first.json()["state"] == "answered"
         assert first.json()["receipt"] is not None
-        (handed,) = tmp_path.glob("*.admin-key")
+        (handed,) = tmp_path.glob("*.admin-token")
         assert f"in {handed}" in process.printed or f"in {handed.name}" in process.printed
         assert "tho_" not in process.printed
         assert handed.stat().st_mode & 0o777 == 0o600
@@ -270,10 +273,8 @@ def test_what_cannot_be_served(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert "nothing can listen" in run("serve", "--database", database, "--port", str(port), code=1)
-    assert "nothing can listen" in run("serve", "--database", database, "--host", "no.such.host.invalid", code=1)
-    assert "--label is needed" in run("serve", "--train", __file__, "--holdout", __file__, code=2)
-    assert "go together" in run("serve", "--train", __file__, code=2)
+        assert "nothing can listen" in run("serve", "--database", database, "--port", str(port), code=4)
+    assert "nothing can listen" in run("serve", "--database", database, "--host", "no.such.host.invalid", code=4)
 
 
 def test_what_a_process_tells_its_workers() -> None:
@@ -284,16 +285,16 @@ def test_what_a_process_tells_its_workers() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ("keys", "new", "--team", "ann"),
-        ("keys", "list"),
-        ("keys", "revoke", "tho_1"),
-        ("holdouts", "list"),
-        ("holdouts", "phase", "cells", "closed"),
+        ("admin", "token", "new", "--team", "ann"),
+        ("admin", "token", "list"),
+        ("admin", "token", "revoke", "tho_1"),
+        ("admin", "holdout", "list"),
+        ("admin", "phase", "cells", "closed"),
     ],
 )
 def test_a_mistyped_database_is_refused_and_not_made(tmp_path: Path, command: tuple[str, ...]) -> None:
     there = tmp_path / "bord.db"
-    assert "no such file" in run(*command, "--database", str(there), code=1)
+    assert "no such file" in run(*command, "--database", str(there), code=2)
     assert not there.exists()
 
 
@@ -301,22 +302,22 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     database = ("--database", str(tmp_path / "board.db"))
     tables(tmp_path)
     parts = ("--train", str(tmp_path / "train.csv"), "--holdout", str(tmp_path / "holdout.csv"))
-    said = run("holdouts", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)
-    text = run("keys", "new", "--team", "ann", "--note", "laptop", *database).strip()
+    said = run("admin", "holdout", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)
+    text = run("admin", "token", "new", "--team", "ann", "--note", "laptop", *database).strip()
     assert text.startswith("tho_")
-    listed = run("keys", "list", *database)
+    listed = run("admin", "token", "list", *database)
     assert "laptop" in listed
     assert text not in listed
     name = re.search(r"tho_\w+", listed)[0]  # type: ignore[index]
-    assert "revoked" in run("keys", "revoke", name, *database)
-    assert "--team is needed" in run("keys", "new", *database, code=2)
-    assert "no holdout or key of this name" in run("keys", "revoke", "nobody", *database, code=1)
-    assert "lower-case letters" in run("keys", "new", "--team", "Ann B", *database, code=1)
+    assert "revoked" in run("admin", "token", "revoke", name, *database)
+    assert "--team is needed" in run("admin", "token", "new", *database, code=2)
+    assert "no holdout or API token of this name" in run("admin", "token", "revoke", "nobody", *database, code=4)
+    assert "lower-case letters" in run("admin", "token", "new", "--team", "Ann B", *database, code=4)
     assert "400 records, interval by accuracy, open" in said
-    assert "--train or --holdout" in run("holdouts", "new", "other", *parts, "--label", "z", *database, code=1)
-    assert "--label is needed" in run("holdouts", "new", "other", *parts, *database, code=2)
-    assert "cells: closed" in run("holdouts", "phase", "cells", "closed", *database)
-    rows: list[Any] = run("holdouts", "list", *database).splitlines()
+    assert "--train or --holdout" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
+    assert "Missing option '--label'" in run("admin", "holdout", "new", "other", *parts, *database, code=2)
+    assert "cells: closed" in run("admin", "phase", "cells", "closed", *database)
+    rows: list[Any] = run("admin", "holdout", "list", *database).splitlines()
     assert rows[1].split()[:3] == ["cells", "closed", "interval"]
 
 

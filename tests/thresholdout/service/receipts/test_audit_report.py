@@ -130,11 +130,11 @@ def test_of_a_changed_history_there_is_none(service: EvaluationService) -> None:
 def test_the_command(service: EvaluationService, tmp_path: Path) -> None:
     ask(service, "ann", "bob")
     board = str(tmp_path / "board.db")
-    page = run("audit-report", board).output
-    said = json.loads(run("audit-report", board, "--json").output)
+    page = run("admin", "audit-report", board).output
+    said = json.loads(run("admin", "audit-report", board, "--json").output)
     assert page.startswith("Audit report on holdout cells")
     assert said["ids"] in page
     assert said["checkpoint"] in page
     assert "mine (accuracy)" in page
     assert [signal["team"] for signal in said["signals"]] == ["ann", "bob"]
-    assert "no such file" in run("audit-report", str(tmp_path / "missing.db"), code=1).output
+    assert "no such file" in run("admin", "audit-report", str(tmp_path / "missing.db"), code=4).output

@@ -109,4 +109,4 @@ def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_open_address_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
     file = str(tmp_path / "checkpoints.jsonl")
-    assert KEY_VARIABLE in run("witness", file, "--host", "0.0.0.0", "--port", "0", code=1).output
+    assert KEY_VARIABLE in run("ledger", "witness", file, "--host", "0.0.0.0", "--port", "0", code=4).output

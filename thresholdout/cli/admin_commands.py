@@ -1,0 +1,213 @@
+"""Commands for administrators: holdouts, API tokens and phases of a service, where its database is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from thresholdout.cli.options import FILE, holdout_tables
+from thresholdout.cli.running import Command, Failure, show
+from thresholdout.cli.terminal import table
+from thresholdout.errors import InputError
+
+if TYPE_CHECKING:
+    from thresholdout.service.evaluation import EvaluationService
+    from thresholdout.service.shown import Holdout, Principal
+
+__all__ = [
+    "DATABASE",
+    "LEDGER_KEY",
+    "create_holdout",
+    "holdout_lines",
+    "list_holdouts",
+    "list_tokens",
+    "new_holdout",
+    "new_token",
+    "revoke_token",
+    "set_phase",
+    "with_extra",
+]
+
+DATABASE = click.option(
+    "--database",
+    default="board.db",
+    show_default=True,
+    help="SQLite file of the service, or address of a PostgreSQL server.",
+)
+LEDGER_KEY = click.option("--key-file", type=FILE, help="Key that encrypts the labels; a PostgreSQL server needs one.")
+_PHASES: Final = ("open", "blind", "closed")
+
+
+def with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Name the missing packages, if there are some."""
+
+    @wraps(command)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return command(*given, **named)
+        except ModuleNotFoundError as error:
+            if (error.name or "thresholdout").startswith("thresholdout"):
+                raise
+            raise Failure(f"a service needs {error.name}: pip install 'thresholdout[service]'") from None
+
+    return called
+
+
+@contextmanager
+def _opened(
+    database: str, key_file: Path | None, *, new: bool = False
+) -> Iterator[tuple[EvaluationService, Principal]]:
+    """Open a service for its local administrator; a file has to be there unless it may be `new`."""
+    from thresholdout.service.evaluation import EvaluationService
+    from thresholdout.service.refusals import ServiceRefused
+    from thresholdout.service.shown import Principal
+
+    if not (new or "://" in database or Path(database).exists()):
+        raise InputError("database", f"{database}, and no such file", "the database that the service was started with")
+    service = EvaluationService.open(database, key_file=key_file, answering=False)
+    try:
+        yield service, Principal("", "admin")
+    except ServiceRefused as refused:
+        raise Failure(_in_words(refused.code, str(refused), refused.details)) from None
+    finally:
+        service.close()
+
+
+def create_holdout(service: EvaluationService, name: str, **declaration: Any) -> Holdout:
+    """Make a holdout from the options of ``admin holdout new``."""
+    from thresholdout.data.tables import read_table
+    from thresholdout.service.refusals import ServiceRefused
+    from thresholdout.service.shown import Principal
+
+    tables = {part: read_table(declaration[part]) for part in ("train", "holdout", "graph") if declaration[part]}
+    try:
+        return service.create_holdout(Principal("", "admin"), name, **(declaration | tables))
+    except ServiceRefused as refused:
+        raise Failure(_in_words(refused.code, str(refused), refused.details)) from None
+
+
+def _in_words(code: str, text: str, details: dict[str, Any]) -> str:
+    """Return a refusal with its details."""
+    if code == "not_found":
+        return "There is no holdout or API token of this name; `list` shows them."
+    more = "; ".join(f"{name}: {value}" for name, value in details.items())
+    return f"{text}{f' ({more})' if more else ''}" if code != "bad_table" else f"--train or --holdout: {more}"
+
+
+@click.command("new", cls=Command)
+@DATABASE
+@LEDGER_KEY
+@click.option("--role", type=click.Choice(["admin", "team", "viewer"]), default="team", show_default=True)
+@click.option("--team", default="", help="Team of the token: lower-case letters, digits and hyphens.")
+@click.option("--note", default="", help="Purpose of the token.")
+@with_extra
+def new_token(database: str, key_file: Path | None, role: str, team: str, note: str) -> None:
+    """Make an API token, and print it once."""
+    from thresholdout.service.shown import Role
+
+    if role == "team" and not team:
+        raise click.UsageError("--team is needed for a token of a team")
+    with _opened(database, key_file) as (service, admin):
+        text, made = service.new_key(admin, cast(Role, role), team, note)
+    show({"token": text, "id": made.id, "role": role, "team": team or None, "note": note or None}, text)
+
+
+@click.command("list", cls=Command)
+@DATABASE
+@LEDGER_KEY
+@with_extra
+def list_tokens(database: str, key_file: Path | None) -> None:
+    """List the API tokens: role, team and purpose."""
+    with _opened(database, key_file) as (service, admin):
+        found = service.keys(admin)
+    columns = ("token", "role", "team", "made", "revoked", "note")
+    rows = [(key.id, key.role, key.team or None, _day(key.made), _day(key.revoked), key.note or None) for key in found]
+    show({"tokens": [dict(zip(columns, row, strict=True)) for row in rows]}, table(columns, rows))
+
+
+@click.command("revoke", cls=Command)
+@click.argument("token")
+@DATABASE
+@LEDGER_KEY
+@with_extra
+def revoke_token(token: str, database: str, key_file: Path | None) -> None:
+    """Revoke TOKEN, named as in the list."""
+    with _opened(database, key_file) as (service, admin):
+        found = service.revoke(admin, token)
+    show({"token": found.id, "revoked": _day(found.revoked)}, f"{found.id}: revoked")
+
+
+def _day(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+@click.command("new", cls=Command)
+@click.argument("name")
+@DATABASE
+@LEDGER_KEY
+@holdout_tables
+@click.option("--title", default="", help="Title on the pages.")
+@click.option("--metric", default="accuracy", show_default=True, help="Metric of the submissions.")
+@click.option(
+    "--feedback",
+    type=click.Choice(["interval", "verdict", "best"]),
+    default="interval",
+    show_default=True,
+    help="Answer to a submission: a certified interval, a verdict against the team's champion, or the best score.",
+)
+@click.option("--phase", type=click.Choice(_PHASES), default="open", show_default=True, help="First phase.")
+@click.option("--public/--private", default=False, help="Show the leaderboard to visitors without a token.")
+@click.option("--quota", type=click.IntRange(min=1), help="Submissions of each team.")
+@click.option("--quota-days", type=float, help="Days to which the quota applies. Default: all.")
+@with_extra
+def new_holdout(name: str, database: str, key_file: Path | None, **declaration: Any) -> None:
+    """Make a holdout NAME. A database that does not exist is made."""
+    with _opened(database, key_file, new=True) as (service, _):
+        found = create_holdout(service, name, **declaration)
+    show(asdict(found), *holdout_lines(found))
+
+
+def holdout_lines(found: Holdout) -> tuple[str, str]:
+    """Return a new holdout in two lines."""
+    return (
+        f"holdout {found.name}: {found.records:,} records, {found.feedback} by {found.metric}, {found.phase}",
+        found.promise,
+    )
+
+
+@click.command("list", cls=Command)
+@DATABASE
+@LEDGER_KEY
+@with_extra
+def list_holdouts(database: str, key_file: Path | None) -> None:
+    """List the holdouts and their use."""
+    with _opened(database, key_file) as (service, admin):
+        found = service.holdouts(admin)
+    rows = (
+        (one.name, one.phase, one.feedback, one.metric, one.records, one.asked, one.remaining, one.identity[:12])
+        for one in found
+    )
+    header = ("name", "phase", "feedback", "metric", "records", "queries", "left", "guard")
+    show({"holdouts": [asdict(one) for one in found]}, table(header, rows))
+
+
+@click.command("phase", cls=Command)
+@click.argument("name")
+@click.argument("phase", type=click.Choice(_PHASES))
+@DATABASE
+@LEDGER_KEY
+@with_extra
+def set_phase(name: str, phase: str, database: str, key_file: Path | None) -> None:
+    """Begin another PHASE of the holdout NAME."""
+    from thresholdout.service.shown import Phase
+
+    with _opened(database, key_file) as (service, admin):
+        found = service.set_phase(admin, name, cast(Phase, phase))
+    show({"name": found.name, "phase": found.phase}, f"{found.name}: {found.phase}")

@@ -1,0 +1,199 @@
+"""How commands run: exit codes, errors in terms of options, and text or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import click
+
+from graphs.errors import ArgumentError
+from thresholdout.cli.terminal import printable, say
+from thresholdout.errors import (
+    BudgetExhausted,
+    IndexColumnWarning,
+    LedgerPlaceWarning,
+    LikelyMistakeWarning,
+    MechanismWarning,
+    ThresholdoutError,
+    UnencryptedLedgerWarning,
+    WideAnswersWarning,
+)
+
+__all__ = ["EXIT_CODES", "Command", "Commands", "ExitCode", "Failure", "show", "wants_json"]
+
+
+class ExitCode(IntEnum):
+    """How a command ends."""
+
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    UNCLEAR = 3
+    FAILED = 4
+    EXHAUSTED = 5
+
+
+EXIT_CODES: Final[Mapping[ExitCode, str]] = {
+    ExitCode.DONE: "Done. A verdict is better, not worse or genuine.",
+    ExitCode.NO: "The verdict is no: worse, invalid or contradicted.",
+    ExitCode.USAGE: "An option or an argument cannot be used.",
+    ExitCode.UNCLEAR: "The records cannot tell: not settled, not certified or unclear.",
+    ExitCode.FAILED: (
+        "A file, a table, a ledger or a server cannot be used; no plan reaches the target; an evaluation set needs a "
+        "refresh."
+    ),
+    ExitCode.EXHAUSTED: "The budget of a guard or the quota of a client is exhausted.",
+}
+"""The one table of exit codes; the page about commands repeats it."""
+
+_NOTES: Final = (
+    IndexColumnWarning,
+    LedgerPlaceWarning,
+    LikelyMistakeWarning,
+    MechanismWarning,
+    UnencryptedLedgerWarning,
+    WideAnswersWarning,
+)
+"""Warnings that are printed as notes."""
+
+_JSON: Final = "thresholdout.cli.json"
+
+
+class Failure(click.ClickException):
+    """An error that ends a command with its own exit code."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(printable(message))
+        self.exit_code = code
+
+
+class Command(click.Command):
+    """A command with ``--json`` whose errors and notes name its own options.
+
+    `library_names` has the options of arguments that the library calls otherwise.
+    """
+
+    def __init__(
+        self, *given: Any, prints_json: bool = True, library_names: Mapping[str, str] | None = None, **named: Any
+    ) -> None:
+        super().__init__(*given, **named)
+        self.library_names = dict(library_names or {})
+        if prints_json:
+            self.params.append(
+                click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print JSON.")
+            )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library ends it with its exit code."""
+        names = _options(self) | self.library_names
+
+        def note(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            say(f"note: {_in_options(str(message), names)}", err=True)
+
+        try:
+            with warnings.catch_warnings():
+                for kind in _NOTES:
+                    warnings.simplefilter("once", kind)
+                warnings.showwarning = note
+                return super().invoke(ctx)
+        except BudgetExhausted as error:
+            raise Failure(_in_options(str(error), names), ExitCode.EXHAUSTED) from None
+        except ArgumentError as error:
+            option = names.get(error.argument)
+            text = _in_options(str(error), names)
+            if option is None:
+                raise Failure(text) from None
+            in_file = any(option in one.opts and isinstance(one.type, click.Path) for one in self.params)
+            code = ExitCode.FAILED if in_file else ExitCode.USAGE
+            raise Failure(option + text[len(error.argument) :], code) from None
+        except ThresholdoutError as error:
+            raise Failure(_in_options(str(error), names)) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = "" if error.filename is None else f"{error.filename}: "
+            raise Failure(f"{where}{error.strerror or error}") from None
+
+
+class Commands(click.Group):
+    """A group that lists its commands in the order in which people need them."""
+
+    def __init__(self, *given: Any, members: Iterable[click.Command] = (), **named: Any) -> None:
+        super().__init__(*given, **named)
+        for member in members:
+            self.add_command(member)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in their order."""
+        return list(self.commands)
+
+
+def wants_json() -> bool:
+    """Whether the running command was given ``--json``."""
+    return bool(click.get_current_context().meta.get(_JSON))
+
+
+def show(data: object, *lines: str) -> None:
+    """Print data as JSON under ``--json``, and lines of text otherwise."""
+    if wants_json():
+        click.echo(json.dumps(_plain(data)))
+    else:
+        for line in lines:
+            say(line)
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    ctx.meta[_JSON] = value
+
+
+def _plain(data: Any) -> Any:
+    """Return data of JSON's own types; a number that JSON lacks becomes null."""
+    if isinstance(data, Mapping):
+        return {str(name): _plain(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    if isinstance(data, Path):
+        return str(data)
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data
+
+
+def _options(command: Command) -> dict[str, str]:
+    """Return a command's options by the library's names of the same arguments."""
+    found = {}
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            option = parameter.opts[0]
+            found[option.removeprefix("--").replace("-", "_")] = option
+            if parameter.name is not None:
+                found.setdefault(parameter.name, option)
+    return found
+
+
+def _in_options(text: str, names: Mapping[str, str]) -> str:
+    """Return a text of the library with each ``argument=value`` as an option."""
+
+    def option(found: re.Match[str]) -> str:
+        name, quoted, plain = found.groups()
+        value = quoted or plain
+        return names[name] if value in (None, "True") else f"{names[name]} {value}"
+
+    if not names:
+        return text
+    pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.sub(rf"(?<![\w.-])({pattern}) ?= ?(?![=(\[{{])(?:'([\w-]+)'|([\w.-]*\w))?", option, text)
