@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from thresholdout.cli.options import FILE, NEW_FILE, in_folder
-from thresholdout.cli.running import Command, ExitCode, Failure, show
+from thresholdout.cli.running import Command, Failure, Misuse, show
 
 if TYPE_CHECKING:
     from thresholdout.client import Client
@@ -105,7 +105,7 @@ def _client(url: str, key_file: Path | None) -> Client:
 
     key = os.environ.get(KEY_VARIABLE) if key_file is None else key_file.read_text(encoding="utf-8")
     if not key:
-        raise Failure(f"An API token is needed: pass --key-file, or set {KEY_VARIABLE}", ExitCode.USAGE)
+        raise Misuse(f"An API token is needed: pass --key-file, or set {KEY_VARIABLE}")
     return Client(url, key)
 
 

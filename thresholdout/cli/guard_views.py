@@ -20,7 +20,7 @@ from thresholdout.cli.options import (
     metric_of,
     metric_options,
 )
-from thresholdout.cli.running import Command, ExitCode, Failure, show
+from thresholdout.cli.running import Command, Misuse, show
 from thresholdout.cli.terminal import for_spreadsheet, printable, table
 from thresholdout.mechanisms.base import AnswerSource
 
@@ -137,7 +137,7 @@ def history(
         figure = plot_history(frame).figure
         kinds = figure.canvas.get_supported_filetypes()
         if plot.suffix[1:].lower() not in kinds:
-            raise Failure(f"{plot}: no kind of picture; expected: a name ending in .png, .svg or .pdf", ExitCode.USAGE)
+            raise Misuse(f"{plot}: no kind of picture; expected: a name ending in .png, .svg or .pdf")
         figure.savefig(in_folder(plot), dpi=150)
         lines.append(f"drawn to {plot}")
     show({"guard": identity, "answers": [dict(zip(columns, row, strict=True)) for row in rows]}, *lines)

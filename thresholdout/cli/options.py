@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from thresholdout.cli.running import ExitCode, Failure
+from thresholdout.cli.running import Failure, Misuse
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
@@ -102,9 +102,7 @@ def choose(ledger: Ledger, start: str | None) -> str:
         raise Failure(f"{ledger.location} holds no {'such ' if start else ''}guard")
     listed = ", ".join(identity[:12] for identity in found[:5])
     more = ", ..." if len(found) > 5 else ""
-    raise Failure(
-        f"{ledger.location} holds {len(found)} guards; choose one with --guard: {listed}{more}", ExitCode.USAGE
-    )
+    raise Misuse(f"{ledger.location} holds {len(found)} guards; choose one with --guard: {listed}{more}")
 
 
 def entries_in_words(count: int) -> str:
@@ -125,12 +123,10 @@ def metric_of(name: str, clip: float | None) -> Metric:
             raise click.UsageError(f"--clip goes with --metric {', '.join(('log_loss', *clipped))}")
         return clipped[name](clip)
     if name in clipped:
-        raise Failure(
-            f"--metric {name} needs --clip, the largest loss of one record, such as --clip 10", ExitCode.USAGE
-        )
+        raise Misuse(f"--metric {name} needs --clip, the largest loss of one record, such as --clip 10")
     if name == "log_loss":
         return metrics.log_loss()
     if name not in plain:
         expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
-        raise Failure(f"--metric: {name!r}; expected: {expected}", ExitCode.USAGE)
+        raise Misuse(f"--metric: {name!r}; expected: {expected}")
     return plain[name]()

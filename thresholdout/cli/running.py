@@ -26,7 +26,7 @@ from thresholdout.errors import (
     WideAnswersWarning,
 )
 
-__all__ = ["EXIT_CODES", "Command", "Commands", "ExitCode", "Failure", "show", "wants_json"]
+__all__ = ["EXIT_CODES", "Command", "Commands", "ExitCode", "Failure", "Misuse", "show", "wants_json"]
 
 
 class ExitCode(IntEnum):
@@ -67,11 +67,24 @@ _JSON: Final = "thresholdout.cli.json"
 
 
 class Failure(click.ClickException):
-    """An error that ends a command with its own exit code."""
+    """An error in one line."""
 
-    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str) -> None:
         super().__init__(printable(message))
-        self.exit_code = code
+
+
+class Misuse(Failure):
+    """An option or an argument that cannot be used."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Exhausted(Failure):
+    """A budget or a quota that is exhausted."""
+
+    exit_code = ExitCode.EXHAUSTED
 
 
 class Command(click.Command):
@@ -106,20 +119,20 @@ class Command(click.Command):
 
         try:
             with warnings.catch_warnings():
-                for kind in _NOTES:
-                    warnings.simplefilter("once", kind)
+                for category in _NOTES:
+                    warnings.simplefilter("once", category)
                 warnings.showwarning = note
                 return super().invoke(ctx)
         except BudgetExhausted as error:
-            raise Failure(_in_options(str(error), names), ExitCode.EXHAUSTED) from None
+            raise Exhausted(_in_options(str(error), names)) from None
         except ArgumentError as error:
             option = names.get(error.argument)
             text = _in_options(str(error), names)
             if option is None:
                 raise Failure(text) from None
             in_file = any(option in one.opts and isinstance(one.type, click.Path) for one in self.params)
-            code = ExitCode.FAILED if in_file else ExitCode.USAGE
-            raise Failure(option + text[len(error.argument) :], code) from None
+            kind = Failure if in_file else Misuse
+            raise kind(option + text[len(error.argument) :]) from None
         except ThresholdoutError as error:
             raise Failure(_in_options(str(error), names)) from None
         except BrokenPipeError:
