@@ -14,14 +14,14 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, ndtri_exp
 from scipy.stats import t as student
 
 from thresholdout.evaluations.account import Account
 from thresholdout.limits.group_bets import log_difference_wealth
 from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.limits.sign_flips import log_flip_tail
-from thresholdout.limits.trinomial import trinomial_passes
+from thresholdout.limits.trinomial import tango_statistic, trinomial_passes
 
 POWER = 0.8
 RUNS = 600
@@ -66,8 +66,27 @@ def _wealth(up: int, down: int, n: int, margin: float) -> float:
     return log_difference_wealth(totals, np.ones(n), margin)
 
 
-def trinomial(log_level: float, margin: float) -> Passes:
-    return lambda wins, losses, n: trinomial_passes(wins, losses, n, margin, log_level)
+def trinomial_needed(discordant: float, margin: float, log_level: float, start: float) -> int:
+    """Bisect the number of prompts; what passes is a statistic of at least a critical value, found by bisection too."""
+    low, high = 0.5 * start, 3.0 * start
+    for _ in range(8):
+        n = round(math.sqrt(low * high))
+        differing = round(n * discordant)
+        fails, passes = -differing, differing
+        while passes - fails > 2:
+            middle = (passes + fails) // 4 * 2 + differing % 2
+            middle = min(max(middle, fails + 2), passes - 2) if passes - fails > 4 else fails + 2
+            won = (differing + middle) // 2
+            if trinomial_passes(won, differing - won, n, margin, log_level):
+                passes = middle
+            else:
+                fails = middle
+        won = (differing + passes) // 2
+        critical = tango_statistic(np.array([float(won)]), np.array([differing - float(won)]), n, margin)[0]
+        draws = np.random.default_rng(7).multinomial(n, [discordant / 2, discordant / 2, 1 - discordant], size=20_000)
+        statistics = tango_statistic(draws[:, 0].astype(float), draws[:, 1].astype(float), n, margin)
+        low, high = (low, float(n)) if np.mean(statistics >= critical) >= POWER else (float(n), high)
+    return round(math.sqrt(low * high))
 
 
 def drops() -> None:
@@ -84,11 +103,11 @@ def margins() -> None:
     print("prompts to prove not worse by 2 points where nothing changed, power .8")
     for discordant in (0.05, 0.1, 0.2):
         base = needed_by_t(0.02, discordant + 0.02**2, 0.05)
-        for name, passes, runs in (
-            ("trinomial", trinomial(math.log(0.05), 0.02), 150),
-            ("bets, any laws", bets(math.log(0.05), 0.02), 200),
+        level = math.log(0.05)
+        for name, found in (
+            ("trinomial", trinomial_needed(discordant, 0.02, level, base)),
+            ("bets, any laws", prompts_needed(bets(level, 0.02), discordant / 2, discordant / 2, base, 200)),
         ):
-            found = prompts_needed(passes, discordant / 2, discordant / 2, base, runs)
             print(f"  discordance {discordant}: paired t {base:.0f}; {name}: {found} ({found / base:.2f})")
 
 
@@ -141,8 +160,45 @@ def resampled(items: int = 1000, runs: int = 2000) -> None:
     print(f"A/A, resampled runs of one model: worse in {worse / runs:.3f} (promised .05)")
 
 
+def policies(years: int = 200, items: int = 1000, checks: int = 300) -> None:
+    """Who merges what: true effects of -.6 with a deviation of 1.2 points, each change once, normal noise of a run."""
+    noise = math.sqrt(0.5 * DISCORDANT / items)
+    deviation = math.sqrt(2.0) * noise
+    z = float(ndtri(0.95))
+    print(f"{checks} changes of -.6 (1.2) points, {items} prompts: merged, and points that main gained in truth")
+    for name in ("green unless worse than main", "or than the release", "proved not worse by 2", "the promise"):
+        merged, gained = [], []
+        for year in range(years):
+            rng = np.random.default_rng([17, year])
+            account = Account(checks, 5, False, "year", math.log(0.05))
+            truth, count = 0.0, 0
+            release = main_run = rng.normal(0.0, noise)
+            for effect in rng.normal(-0.006, 0.012, size=checks):
+                run = truth + effect + rng.normal(0.0, noise)
+                to_main, to_release = (run - main_run) / deviation, (run - release) / deviation
+                if name == "the promise":
+                    if account.exhausted:
+                        break
+                    level = account.log_level - math.log(2.0)
+                    alarm = min(to_main, to_release) < float(ndtri_exp(level))
+                    account = account.after(alarm)
+                    merge = not alarm
+                elif name == "proved not worse by 2":
+                    merge = to_main + 0.02 / deviation > z
+                elif name == "or than the release":
+                    merge = min(to_main, to_release) > -z
+                else:
+                    merge = to_main > -z
+                if merge:
+                    truth, count, main_run = truth + effect, count + 1, run
+            merged.append(count)
+            gained.append(100.0 * truth)
+        error = float(np.std(gained)) / math.sqrt(years)
+        print(f"  {name}: {np.mean(merged):.0f} merged, {np.mean(gained):+.1f} ({error:.1f}) points")
+
+
 def main() -> None:
-    for part in (drops, margins, last_check, clusters, resampled):
+    for part in (policies, drops, margins, last_check, clusters, resampled):
         started = time.perf_counter()
         part()
         print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)

@@ -290,8 +290,20 @@ def status_command(database: str) -> None:
 
     guard = EvaluationGuard(database)
     say(_report(guard))
-    for number, outcome, name, time in guard.status().history:
-        say(f"  {number} {_day(time)} {name}: {outcome}")
+    for event in guard.status().history:
+        say(f"  {event.number} {event.day} {event.name}: {event.outcome}")
+
+
+@guard_group.command("report")
+@click.argument("database")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
+def report_command(database: str, output: Path) -> None:
+    """Write a page with the year's history: outcomes, main's drift on dev items, the drop that is still seen."""
+    from thresholdout.evaluations import EvaluationGuard
+    from thresholdout.evaluations.year_page import year_page
+
+    output.write_text(year_page(EvaluationGuard(database).status()), encoding="utf-8")
+    say(f"{output} is written")
 
 
 @guard_group.command("promote")
@@ -350,12 +362,8 @@ def _report(guard: EvaluationGuard) -> str:
         f"promise: {promise}",
         "it holds if nobody who makes changes reads gate items or results on them, and the judge stays the same",
     ]
+    if "sign flips" in found.tests[0]:
+        lines.append("sign flips are exact where nothing changed, approximate otherwise; --any-laws holds for any laws")
     if found.closed is not None:
         lines.append(f"closed: {found.closed}")
     return "\n".join(lines)
-
-
-def _day(time: float | None) -> str:
-    from datetime import UTC, datetime
-
-    return "-" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d")

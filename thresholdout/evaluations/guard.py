@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
@@ -64,6 +65,33 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """A check or a promotion in the history.
+
+    Parameters
+    ----------
+    number : int
+    outcome, name : str
+        What was told, "promoted" for a promotion; the run.
+    time : float or None
+        POSIX seconds.
+    dev_difference : float
+        Mean difference from the release on the dev part, which everybody may read; 0 where there is none.
+    """
+
+    number: int
+    outcome: str
+    name: str
+    time: float | None
+    dev_difference: float
+
+    @property
+    def day(self) -> str:
+        """The day as text."""
+        return "-" if self.time is None else datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%d")
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where a guard of an evaluation set stands; nothing in it is secret.
 
@@ -89,7 +117,7 @@ class Status:
     level: float
     smallest_drop: float | None
     closed: str | None
-    history: tuple[tuple[int, str, str, float | None], ...]
+    history: tuple[Event, ...]
 
 
 class EvaluationGuard:
@@ -129,6 +157,8 @@ class EvaluationGuard:
         self._name = found[-1]
         self._parameters: dict[str, Any] = dict(self._ledger.parameters(self._name))
         self._release = _scores(self._document("release"))
+        dev = self._ledger.document(self._name, "dev")
+        self._dev = None if dev is None else _scores(dev)
 
     @classmethod
     def create(
@@ -188,7 +218,7 @@ class EvaluationGuard:
         return cls._begin(
             open_ledger(where),
             _part(baseline, set(gate)),
-            open_items,
+            _part(baseline, set(open_items)) if open_items else None,
             key,
             {
                 "kind": _KIND,
@@ -207,7 +237,7 @@ class EvaluationGuard:
         )
 
     @classmethod
-    def _begin(cls, ledger: Ledger, gate: Scores, dev: list[str], key: str, parameters: dict[str, Any]) -> Self:
+    def _begin(cls, ledger: Ledger, gate: Scores, dev: Scores | None, key: str, parameters: dict[str, Any]) -> Self:
         known = _known(ledger)
         units = gate.identities if gate.clusters is None else gate.clusters
         again = [item for item, *its in zip(gate.items, gate.identities, units, strict=True) if known & set(its)]
@@ -226,12 +256,14 @@ class EvaluationGuard:
         )
         state = json.dumps({"account": account.as_dict(), "key": key, "main": "release", "entries": 0})
         identities = json.dumps(sorted(gate.identities))
-        taken = sorted({*gate.identities, *dev, *(gate.clusters or ())})
+        taken = sorted({*gate.identities, *(() if dev is None else dev.identities), *(gate.clusters or ())})
         documents = {
             CONTENT: hashlib.sha256(identities.encode()).hexdigest(),
             "items": json.dumps(taken),
             "release": _text(gate),
         }
+        if dev is not None:
+            documents["dev"] = _text(dev)
         ledger.create(fresh_key(), parameters, state, documents)
         return cls(ledger)
 
@@ -291,8 +323,8 @@ class EvaluationGuard:
             state = json.dumps({**kept, "account": after.as_dict(), "entries": number})
             return state, _entry(number, outcome, name or candidate.name, after.checks - after.done)
 
-        key = hashlib.sha256(f"check\0{gate.digest()}\0{main}".encode()).hexdigest()
-        entry, repeated = self._ledger.ask(self._name, key, 0.0, "check", compute)
+        key = hashlib.sha256(f"check\0{self._known_part(candidate).digest()}\0{main}".encode()).hexdigest()
+        entry, repeated = self._ledger.ask(self._name, key, self._dev_difference(candidate), "check", compute)
         account = Account.from_dict(json.loads(self._ledger.state(self._name))["account"])
         checks = sum(each.source != _PROMOTED for each in self._ledger.entries(self._name, 1, entry.query))
         return Check(
@@ -325,7 +357,7 @@ class EvaluationGuard:
             after = json.dumps({**kept, "main": document, "entries": number})
             return after, _entry(number, _PROMOTED, run.name, account.checks - account.done)
 
-        self._ledger.ask(self._name, None, 0.0, "promote", compute)
+        self._ledger.ask(self._name, None, self._dev_difference(run), "promote", compute)
 
     def refresh(self, baseline: Scores) -> EvaluationGuard:
         """Go on with new items, which have a budget of their own; the present ones are closed.
@@ -354,7 +386,8 @@ class EvaluationGuard:
         parameters = {**self._parameters, "dev_items": len(open_items)}
         if self._ledger.closed(self._name) is None:
             self.close("refreshed with new items")
-        return type(self)._begin(self._ledger, _part(run, set(new)), open_items, key, parameters)
+        dev = _part(run, set(open_items)) if open_items else None
+        return type(self)._begin(self._ledger, _part(run, set(new)), dev, key, parameters)
 
     def close(self, why: str = "closed") -> None:
         """Let this set be compared no more; its history stays readable."""
@@ -372,7 +405,8 @@ class EvaluationGuard:
         split = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
         drop = None if math.isinf(level) else smallest_drop(same, level - split, any_laws)
         history = tuple(
-            (each.query, each.source, each.candidate, each.time) for each in self._ledger.entries(self._name)
+            Event(each.query, each.source, each.candidate, each.time, each.train)
+            for each in self._ledger.entries(self._name)
         )
         return Status(
             str(parameters["metric"]),
@@ -395,8 +429,8 @@ class EvaluationGuard:
 
     def dev_items(self, run: Scores) -> list[str]:
         """Return the items of a run that everybody may read."""
-        gate = set(self._release.identities)
-        return [item for item, identity in zip(run.items, run.identities, strict=True) if identity not in gate]
+        dev = set() if self._dev is None else set(self._dev.identities)
+        return [item for item, identity in zip(run.items, run.identities, strict=True) if identity in dev]
 
     @property
     def mode(self) -> Mode:
@@ -408,6 +442,22 @@ class EvaluationGuard:
         if run.metric != self._release.metric:
             raise InputError("metric", f"{run.name} has {run.metric}", f"{self._release.metric}, the guarded one")
         return _part(run, set(self._release.identities))
+
+    def _known_part(self, run: Scores) -> Scores:
+        dev = () if self._dev is None else self._dev.identities
+        return _part(run, {*self._release.identities, *dev})
+
+    def _dev_difference(self, run: Scores) -> float:
+        """Return a run's difference from the release on the dev part; public."""
+        if self._dev is None:
+            return 0.0
+        place = dict(zip(run.identities, run.values.tolist(), strict=True))
+        found = [
+            place[identity] - value
+            for identity, value in zip(self._dev.identities, self._dev.values.tolist(), strict=True)
+            if identity in place and not math.isnan(place[identity] - value)
+        ]
+        return round(math.fsum(found) / len(found), 9) if found else 0.0
 
     def _document(self, name: str) -> str:
         found = self._ledger.document(self._name, name)

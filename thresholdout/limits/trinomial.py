@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["trinomial_passes"]
+__all__ = ["tango_statistic", "trinomial_passes"]
 
 _SLACK: Final = 1e-8  # of a probability: pmf and incomplete beta function are off by 1e-11 at 1e7 records
 _TIES: Final = 1e-9  # of the statistic, far above its rounding: outcomes that tie belong to the region
@@ -55,7 +55,7 @@ def trinomial_passes(wins: int, losses: int, records: int, margin: float, log_le
         return False
     level = math.exp(log_level)
     most = 0.5 * (1.0 - margin)
-    statistic = float(_score(np.array([float(wins)]), np.array([float(losses)]), records, margin)[0])
+    statistic = float(tango_statistic(np.array([float(wins)]), np.array([float(losses)]), records, margin)[0])
     region = _region(statistic * (1.0 - _TIES), records, margin)
     points = _grid(records, margin, most)
     for first in (len(points) // 2, 0):  # laws that refuse early
@@ -74,7 +74,9 @@ def trinomial_passes(wins: int, losses: int, records: int, margin: float, log_le
     return True
 
 
-def _score(wins: NDArray[np.float64], losses: NDArray[np.float64], records: int, margin: float) -> NDArray[np.float64]:
+def tango_statistic(
+    wins: NDArray[np.float64], losses: NDArray[np.float64], records: int, margin: float
+) -> NDArray[np.float64]:
     """Return Tango's statistic; the share of wins is the root of the constrained likelihood equation."""
     b = 2.0 * records * margin - wins * (1.0 - margin) - losses * (1.0 + margin)
     root = np.sqrt(b * b + 8.0 * records * wins * margin * (1.0 - margin))
@@ -91,7 +93,7 @@ def _region(statistic: float, records: int, margin: float) -> NDArray[np.int64]:
     low, high = np.full(records + 1, -1, dtype=np.int64), records - np.arange(records + 1)  # the statistic falls
     while np.any(low < high):
         middle = (low + high + 1) // 2
-        inside = _score(wins, middle.astype(float), records, margin) >= statistic
+        inside = tango_statistic(wins, middle.astype(float), records, margin) >= statistic
         low, high = np.where(inside, middle, low), np.where(inside, high, middle - 1)
     return np.maximum.accumulate(low)
 

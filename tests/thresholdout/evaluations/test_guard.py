@@ -110,6 +110,15 @@ class TestParts:
         assert g.check(read(frame)).outcome == "nothing"
         assert g.status().gate_items == 400 - len(dev)
 
+    def test_the_history_has_differences_of_dev_items_alone(self) -> None:
+        base = run(300)
+        g = EvaluationGuard.create(open_ledger(None), base, dev=0.5)
+        dev = set(g.dev_items(base))
+        lost = set(list(dev & {str(i) for i in range(300)})[:10])
+        frame = pd.DataFrame({"id": range(400), "score": [i < 300 and str(i) not in lost for i in range(400)]})
+        g.check(read(frame))
+        assert g.status().history[0].dev_difference == pytest.approx(-10 / len(dev), abs=1e-8)
+
     def test_clusters_are_not_divided(self) -> None:
         base = run(300, clusters=5)
         g = EvaluationGuard.create(open_ledger(None), base, dev=0.5)
@@ -232,6 +241,21 @@ class TestCommandLine:
         assert self.command("close", db).exit_code == 0
         said = "".join(each.output for each in (begun, bad, done, shown))
         assert not re.search(r"\b(holdouts?|labels?|ledgers?|nats|claims?)\b", said, re.IGNORECASE)
+
+    def test_the_page_of_a_year(self, files: Path) -> None:
+        """Names are text; main's line is drawn on dev items."""
+        db, page = files / "evals.db", files / "year.html"
+        self.command("init", db, "--baseline", files / "main.csv", "--metric", "right", "--dev", "0.5")
+        self.command("check", db, files / "bad.csv", "--name", "<b>pull request 7")
+        self.command("promote", db, files / "same.csv")
+        done = self.command("report", db, "--output", page)
+        assert done.exit_code == 0, done.output
+        text = page.read_text()
+        assert "&lt;b&gt;pull request 7" in text
+        assert "<b>" not in text
+        assert text.count('stroke="#b00020"') == 1
+        assert "1 of 5 surprises are used" in text
+        assert not re.search(r"\b(holdouts?|labels?|ledgers?|nats|claims?)\b", text, re.IGNORECASE)
 
     def test_errors(self, files: Path) -> None:
         db = files / "evals.db"
