@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http.serving import serving_here
+from thresholdout.service.serving import serving_here
 
 SETTINGS: dict[str, list[float]] = {
     "max_depth": [2, 4, 12],

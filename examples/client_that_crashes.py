@@ -65,7 +65,7 @@ def started(url: str, key: str, file: Path, moment: str) -> subprocess.Popen[str
 def main() -> None:
     """Start a service, let the program be killed and started again, and count what was charged."""
     from thresholdout.service.evaluation import EvaluationService  # here, since the client needs none of it
-    from thresholdout.service.http.serving import serving_here
+    from thresholdout.service.serving import serving_here
 
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"id": range(2 * RECORDS), "coin": rng.integers(0, 2, 2 * RECORDS)})

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from thresholdout.client.errors import ServiceError, ServiceUnavailable, refusal
-from thresholdout.client.patience import AGAIN, Patience, Tries, seconds_of
 from thresholdout.client.received import (
     Board,
     Holdout,
@@ -19,6 +18,7 @@ from thresholdout.client.received import (
     holdout_of,
     submission_of,
 )
+from thresholdout.client.retries import AGAIN, Attempts, RetryPolicy, seconds_of
 from thresholdout.client.tables import Table, as_table, content_key, options_of
 from thresholdout.errors import InputError, ThresholdoutError
 
@@ -45,7 +45,7 @@ class Client:
         Where the service is, such as ``http://127.0.0.1:8000``.
     key : str, optional
         The key; without one, boards that are public are shown.
-    patience : float or Patience
+    patience : float or RetryPolicy
         Seconds for which a call is tried again.
     timeout : float
         Seconds without a sign of the service after which a try has failed.
@@ -70,13 +70,13 @@ class Client:
         url: str,
         key: str | None = None,
         *,
-        patience: float | Patience = 60.0,
+        patience: float | RetryPolicy = 60.0,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise InputError("url", url, "an address that begins with http:// or https://")
-        self._patience = patience if isinstance(patience, Patience) else Patience(patience)
+        self._patience = patience if isinstance(patience, RetryPolicy) else RetryPolicy(patience)
         self._timeout = timeout
         headers = {"Accept": "application/json"}
         if key is not None:
@@ -195,30 +195,30 @@ class Client:
             "Idempotency-Key": content_key(kind, holdout, table, options) if key is None else key,
             "Prefer": f"wait={int(min(wait, _HELD))}",
         }
-        tries = Tries(self._patience)
-        deadline = Tries(Patience(wait, pause=self._patience.pause, clock=self._patience.clock))
+        tries = Attempts(self._patience)
+        deadline = Attempts(RetryPolicy(wait, pause=self._patience.pause, clock=self._patience.clock))
         while True:
             answer = self._carried("POST", f"{_address(holdout)}/{kind}", tries, options, headers, table.body)
             found = self._finished(holdout, submission_of(_read(answer)), deadline, seconds_of(answer.headers))
             if found.state != "interrupted" or not deadline.waited(None):
                 return found
 
-    def _finished(self, holdout: str, found: Submission, deadline: Tries, asked: float | None) -> Submission:
+    def _finished(self, holdout: str, found: Submission, deadline: Attempts, asked: float | None) -> Submission:
         """Look again at a submission until the service has decided, stops, or the deadline is over."""
         while found.state == "running" and deadline.waited(asked):
             path = f"{_address(holdout)}/submissions/{quote(found.id, safe='')}"
-            answer = self._carried("GET", path, Tries(self._patience))
+            answer = self._carried("GET", path, Attempts(self._patience))
             found, asked = submission_of(_read(answer)), seconds_of(answer.headers)
         return found
 
     def _get(self, path: str, options: Mapping[str, str] | None = None) -> Any:
-        return _read(self._carried("GET", path, Tries(self._patience), options))
+        return _read(self._carried("GET", path, Attempts(self._patience), options))
 
     def _carried(
         self,
         method: str,
         path: str,
-        tries: Tries,
+        tries: Attempts,
         options: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,

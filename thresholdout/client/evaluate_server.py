@@ -15,7 +15,7 @@ from thresholdout.client.client import Client
 from thresholdout.client.errors import LimitReached, ServiceError
 from thresholdout.client.evaluation import budget_of, evaluation_of
 from thresholdout.client.local_server import Answer, LocalServer, candidate_of
-from thresholdout.client.patience import AGAIN
+from thresholdout.client.retries import AGAIN
 from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
 
 __all__ = ["EvaluateServer", "script_for"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from thresholdout.errors import LedgerDamaged
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal, Role
+from thresholdout.service.schemas import Principal, Role
 
 __all__ = ["PERMITTED", "check_role", "checked", "may_see"]
 

@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Final
 from thresholdout.errors import LedgerDamaged
 from thresholdout.guard.state_check import check_clients
 from thresholdout.ledger.entry_checks import scoped_key
-from thresholdout.service.served_metric import served_metric
+from thresholdout.service.standings import served_metric
 from thresholdout.service.store.submissions import SubmissionRow, Verdict, submission_id
 
 if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.ledger.entry import Entry
     from thresholdout.service.store.holdouts import HoldoutRow
-    from thresholdout.service.store.incumbents import Incumbents
-    from thresholdout.service.store.submissions import Submissions
+    from thresholdout.service.store.submissions import Incumbents, Submissions
 
 __all__ = ["DAMAGED", "ChainedAnswers", "comparison_key"]
 

@@ -17,29 +17,25 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
 from thresholdout.ledger import export_history, open_ledger
 from thresholdout.service.authority import checked, may_see
-from thresholdout.service.boards import Boards
 from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
-from thresholdout.service.failures import Failures
+from thresholdout.service.guarantee_text import looked_at, mechanism_for
 from thresholdout.service.guard_cache import GuardCache
-from thresholdout.service.keys import Keys
-from thresholdout.service.limits import Limits
-from thresholdout.service.names import check_name, check_text
+from thresholdout.service.keys import Keys, Sessions
+from thresholdout.service.leaderboards import Leaderboards
+from thresholdout.service.limits import Failures, Limits
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.promises import looked_at, mechanism_for
-from thresholdout.service.proofs import Proofs
 from thresholdout.service.readiness import readiness
+from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.sessions import Sessions
-from thresholdout.service.settings import check_phase, check_size, checked_settings
-from thresholdout.service.showing import facts_of, holdout_shown, outlook_of, shown
-from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
-from thresholdout.service.store.incumbents import Incumbents
-from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions
+from thresholdout.service.store.submissions import Incumbents, Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
+from thresholdout.service.views import facts_of, holdout_shown, outlook_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +86,7 @@ class EvaluationService:
     >>> folder.cleanup()
     """
 
-    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs, answering: bool) -> None:
+    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Receipts, answering: bool) -> None:
         store = prepare(ledger.database)
         self._answering = answering
         self.ledger = ledger
@@ -102,7 +98,7 @@ class EvaluationService:
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
-        self._boards = Boards(ledger)
+        self._boards = Leaderboards(ledger)
         incumbents = Incumbents(store)
         self._answers = ChainedAnswers(ledger, self._submissions, incumbents)
         self._desk = Desk(
@@ -156,7 +152,7 @@ class EvaluationService:
                 signer = Signer(ledger)
             if answering:
                 check_newest(ledger, witness, accept=accept_rollback)
-            return cls(ledger, Limits() if limits is None else limits, Proofs(ledger, signer, witness), answering)
+            return cls(ledger, Limits() if limits is None else limits, Receipts(ledger, signer, witness), answering)
         except BaseException:
             ledger.close()
             raise

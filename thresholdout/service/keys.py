@@ -1,25 +1,130 @@
-"""Keys of the service: what they look like, and how a text is recognised as one.
+"""Keys of the service, and sessions of people who signed in with one.
 
-A key is public first characters, by which it is listed and found, and 256 random bits. Only a digest of the whole is
-kept; a plain one, since what has 256 random bits is guessed through no digest.
+A key is public first characters, by which it is listed and found, and 256 random bits. A session is 256 random bits
+for a day: a browser never keeps a key. Only digests are kept; plain ones, since 256 random bits are guessed through no
+digest. A session ends with its key, and by signing out, also where its text was copied.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+from thresholdout.errors import ThresholdoutError
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Key, Principal, Role
+from thresholdout.service.schemas import Key, Principal, Role
 
 if TYPE_CHECKING:
     from thresholdout.service.store.tables import Store
 
-__all__ = ["Keys"]
+__all__ = ["MOST_OF_A_KEY", "SESSION_SECONDS", "Keys", "Sessions"]
+
+SESSION_SECONDS: Final = 24 * 3600
+"""How long a session lasts."""
+
+MOST_OF_A_KEY: Final = 50
+"""Sessions of one key at the same time; the oldest end first."""
+
+_SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+_HOLDER: Final = (
+    "SELECT service_keys.id, service_keys.role, service_keys.team FROM service_sessions JOIN service_keys "
+    "ON service_keys.id = service_sessions.key "
+    "WHERE service_sessions.digest = ? AND service_sessions.until > ? AND service_keys.revoked IS NULL"
+)
+
+
+_OLDEST: Final = (
+    "DELETE FROM service_sessions WHERE key = ? AND digest NOT IN "
+    "(SELECT digest FROM service_sessions WHERE key = ? ORDER BY until DESC, digest LIMIT ?)"
+)
+
+_log: Final = logging.getLogger("thresholdout.service")
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def _closed(method: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Let nothing but refusals out."""
+
+    @functools.wraps(method)
+    def checked(*given: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return method(*given, **named)
+        except ServiceRefused:
+            raise
+        except ThresholdoutError as error:
+            _log.error("a session was not looked up: %s", type(error).__name__)
+        raise ServiceRefused("unavailable", retry_after=5)
+
+    return checked
+
+
+class Sessions:
+    """The sessions of a service.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are kept.
+    keys : Keys
+        Whose holders may begin one.
+    """
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        self._store = store
+        self._keys = keys
+
+    @_closed
+    def begin(self, key: str) -> str:
+        """Begin a session of who holds a key, given its text; return the session's text, which is not kept.
+
+        Raises
+        ------
+        ServiceRefused
+            "unknown_key": it is unknown, or was revoked.
+        """
+        holder = self._keys.holder(key)
+        text, now = secrets.token_urlsafe(32), time.time()
+        self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
+        self._store.write(_OLDEST, (holder.key, holder.key, MOST_OF_A_KEY - 1))
+        insert = "INSERT INTO service_sessions (digest, key, until) VALUES (?, ?, ?)"
+        self._store.write(insert, (_digest(text), holder.key, now + SESSION_SECONDS))
+        return text
+
+    @_closed
+    def holder(self, text: str) -> Principal:
+        """Return whose session it is.
+
+        Raises
+        ------
+        ServiceRefused
+            There is no such session, it is over, or its key was revoked; which of these is not said.
+        """
+        known = _SESSION_FORM.fullmatch(text) is not None
+        rows = self._store.read(_HOLDER, (_digest(text), time.time())) if known else []
+        if not rows:
+            raise ServiceRefused("unknown_key")
+        id, role, team = rows[0]
+        return Principal(id, role, team)
+
+    @_closed
+    def end(self, text: str) -> None:
+        """End a session; nothing happens where there is none."""
+        self._store.write("DELETE FROM service_sessions WHERE digest = ?", (_digest(text),))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
 
 _PREFIX: Final = "tho_"
 """By which scanners of published source recognise a key."""
@@ -100,7 +205,3 @@ _INSERT: Final = "INSERT INTO service_keys (id, digest, role, team, note, made) 
 def _made(role: Role, team: str, note: str) -> tuple[str, Key]:
     id = _PREFIX + secrets.token_hex(6)
     return f"{id}_{secrets.token_urlsafe(32)}", Key(id, role, team, note, time.time(), None)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -33,18 +33,19 @@ from thresholdout.planning.declaration import (
 )
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import Basis, CorrectedLabels, Corrections
-from thresholdout.service.labelled_records import LabelledRecords, labelled
-from thresholdout.service.prediction_reader import PredictionReader
-from thresholdout.service.proposals import DecidesAboutPredictions
-from thresholdout.service.standings import Standing, standings
-from thresholdout.service.stored_labels import (
+from thresholdout.service.labelled_records import (
     DOCUMENT,
+    LabelledRecords,
     check_stored,
     chosen_guard,
     documents_of,
     known_records,
+    labelled,
     stored_records,
 )
+from thresholdout.service.prediction_queries import DecidesAboutPredictions
+from thresholdout.service.prediction_reader import PredictionReader
+from thresholdout.service.standings import Standing, standings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,16 +8,55 @@ no rank does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 import numpy as np
 
+from thresholdout.errors import InputError
 from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms.base import AnswerSource
+from thresholdout.scoring.metrics import Metric, absolute_error, get_metric, log_loss, squared_error
 
-__all__ = ["Standing", "Tally", "standings"]
+__all__ = ["Standing", "Tally", "served_metric", "standings"]
+
+_CLIPPED: Final = re.compile(r"(log_loss|squared_error|absolute_error)\(clip=([0-9.e+-]{1,30})\)")
+_MADE: Final[dict[str, Callable[..., Metric]]] = {
+    "log_loss": log_loss,
+    "squared_error": squared_error,
+    "absolute_error": absolute_error,
+}
+
+
+def served_metric(text: object) -> Metric:
+    """Return the metric of a name, with the largest loss of one record behind it where it needs one.
+
+    Parameters
+    ----------
+    text : str
+        As `Metric.name`, or the name alone where that stands for one metric.
+
+    Raises
+    ------
+    InputError
+        No metric has that name.
+
+    Examples
+    --------
+    >>> served_metric("squared_error(clip=4)").name, served_metric("accuracy").bounds
+    ('squared_error(clip=4.0)', (0.0, 1.0))
+    """
+    found = _CLIPPED.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return get_metric(text)  # type: ignore[arg-type]
+    try:
+        clip = float(found[2])
+    except ValueError:
+        raise InputError("metric", repr(text), "clip= and a number") from None
+    return _MADE[found[1]](clip=clip)
+
 
 _ROUNDED_UP: Final = 1.0 + 1e-12
 _ANSWERS: Final = frozenset(get_args(AnswerSource))

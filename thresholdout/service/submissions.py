@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerClosed
 from thresholdout.service.chained_answers import ChainedAnswers, comparison_key
-from thresholdout.service.crew import Crew
-from thresholdout.service.names import check_request_key, check_text
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.running import LEASE, Running
-from thresholdout.service.served_metric import served_metric
-from thresholdout.service.showing import shown
-from thresholdout.service.shown import Principal, Submission
-from thresholdout.service.store.incumbents import Incumbent
-from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions, Verdict, submission_id
+from thresholdout.service.schemas import Principal, Submission
+from thresholdout.service.settings import check_request_key, check_text
+from thresholdout.service.standings import served_metric
+from thresholdout.service.store.submissions import Incumbent, Kind, SubmissionRow, Submissions, Verdict, submission_id
+from thresholdout.service.views import shown
+from thresholdout.service.worker_pool import LEASE, Running, WorkerPool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,14 +35,13 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.ledger.entry import Entry
     from thresholdout.scoring.metrics import Metric
-    from thresholdout.service.failures import Failures
     from thresholdout.service.guard_cache import GuardCache
-    from thresholdout.service.limits import Limits
+    from thresholdout.service.limits import Failures, Limits
     from thresholdout.service.prediction_guard import PredictionGuard
-    from thresholdout.service.proofs import Proofs
-    from thresholdout.service.reading import Reading
+    from thresholdout.service.prediction_reader import Reading
+    from thresholdout.service.receipts.issuing import Receipts
     from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
-    from thresholdout.service.store.incumbents import Incumbents
+    from thresholdout.service.store.submissions import Incumbents
 
 __all__ = ["Desk"]
 
@@ -98,7 +95,7 @@ class Desk:
         Counts refused tables.
     answers : ChainedAnswers
         Says what submissions were answered.
-    proofs : Proofs
+    proofs : Receipts
         Signs what is told.
     limits : Limits
         How much is taken at once.
@@ -113,7 +110,7 @@ class Desk:
         incumbents: Incumbents,
         failures: Failures,
         answers: ChainedAnswers,
-        proofs: Proofs,
+        proofs: Receipts,
         limits: Limits,
     ) -> None:
         self._ledger = ledger
@@ -124,7 +121,7 @@ class Desk:
         self._failures = failures
         self._answers = answers
         self._proofs = proofs
-        self._crew = Crew(limits.at_once, limits.most_waiting)
+        self._crew = WorkerPool(limits.at_once, limits.most_waiting)
         self._running = Running(submissions)
 
     def take(

@@ -124,7 +124,7 @@ def test_the_risk_of_claims_starts_at_what_limits_leave() -> None:
     lists = [one.ask_all([(0.5, column), (0.5, 1 - column)]) for one in (guard, declared)]
     for first, second in zip(*lists, strict=True):
         assert first.interval == pytest.approx(second.interval, rel=1e-9)
-    assert guard.status.information_released == pytest.approx(declared.told, abs=1e-9)
+    assert guard.status.information_released == pytest.approx(declared.status.information_released, abs=1e-9)
 
 
 def test_planned_parameters_serve_a_guard_with_the_stated_confidence() -> None:

@@ -25,10 +25,11 @@ from thresholdout.client import (
     ServiceUnavailable,
     received,
 )
-from thresholdout.client.patience import Patience
+from thresholdout.client.retries import RetryPolicy
 from thresholdout.client.tables import as_table
 from thresholdout.errors import InputError
-from thresholdout.service import shown, standings
+from thresholdout.service import schemas as shown
+from thresholdout.service import standings
 from thresholdout.service.refusals import REFUSALS
 
 PREDICTIONS = pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})
@@ -192,7 +193,7 @@ def test_a_submission_that_takes_longer_than_the_wait_is_returned_as_it_is() -> 
     def passed(seconds: float) -> None:
         time[0] += seconds
 
-    patience = Patience(pause=passed, clock=lambda: time[0])
+    patience = RetryPolicy(pause=passed, clock=lambda: time[0])
     asked = client(httpx.MockTransport(lambda request: running), patience=patience)
     found = asked.submit("digits", PREDICTIONS, wait=30.0)
     assert (found.state, found.done) == ("running", False)

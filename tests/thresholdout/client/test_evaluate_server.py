@@ -21,8 +21,8 @@ from tests.thresholdout.client.service_double import ServiceDouble
 from thresholdout.client import Client
 from thresholdout.client.evaluate_server import EvaluateServer, script_for
 from thresholdout.client.evaluation import evaluation_of, score_of
-from thresholdout.client.patience import Patience
 from thresholdout.client.received import Holdout, Submission
+from thresholdout.client.retries import RetryPolicy
 from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, ScoringCommand
 from thresholdout.errors import InputError
 from thresholdout.ledger import cipher
@@ -37,7 +37,7 @@ def python(code: str, seconds: float = PATIENCE) -> ScoringCommand:
 
 @contextmanager
 def evaluating(service: ServiceDouble, command: ScoringCommand = COPY) -> Iterator[str]:
-    client = Client("http://h", "key", transport=service.transport, patience=Patience(0.0))
+    client = Client("http://h", "key", transport=service.transport, patience=RetryPolicy(0.0))
     server = EvaluateServer(client, "digits", command)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()

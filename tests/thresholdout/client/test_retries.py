@@ -12,7 +12,7 @@ import pytest
 from tests.sizes import corners
 from tests.thresholdout.client.service_double import ServiceDouble, refused
 from thresholdout.client import Client, LimitReached, ServiceError, ServiceUnavailable
-from thresholdout.client.patience import Patience, Tries, seconds_of
+from thresholdout.client.retries import Attempts, RetryPolicy, seconds_of
 
 PREDICTIONS = pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})
 EVENTS = ["", "before", "after", "busy", "stopping", "unavailable", "rate", "proxy", "later", "stop"]
@@ -29,8 +29,8 @@ class Clock:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def patience(self, seconds: float = 1000.0) -> Patience:
-        return Patience(seconds, pause=self.pause, clock=lambda: self.now)
+    def patience(self, seconds: float = 1000.0) -> RetryPolicy:
+        return RetryPolicy(seconds, pause=self.pause, clock=lambda: self.now)
 
 
 def client(service: ServiceDouble, clock: Clock, seconds: float = 1000.0) -> Client:
@@ -100,7 +100,7 @@ def test_patience_ends() -> None:
 
 def test_pauses_double_up_to_the_longest() -> None:
     clock = Clock()
-    tries = Tries(clock.patience())
+    tries = Attempts(clock.patience())
     for _ in range(9):
         assert tries.waited(None)
     limits = [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0]

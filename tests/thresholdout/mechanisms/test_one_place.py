@@ -42,7 +42,7 @@ NAMED = {
     },
     "thresholdout/planning/request.py": {"ClaimsParameters"},
     "thresholdout/planning/ways.py": {"ClaimsMechanism"},
-    "thresholdout/service/promises.py": {"LadderParameters"},
+    "thresholdout/service/guarantee_text.py": {"LadderParameters"},
 }
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.limits import Limits
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 __all__ = ["ADMIN", "HOLDOUT", "LABELS", "TABLE", "TRAIN", "N", "made", "right_in", "team"]
 

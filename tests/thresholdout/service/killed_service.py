@@ -35,7 +35,7 @@ from thresholdout.service.refusals import ServiceRefused
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thresholdout.service.shown import Principal, Submission
+    from thresholdout.service.schemas import Principal, Submission
 
 warnings.simplefilter("ignore", WideAnswersWarning)  # what answers are worth does not matter here
 

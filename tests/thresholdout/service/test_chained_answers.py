@@ -15,7 +15,7 @@ from thresholdout.data.client_states import client_key
 from thresholdout.service import chained_answers
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Submission
+from thresholdout.service.schemas import Submission
 
 
 def _change(path: Path, statement: str) -> None:

@@ -19,8 +19,8 @@ from thresholdout.mechanisms import Known, SparseVectorParameters
 from thresholdout.mechanisms.claims import ClaimsParameters, Competition
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
+from thresholdout.service.guarantee_text import promise, truth
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.promises import promise, truth
 
 N = 1000
 LABELS = np.random.default_rng(7).integers(0, 2, 2 * N)
@@ -356,7 +356,7 @@ def test_a_rule_that_compares_records_breaks_it() -> None:
         assert not low <= 0.5 <= high
 
 
-# Boards
+# Leaderboards
 
 
 def test_a_board_widens_what_was_answered_before_and_all_of_it_is_about_the_labels_as_they_are() -> None:

@@ -21,7 +21,7 @@ from thresholdout.service.receipts.receipt import read_receipt
 from thresholdout.service.receipts.signing_keys import public_keys, published_keys
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 VISITOR = Principal("", "viewer")
 

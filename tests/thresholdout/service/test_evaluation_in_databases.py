@@ -17,11 +17,11 @@ from tests.patience import PATIENCE
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.errors import LedgerUnusable
-from thresholdout.service import failures
+from thresholdout.service import limits
 from thresholdout.service.evaluation import MOST_NUMBER, EvaluationService
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Phase
+from thresholdout.service.schemas import Phase
 from thresholdout.service.store.submissions import SubmissionRow
 
 THREADS = 6
@@ -39,7 +39,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
 @pytest.fixture
 def _in_one_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let refused tables be counted in the middle of an hour, whenever the test runs."""
-    monkeypatch.setattr(failures, "time", SimpleNamespace(time=lambda: 500_000 * 3600.0 + 1800.0))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(time=lambda: 500_000 * 3600.0 + 1800.0))
 
 
 def code(call: Callable[..., object], *given: object) -> str:

@@ -12,7 +12,7 @@ import pytest
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.reading import Reading
+from thresholdout.service.prediction_reader import Reading
 
 N = 60
 NAMES = ["ant", "bee", "größe"]

@@ -13,8 +13,8 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN
 from thresholdout.errors import LedgerUnusable
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.keys import MOST_OF_A_KEY, SESSION_SECONDS
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.sessions import MOST_OF_A_KEY, SESSION_SECONDS
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -66,7 +66,7 @@ def test_a_session_is_its_keys(service: EvaluationService) -> None:
 
 
 def _at(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
-    monkeypatch.setattr("thresholdout.service.sessions.time.time", lambda: moment)
+    monkeypatch.setattr("thresholdout.service.keys.time.time", lambda: moment)
 
 
 def test_a_session_ends_by_itself(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:

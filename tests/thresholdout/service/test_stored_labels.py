@@ -13,8 +13,8 @@ import pytest
 
 from thresholdout.errors import LedgerDamaged, LedgerMismatch
 from thresholdout.ledger import move, new_key, open_ledger
+from thresholdout.service.labelled_records import DOCUMENT, documents_of
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.stored_labels import DOCUMENT, documents_of
 
 N = 40
 COLUMNS = ["train/ids", "train/labels", "holdout/ids", "holdout/labels"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from thresholdout.client.errors import ServiceError
 from thresholdout.client.tables import Table, content_key, options_of
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from thresholdout.client import Client
     from thresholdout.client.received import Holdout as Received
     from thresholdout.client.received import Submission as ReceivedSubmission
-    from thresholdout.service.shown import Holdout, Submission
+    from thresholdout.service.schemas import Holdout, Submission
 
 __all__ = ["Holdouts", "RemoteHoldouts", "Service", "ServiceHoldouts"]
 

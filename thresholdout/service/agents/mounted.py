@@ -22,7 +22,7 @@ from starlette.routing import Route
 from thresholdout.service.agents.holdouts import ServiceHoldouts
 from thresholdout.service.agents.server import make_server
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,35 +4,252 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import stat
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from thresholdout.client.tables import CSV, Table
-from thresholdout.service.agents.said import (
-    HoldoutLine,
-    HoldoutStatus,
-    Outcome,
-    line_of,
-    outcome_of,
-    refusal_of,
-    status_of,
-)
-from thresholdout.service.refusals import ServiceRefused
+from graphs.numerics.rounding import shown_above, shown_below
+from thresholdout.client.tables import CSV, PARQUET, Table
+from thresholdout.service.refusals import REFUSALS, ServiceRefused
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
     from mcp.server.auth.settings import AuthSettings
     from mcp.server.mcpserver.context import Context
 
+    from thresholdout.client.received import Holdout as Received
+    from thresholdout.client.received import Submission as ReceivedSubmission
     from thresholdout.service.agents.holdouts import Holdouts
+    from thresholdout.service.schemas import Holdout, Submission
 
-__all__ = ["make_server"]
+__all__ = [
+    "Folder",
+    "HoldoutLine",
+    "HoldoutStatus",
+    "Outcome",
+    "line_of",
+    "make_server",
+    "outcome_of",
+    "refusal_of",
+    "status_of",
+]
+
+_KINDS = {".csv": CSV, ".parquet": PARQUET}
+
+
+class Folder:
+    """A folder, and what is in it.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    most_bytes : int
+        Of one file.
+    """
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self._root = path.resolve(strict=True)
+        self._most = most_bytes
+
+    def read(self, name: str) -> Table:
+        """Read a table of the folder; links that lead out of it, and what is no file, are not there."""
+        try:
+            path = (self._root / name).resolve(strict=True)
+            if not path.is_relative_to(self._root):
+                raise ServiceRefused("not_found")
+            return self._opened(path)
+        except (OSError, ValueError):
+            raise ServiceRefused("not_found") from None
+
+    def _opened(self, path: Path) -> Table:
+        kind = _KINDS.get(path.suffix.lower())
+        if kind is None:
+            raise ServiceRefused("unsupported", expected=", ".join(_KINDS))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ServiceRefused("not_found")
+            content = file.read(self._most + 1)
+        if len(content) > self._most:
+            raise ServiceRefused("too_large", most_bytes=self._most)
+        return Table(content, kind)
+
+
+@dataclass(frozen=True)
+class HoldoutLine:
+    """A holdout in a list."""
+
+    name: str
+    title: str
+    metric: str
+    better: Literal["higher", "lower"]
+    feedback: str
+    phase: str
+    records: int | None
+
+
+@dataclass(frozen=True)
+class HoldoutStatus:
+    """A holdout, what its answers are worth, and what is left of it."""
+
+    name: str
+    title: str
+    metric: str
+    better: Literal["higher", "lower"]
+    feedback: str
+    phase: str
+    records: int | None
+    confidence: float | None
+    truth: str
+    promise: str
+    asked: int | None
+    remaining: int | None
+    quota: int | None
+    quota_days: float | None
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a submission; `says` is the same in words."""
+
+    id: str
+    number: int
+    name: str
+    kind: str
+    state: str
+    says: str
+    value: float | None
+    low: float | None
+    high: float | None
+    verdict: str | None
+    repeated: bool
+
+
+def line_of(holdout: Holdout | Received) -> HoldoutLine:
+    """Return a holdout as it is listed."""
+    return HoldoutLine(
+        holdout.name,
+        holdout.title,
+        holdout.metric,
+        "higher" if holdout.greater_is_better else "lower",
+        holdout.feedback,
+        holdout.phase,
+        holdout.records,
+    )
+
+
+def status_of(holdout: Holdout | Received) -> HoldoutStatus:
+    """Return all that an agent needs to know of a holdout."""
+    return HoldoutStatus(
+        holdout.name,
+        holdout.title,
+        holdout.metric,
+        "higher" if holdout.greater_is_better else "lower",
+        holdout.feedback,
+        holdout.phase,
+        holdout.records,
+        holdout.confidence,
+        holdout.truth,
+        holdout.promise,
+        holdout.asked,
+        holdout.remaining,
+        holdout.quota,
+        holdout.quota_days,
+        list(holdout.notes),
+    )
+
+
+def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
+    """Return what came of a submission.
+
+    Examples
+    --------
+    >>> from thresholdout.service.schemas import Submission
+    >>> shown = Submission("s1", "digits", "ann", "", "score", "answered", 0.0, low=0.861, high=0.912)
+    >>> outcome_of(shown).says
+    'The truth is certified to be between 0.861 and 0.912.'
+    """
+    return Outcome(
+        submission.id,
+        submission.number,
+        submission.name,
+        submission.kind,
+        submission.state,
+        _says(submission),
+        submission.value,
+        submission.low,
+        submission.high,
+        submission.verdict,
+        submission.repeated,
+    )
+
+
+_VERDICTS = {
+    "better": "Better than the incumbent, which it replaces.",
+    "worse": "Worse than the incumbent, which stays.",
+    "not settled": "Not certified to be better than the incumbent, which stays.",
+    "first": "There was no incumbent: this is the first one. It was not judged.",
+}
+_JUDGED_BEFORE = {
+    "better": "Judged before: better than the incumbent of that time, which it replaced then.",
+    "worse": "Judged before: worse than the incumbent of that time.",
+    "not settled": "Judged before: not certified to be better than the incumbent of that time.",
+    "first": "Sent before: there was no incumbent at that time, and it became the first one.",
+}
+_STATES = {
+    "running": "Not answered yet. The same call again finds the answer, and is charged once.",
+    "interrupted": "The service stopped. The same call again finishes it, and is charged once.",
+    "hidden": "Taken. What came of it is shown when the blind phase ends.",
+}
+
+
+def _says(submission: Submission | ReceivedSubmission) -> str:
+    if submission.state == "refused":
+        return REFUSALS[submission.refusal if submission.refusal in REFUSALS else "unavailable"].text
+    if submission.state in _STATES:
+        return _STATES[submission.state]
+    if submission.verdict in _VERDICTS:
+        return (_JUDGED_BEFORE if submission.repeated else _VERDICTS)[submission.verdict]
+    if submission.low is not None and submission.high is not None:
+        low, high = shown_below(submission.low, 6), shown_above(submission.high, 6)
+        return f"The truth is certified to be between {low} and {high}."
+    if submission.value is not None:
+        return f"The best so far is {submission.value:.6g}."
+    return "Answered."
+
+
+def refusal_of(refused: ServiceRefused) -> dict[str, Any]:
+    """Return a refusal as an agent reads it: the text that belongs to its code, and details that are short.
+
+    Examples
+    --------
+    >>> refusal_of(ServiceRefused("quota", retry_after=60, limit=20))["text"]
+    'This team has used its submissions. Nothing was charged.'
+    """
+    details = {str(name): value for name, value in refused.details.items() if _is_short(value)}
+    said: dict[str, Any] = {"code": refused.code, "text": REFUSALS[refused.code].text, "details": details}
+    if refused.retry_after is not None:
+        said["retry_after"] = refused.retry_after
+    return said
+
+
+def _is_short(value: object) -> bool:
+    """Whether a detail is a number, or a text of one short line."""
+    if isinstance(value, str):
+        return len(value) <= 200 and value.isprintable()
+    return value is None or isinstance(value, bool | int | float)
+
 
 _log: Final = logging.getLogger("thresholdout.service")
 
@@ -44,12 +261,12 @@ your last submission that was the first, or better. A submission that is refused
 a refusal says that nothing is left.
 """
 
-Holdout = Annotated[str, Field(description="The holdout's name, as list_holdouts says it.")]
+HoldoutName = Annotated[str, Field(description="The holdout's name, as list_holdouts says it.")]
 Text = Annotated[
     str,
     Field(description="Predictions as CSV: the id column, and 'prediction' (or 'p_<class>' columns), for all records."),
 ]
-Path = Annotated[
+FileName = Annotated[
     str, Field(description="Name of a .csv or .parquet file of predictions in the folder that the server may read.")
 ]
 Expected = Annotated[
@@ -131,12 +348,12 @@ def make_server(
         return [line_of(one) for one in holdouts.all()]
 
     @server.tool(annotations=_READS)
-    def status(holdout: Holdout) -> HoldoutStatus:
+    def status(holdout: HoldoutName) -> HoldoutStatus:
         """Say what a holdout's answers are about and worth, and what is left of it."""
         return status_of(holdouts.one(holdout))
 
     @server.tool(annotations=_READS)
-    def my_history(holdout: Holdout, after: After = 0, count: Count = 20) -> list[Outcome]:
+    def my_history(holdout: HoldoutName, after: After = 0, count: Count = 20) -> list[Outcome]:
         """List your own submissions to a holdout, and what came of them."""
         return [outcome_of(one) for one in holdouts.history(holdout, after, count)]
 
@@ -151,13 +368,13 @@ def _add_for_texts(server: MCPServer[Any], holdouts: Holdouts) -> None:
     """Add the tools that take predictions as text."""
 
     @server.tool(annotations=_ASKS)
-    def submit(holdout: Holdout, predictions: Text, expected: Expected = None, title: Title = "") -> Outcome:
+    def submit(holdout: HoldoutName, predictions: Text, expected: Expected = None, title: Title = "") -> Outcome:
         """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
         table = Table(predictions.encode(), CSV)
         return outcome_of(holdouts.submit(holdout, table, expected=expected, title=title))
 
     @server.tool(annotations=_ASKS)
-    def compare(holdout: Holdout, predictions: Text, expected: Gain = None, title: Title = "") -> Outcome:
+    def compare(holdout: HoldoutName, predictions: Text, expected: Gain = None, title: Title = "") -> Outcome:
         """Ask whether predictions are better than your incumbent. Better ones replace it; the first are free."""
         table = Table(predictions.encode(), CSV)
         return outcome_of(holdouts.compare(holdout, table, expected=expected, title=title))
@@ -173,14 +390,14 @@ def _add_for_files(server: MCPServer[Any], holdouts: Holdouts, read_file: Callab
 
     @server.tool(annotations=_ASKS)
     def submit(
-        holdout: Holdout, predictions: Text = "", file: Path = "", expected: Expected = None, title: Title = ""
+        holdout: HoldoutName, predictions: Text = "", file: FileName = "", expected: Expected = None, title: Title = ""
     ) -> Outcome:
         """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
         return outcome_of(holdouts.submit(holdout, taken(predictions, file), expected=expected, title=title))
 
     @server.tool(annotations=_ASKS)
     def compare(
-        holdout: Holdout, predictions: Text = "", file: Path = "", expected: Gain = None, title: Title = ""
+        holdout: HoldoutName, predictions: Text = "", file: FileName = "", expected: Gain = None, title: Title = ""
     ) -> Outcome:
         """Ask whether predictions are better than your incumbent. Better ones replace it; the first are free."""
         return outcome_of(holdouts.compare(holdout, taken(predictions, file), expected=expected, title=title))

@@ -1,22 +1,110 @@
-"""What every address needs: the service, room for what is sent, and who asks."""
+"""What every address needs: the service, who asks, and refusals as responses of fixed text."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, FastAPI, Request, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
 
-from thresholdout.service.http.intake import Intake
+from thresholdout.service.http.admission import Admission
+from thresholdout.service.http.json_schemas import Refused
 from thresholdout.service.limits import Limits
-from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal
+from thresholdout.service.refusals import REFUSALS, ServiceRefused
+from thresholdout.service.schemas import Principal
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
 
-__all__ = ["By", "Has", "Served"]
+__all__ = ["By", "Has", "Served", "answer_refusals", "refusal", "said"]
+
+_OF_STATUS: Final = {404: "not_found", 405: "method", 413: "too_large", 415: "unsupported"}
+_MOST_ERRORS: Final = 10
+_LONGEST: Final = 100
+
+
+def refusal(refused: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the response that says a refusal.
+
+    Examples
+    --------
+    >>> said = refusal(ServiceRefused("quota", retry_after=60, limit=20))
+    >>> said.status_code, said.headers["retry-after"]
+    (429, '60')
+    """
+    sent = dict(headers or {})
+    if refused.retry_after is not None:
+        sent["Retry-After"] = str(refused.retry_after)
+    if refused.status == 401:
+        sent["WWW-Authenticate"] = "Bearer"
+    body = {"code": refused.code, "text": REFUSALS[refused.code].text, "details": refused.details}
+    return JSONResponse(body, refused.status, headers=sent)
+
+
+def said(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """Return the statuses of refusals for the OpenAPI document, with their texts.
+
+    Examples
+    --------
+    >>> said("quota", "exhausted")[429]["description"].count("quota")
+    1
+    """
+    found: dict[int | str, dict[str, Any]] = {}
+    for code in codes:
+        refused = REFUSALS[code]
+        one = found.setdefault(refused.status, {"model": Refused, "description": ""})
+        one["description"] = f"{one['description']}\n\n`{code}`: {refused.text}".strip()
+    return found
+
+
+def answer_refusals(app: FastAPI) -> None:
+    """Let an application answer every refusal and every error of a request so, and note its code at the request."""
+
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ServiceRefused)
+        return noted(request, error)
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return noted(request, ServiceRefused("bad_request", errors=_places(error)))
+
+    async def other(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        code = _OF_STATUS.get(error.status_code, "bad_request" if error.status_code < 500 else "unavailable")
+        return noted(request, ServiceRefused(code), error.headers)
+
+    def noted(request: Request, error: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        request.state.refused = error.code
+        _let_go(error)
+        return refusal(error, headers)
+
+    app.add_exception_handler(ServiceRefused, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Clear the frames in which an error was raised: they hold tables, until garbage is collected some day."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        behind, error.__context__, error.__cause__ = error.__context__, None, None
+        error = behind
+
+
+def _places(error: RequestValidationError) -> list[dict[str, str]]:
+    """Return where a request is not as documented, and which rule says so; nothing of what was sent."""
+    return [
+        {"where": ".".join(str(part)[:_LONGEST] for part in one["loc"]), "rule": str(one["type"])}
+        for one in error.errors()[:_MOST_ERRORS]
+    ]
+
 
 _LONGEST_KEY = 200
 
@@ -31,14 +119,14 @@ class Served:
     ----------
     service : EvaluationService
         The service without HTTP.
-    intake : Intake
+    admission : Admission
         Room and threads of this process.
     limits : Limits
         Of uploads.
     """
 
     service: EvaluationService
-    intake: Intake
+    admission: Admission
     limits: Limits
 
 
@@ -54,11 +142,11 @@ async def _principal(
 ) -> Principal:
     """Return who holds the key of a request; a visitor where it has none."""
     if sent is None and "authorization" not in request.headers:
-        by = await has.intake.read(has.service.authenticate, None)
+        by = await has.admission.read(has.service.authenticate, None)
     elif sent is None or not 0 < len(sent.credentials) <= _LONGEST_KEY:
         raise ServiceRefused("unknown_key")
     else:
-        by = await has.intake.read(has.service.authenticate, sent.credentials)
+        by = await has.admission.read(has.service.authenticate, sent.credentials)
     request.state.by = by
     return by
 

@@ -9,22 +9,62 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
-from thresholdout.service.http import evaluate_routes, holdout_routes, key_routes, operation_routes, submission_routes
-from thresholdout.service.http.access import Served
-from thresholdout.service.http.answers import answer_refusals
-from thresholdout.service.http.intake import Intake
-from thresholdout.service.http.metrics import Metrics
-from thresholdout.service.http.observing import Observed
-from thresholdout.service.http.openapi import document
-from thresholdout.service.http.pulse import Pulse
+from thresholdout.service.http import holdout_routes, operation_routes, submission_routes
+from thresholdout.service.http.access import Served, answer_refusals
+from thresholdout.service.http.admission import Admission
+from thresholdout.service.http.health import Health, Metrics
+from thresholdout.service.http.json_schemas import HoldoutSettings
+from thresholdout.service.http.logs import Observed
 from thresholdout.service.limits import Limits
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
 
-__all__ = ["make_app"]
+__all__ = ["document", "make_app"]
+
+_ABOUT: Final = """A holdout that is asked many adaptive questions, and says what every answer is worth.
+
+Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. A refused request is
+`{"code", "text", "details"}`; it costs nothing."""
+
+_VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "checkpoint", "leaderboard"})
+"""Addresses that visitors may see without a key, where a holdout is public."""
+
+_OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the document of an application; it is made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes)
+        for methods in made["paths"].values():
+            for operation in methods.values():
+                _mend(operation)
+        schemas = made["components"]["schemas"]
+        for name in _OF_FASTAPI:
+            schemas.pop(name, None)
+        schemas[HoldoutSettings.__name__] = HoldoutSettings.model_json_schema(
+            ref_template="#/components/schemas/{model}"
+        )
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _mend(operation: dict[str, Any]) -> None:
+    """Leave out the status that this service never has, and say where no key is needed, and where to wait."""
+    operation["responses"].pop("422", None)
+    if operation["operationId"] in _VISITORS:
+        operation["security"] = [{}, *operation["security"]]
+    for status, response in operation["responses"].items():
+        if status in ("429", "503"):
+            response.setdefault("headers", {})["Retry-After"] = {
+                "schema": {"type": "integer"},
+                "description": "Seconds after which the same request may be taken.",
+            }
+
 
 OPENAPI: Final = "/v1/openapi.json"
 
@@ -55,8 +95,8 @@ def make_app(
         Contexts that are entered while it runs.
     """
     limits = service.limits if limits is None else limits
-    intake = Intake(limits)
-    pulse = Pulse(service)
+    admission = Admission(limits)
+    pulse = Health(service)
 
     @contextlib.asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -68,9 +108,9 @@ def make_app(
                 looking = asyncio.create_task(pulse.keep_looking())
                 stack.push_async_callback(_cancelled, looking)
                 yield
-                intake.stop()
+                admission.stop()
         finally:
-            await asyncio.to_thread(_close, intake, service)
+            await asyncio.to_thread(_close, admission, service)
 
     app = FastAPI(
         title="thresholdout",
@@ -82,16 +122,15 @@ def make_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.served = Served(service, intake, limits)
+    app.state.served = Served(service, admission, limits)
     app.state.pulse = pulse
-    app.state.metrics = Metrics(intake, pulse)
+    app.state.metrics = Metrics(admission, pulse)
     answer_refusals(app)
     own = (
         operation_routes.router,
-        key_routes.router,
+        operation_routes.key_router,
         holdout_routes.router,
         submission_routes.router,
-        evaluate_routes.router,
     )
     for router in (*own, *routers):
         app.include_router(router)
@@ -107,7 +146,7 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _close(intake: Intake, service: EvaluationService) -> None:
+def _close(admission: Admission, service: EvaluationService) -> None:
     """Finish what was begun, and close the store."""
-    intake.close()
+    admission.close()
     service.close()

@@ -12,10 +12,9 @@ from starlette.datastructures import UploadFile
 
 from thresholdout.service.authority import check_role
 from thresholdout.service.corrections import Basis
-from thresholdout.service.http.access import By, Has, Served
-from thresholdout.service.http.answers import said
-from thresholdout.service.http.bodies import announced, receive, receive_form
-from thresholdout.service.http.schemas import (
+from thresholdout.service.http.access import By, Has, Served, said
+from thresholdout.service.http.admission import announced, receive, receive_form
+from thresholdout.service.http.json_schemas import (
     BoardShown,
     Certificate,
     Checkpoint,
@@ -28,7 +27,7 @@ from thresholdout.service.http.schemas import (
 from thresholdout.service.http.submission_routes import TABLE_BODY, Name
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Holdout, Principal
+from thresholdout.service.schemas import Holdout, Principal
 
 __all__ = ["router"]
 
@@ -72,7 +71,7 @@ router = APIRouter(prefix="/v1/holdouts", tags=["holdouts"])
 @router.get("", response_model=HoldoutList, responses=said("unknown_key", "stopping", "unavailable"))
 async def holdouts(has: Has, by: By) -> Any:
     """Return the holdouts that this key may see, the oldest first."""
-    return {"holdouts": await has.intake.read(has.service.holdouts, by)}
+    return {"holdouts": await has.admission.read(has.service.holdouts, by)}
 
 
 @router.post(
@@ -86,11 +85,11 @@ async def create_holdout(request: Request, has: Has, by: By, response: Response)
     """Make a holdout from two tables with labels; the same ones under the same name again change nothing."""
     check_role(by, "create_holdout")
     most = len(_PARTS) * has.limits.most_bytes + _AROUND
-    async with has.intake.place(by.key), has.intake.room(by.key, announced(request, most)):
+    async with has.admission.place(by.key), has.admission.room(by.key, announced(request, most)):
         form = await receive_form(request, most, files=len(_PARTS), fields=1)
         try:
             settings, files = _parts({name: form.getlist(name) for name in form})
-            found = await has.intake.work(_create, has, by, settings, files)
+            found = await has.admission.work(_create, has, by, settings, files)
         finally:
             await form.close()
     response.headers["Location"] = f"/v1/holdouts/{found.name}"
@@ -138,31 +137,31 @@ def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[s
 @router.get("/{name}", response_model=HoldoutShown, responses=said(*_SEEN))
 async def holdout(has: Has, by: By, name: Name) -> Any:
     """Return a holdout: what it promises, and what is left of it."""
-    return await has.intake.read(has.service.holdout, by, name)
+    return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/certificate", response_model=Certificate, responses=said(*_SEEN))
 async def certificate(has: Has, by: By, name: Name) -> Any:
     """Return what a holdout's answers are worth, in words."""
-    return await has.intake.read(has.service.holdout, by, name)
+    return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/remaining", response_model=Remaining, responses=said(*_SEEN))
 async def remaining(has: Has, by: By, name: Name) -> Any:
     """Return what is left of a holdout."""
-    return await has.intake.read(has.service.holdout, by, name)
+    return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/checkpoint", response_model=Checkpoint, responses=said(*_SEEN))
 async def checkpoint(has: Has, by: By, name: Name) -> Any:
     """Return the digest of the last entry of a holdout's history."""
-    return await has.intake.read(has.service.holdout, by, name)
+    return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/leaderboard", response_model=BoardShown, responses=said(*_SEEN))
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
     """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
-    return await has.intake.read(has.service.board, by, name)
+    return await has.admission.read(has.service.board, by, name)
 
 
 @router.post("/{name}/corrections", response_model=HoldoutShown, responses=said(*_UPLOAD), openapi_extra=TABLE_BODY)
@@ -176,21 +175,21 @@ async def correct(
 ) -> Any:
     """Correct labels by a table of ids and labels, or withdraw records without one; what was told carries over."""
     check_role(by, "correct")
-    await has.intake.read(has.service.holdout, by, name)
+    await has.admission.read(has.service.holdout, by, name)
     content_type = request.headers.get("content-type", "")
     media_type(content_type)
 
     def corrected(content: bytes) -> Holdout:
         return has.service.correct(by, name, read_upload(content, content_type, has.limits), reason, basis=basis)
 
-    async with has.intake.place(by.key), has.intake.room(by.key, announced(request, has.limits.most_bytes)):
-        return await has.intake.work(corrected, await receive(request, has.limits.most_bytes))
+    async with has.admission.place(by.key), has.admission.room(by.key, announced(request, has.limits.most_bytes)):
+        return await has.admission.work(corrected, await receive(request, has.limits.most_bytes))
 
 
 @router.put("/{name}/phase", response_model=HoldoutShown, responses=said(*_ADMIN))
 async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body()]) -> Any:
     """Begin another phase: open, blind until it is closed, or closed."""
-    return await has.intake.read(has.service.set_phase, by, name, new.phase)
+    return await has.admission.read(has.service.set_phase, by, name, new.phase)
 
 
 @router.get(
@@ -201,8 +200,8 @@ async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body(
 )
 async def export(has: Has, by: By, name: Name) -> Response:
     """Return the public history, an entry a line, for `thresholdout ledger import` and for those who verify it."""
-    lines = await has.intake.read(has.service.export, by, name)
-    first = await has.intake.read(next, lines, "")
+    lines = await has.admission.read(has.service.export, by, name)
+    first = await has.admission.read(next, lines, "")
     return StreamingResponse(_all(first, lines), media_type="application/jsonl")
 
 

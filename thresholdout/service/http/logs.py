@@ -1,19 +1,27 @@
-"""Logs of one JSON object a line, in which no key, label, prediction, or word of an error is.
-
-Of errors the kind and the places in the code are written: what they say can quote what was sent.
-"""
+"""What happens around every request: headers that browsers obey, a line of the log, counts, no error that leaks."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import secrets
 import sys
+import time
 import traceback
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-__all__ = ["LOGGERS", "JsonLines", "log_to", "places_of"]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from thresholdout.service.http.access import refusal
+from thresholdout.service.http.health import Metrics
+from thresholdout.service.refusals import ServiceRefused
+
+__all__ = ["HEADERS", "LOGGERS", "JsonLines", "Observed", "log_to", "places_of"]
 
 LOGGERS: Final = ("thresholdout", "uvicorn", "uvicorn.error", "mcp", "asyncio")
 
@@ -70,3 +78,96 @@ def log_to(stream: TextIO = sys.stderr, level: str = "INFO") -> None:
         logger.propagate = False
     logging.getLogger("uvicorn.access").handlers = []
     logging.getLogger("uvicorn.access").propagate = False
+
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+"""What every response has unless it says otherwise itself."""
+
+_ENCRYPTED: Final = ("Strict-Transport-Security", "max-age=31536000")
+
+_log = logging.getLogger("thresholdout.service.http")
+
+
+class Observed:
+    """An application around which every request is timed, counted and logged.
+
+    Parameters
+    ----------
+    app : callable
+        The application inside.
+    metrics : Metrics
+        Where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        identity = secrets.token_hex(8)
+        status: int | None = None
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(MutableHeaders(scope=message), scope, identity)
+            await send(message)
+
+        fields: dict[str, Any] = {}
+        try:
+            await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            fields["disconnected"] = True
+        except asyncio.CancelledError:
+            fields["cancelled"] = True
+            raise
+        except Exception as error:
+            fields |= {"error": type(error).__name__, "places": places_of(error)}
+            if status is None:
+                await refusal(ServiceRefused("unavailable", retry_after=5))(scope, receive, sending)
+        finally:
+            self._observe(scope, status or 499, time.perf_counter() - begun, fields | {"request": identity})
+
+    def _observe(self, scope: Scope, status: int, seconds: float, fields: dict[str, Any]) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        state = scope.get("state", {})
+        refused, by = state.get("refused"), state.get("by")
+        self._metrics.count(method, route, status, seconds, refused)
+        if refused is not None:
+            fields["refused"] = refused
+        if by is not None and by.key:
+            fields |= {"key": by.key, "role": by.role}
+        holdout = scope.get("path_params", {}).get("name")
+        if isinstance(holdout, str):
+            fields["holdout"] = holdout[:63]
+        fields |= {"method": method, "route": route, "status": status, "ms": round(1000.0 * seconds, 2)}
+        level = logging.ERROR if "error" in fields else logging.INFO
+        _log.log(level, "request", extra={"fields": fields})
+
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def _add_headers(headers: MutableHeaders, scope: Scope, identity: str) -> None:
+    """Add to a response what it does not say itself."""
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    if scope.get("scheme") == "https":
+        headers.setdefault(*_ENCRYPTED)
+    headers["X-Request-Id"] = identity

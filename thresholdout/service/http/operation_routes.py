@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Body, Path, Request, Response
 
 from thresholdout.errors import ThresholdoutError
-from thresholdout.service.http.access import By, Has, Served
-from thresholdout.service.http.answers import said
-from thresholdout.service.http.metrics import CONTENT_TYPE_LATEST
-from thresholdout.service.http.schemas import Live, Ready, ReceiptKeys
+from thresholdout.service.http.access import By, Has, Served, said
+from thresholdout.service.http.health import CONTENT_TYPE_LATEST
+from thresholdout.service.http.json_schemas import KeyList, KeyMade, KeyShown, Live, NewKey, Ready, ReceiptKeys
 from thresholdout.service.receipts.signing_keys import published_keys
 from thresholdout.service.refusals import ServiceRefused
 
-__all__ = ["router"]
+__all__ = ["key_router", "router"]
+
+_REFUSALS: Final = ("no_key", "unknown_key", "forbidden", "stopping", "unavailable")
+
+key_router = APIRouter(prefix="/v1/keys", tags=["keys"])
+
+
+@key_router.get("", response_model=KeyList, responses=said(*_REFUSALS))
+async def keys(has: Has, by: By) -> Any:
+    """Return all keys, the oldest first; none of their texts is kept."""
+    return {"keys": await has.admission.read(has.service.keys, by)}
+
+
+@key_router.post("", status_code=201, response_model=KeyMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
+async def new_key(has: Has, by: By, new: Annotated[NewKey, Body()]) -> Any:
+    """Make a key; its text is in this answer, and nowhere else."""
+    text, key = await has.admission.read(has.service.new_key, by, new.role, new.team, new.note)
+    return {"text": text, "key": key}
+
+
+@key_router.delete("/{id}", response_model=KeyShown, responses=said(*_REFUSALS, "bad_request", "not_found"))
+async def revoke(
+    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the key.")]
+) -> Any:
+    """Refuse a key from now on."""
+    return await has.admission.read(has.service.revoke, by, id)
+
 
 _log = logging.getLogger("thresholdout.service.http")
 
@@ -48,7 +73,7 @@ async def ready(request: Request, response: Response) -> Any:
 @router.get("/v1/receipt-key", response_model=ReceiptKeys, responses=said("stopping", "unavailable"))
 async def receipt_key(has: Has) -> Any:
     """Return the public keys for `thresholdout ledger receipt verify`, as JSON Web Keys, the present one first."""
-    return await has.intake.read(_published, has)
+    return await has.admission.read(_published, has)
 
 
 def _published(has: Served) -> dict[str, Any]:

@@ -1,20 +1,23 @@
-"""Addresses of submissions and comparisons: a table comes in, and a certified answer goes out."""
+"""The address at which optimisers evaluate candidates: predictions in, ``{score, info, budget}`` out."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 
-from thresholdout.service.http.access import By, Has, Served
-from thresholdout.service.http.answers import said
-from thresholdout.service.http.bodies import spooled
-from thresholdout.service.http.schemas import SubmissionList, SubmissionShown
+from thresholdout.client.evaluation import evaluation_of
+from thresholdout.client.tables import Table, content_key
+from thresholdout.service.http.access import By, Has, Served, said
+from thresholdout.service.http.admission import spooled
+from thresholdout.service.http.json_schemas import SubmissionList, SubmissionShown
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal, Submission
+from thresholdout.service.schemas import Principal, Submission
 
 __all__ = ["NAME", "TABLE_BODY", "Name", "is_of_format", "router"]
 
@@ -67,7 +70,7 @@ TABLE_BODY: Final[dict[str, Any]] = {
         },
     }
 }
-_REFUSALS: Final = (
+_SUBMISSION_REFUSALS: Final = (
     "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "key_used",
     "closed", "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
 )  # fmt: skip
@@ -88,7 +91,7 @@ router = APIRouter(prefix="/v1/holdouts/{name}", tags=["submissions"])
 @router.post(
     "/submissions",
     response_model=SubmissionShown,
-    responses=_LATER | said(*_REFUSALS),
+    responses=_LATER | said(*_SUBMISSION_REFUSALS),
     openapi_extra=TABLE_BODY,
 )
 async def submit(
@@ -108,7 +111,7 @@ async def submit(
 @router.post(
     "/comparisons",
     response_model=SubmissionShown,
-    responses=_LATER | said(*_REFUSALS, "no_comparison", "no_incumbent"),
+    responses=_LATER | said(*_SUBMISSION_REFUSALS, "no_comparison", "no_incumbent"),
     openapi_extra=TABLE_BODY,
 )
 async def compare(
@@ -139,7 +142,7 @@ async def _take(
     """Take a table when there is room for it, and answer as far as the client waits."""
     waits = _wait(prefer, has.limits.wait)
     _check_options(request)
-    limits = has.limits.of_holdout((await has.intake.read(has.service.admit, by, name)).rows)
+    limits = has.limits.of_holdout((await has.admission.read(has.service.admit, by, name)).rows)
     content_type = request.headers.get("content-type", "")
 
     def answered(content: bytes) -> Submission:
@@ -147,14 +150,14 @@ async def _take(
         call = has.service.submit if what == "submit" else has.service.compare
         return call(by, name, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=waits)
 
-    async with has.intake.place(by.key):
+    async with has.admission.place(by.key):
         try:
             media_type(content_type)
-            async with spooled(request, has.limits.most_bytes) as body, has.intake.room(by.key, body.size):
-                found = await has.intake.work(lambda: answered(body.file.read()))
+            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.key, body.size):
+                found = await has.admission.work(lambda: answered(body.file.read()))
         except ServiceRefused as refused:
             if refused.code in ("too_large", "unsupported") or is_of_format(refused):
-                await has.intake.read(has.service.failed, by, name)
+                await has.admission.read(has.service.failed, by, name)
             raise
     return _shown(found, None if prefer is None else waits)
 
@@ -212,7 +215,7 @@ async def history(
     team: Annotated[str | None, Query(pattern=NAME, description="Whose, for an administrator.")] = None,
 ) -> Any:
     """Return a team's own submissions, the oldest first; an administrator's are all, or those of one team."""
-    found = await has.intake.read(has.service.history, by, name, after=after, count=count, team=team)
+    found = await has.admission.read(has.service.history, by, name, after=after, count=count, team=team)
     return {"submissions": found}
 
 
@@ -223,7 +226,75 @@ async def history(
 )
 async def submission(has: Has, by: By, name: Name, id: Identity, response: Response) -> Any:
     """Return one submission, as far as it is; one that still runs has Retry-After."""
-    found = await has.intake.read(has.service.submission, by, name, id)
+    found = await has.admission.read(has.service.submission, by, name, id)
     if found.state == "running":
         response.headers["Retry-After"] = _POLL
     return found
+
+
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"candidate": {"type": "string", "description": "Predictions, as CSV."}},
+                    "required": ["candidate"],
+                },
+                "example": {"candidate": "id,prediction\nr1,1\nr2,0\n"},
+            }
+        },
+    }
+}
+_REFUSALS: Final = (
+    "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "closed",
+    "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
+)  # fmt: skip
+
+
+class Evaluation(BaseModel):
+    """What a candidate is worth: more is better. Of intervals it is the certified end, of verdicts see the guide."""
+
+    score: float | None = Field(examples=[0.86])
+    info: dict[str, Any] = Field(examples=[{"state": "answered", "low": 0.86, "high": 0.91, "repeated": False}])
+    budget: dict[str, Any] = Field(examples=[{"exhausted": False, "max_evals": 20, "days": 7.0, "remaining": None}])
+
+
+@router.post(
+    "/evaluate",
+    response_model=Evaluation,
+    responses={202: {"model": Evaluation, "description": "It is stored and goes on; ask again."}, **said(*_REFUSALS)},
+    openapi_extra=_BODY,
+)
+async def evaluate(request: Request, has: Has, by: By, name: Name) -> Response:
+    """Evaluate the predictions of a candidate that was run elsewhere; the same ones again are charged nothing."""
+    holdout = await has.admission.read(has.service.admit, by, name)
+
+    def answered(content: bytes) -> Submission:
+        table = Table(_candidate(content).encode(errors="replace"), CSV)
+        predictions = read_upload(table.body, table.content_type, has.limits.of_holdout(holdout.rows))
+        key = content_key("submissions", name, table, {})
+        return has.service.submit(by, name, predictions, idempotency_key=key, wait=has.limits.wait)
+
+    async with has.admission.place(by.key):
+        try:
+            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.key, body.size):
+                found = await has.admission.work(lambda: answered(body.file.read()))
+        except ServiceRefused as refused:
+            if refused.code == "too_large" or is_of_format(refused):
+                await has.admission.read(has.service.failed, by, name)
+            raise
+    return JSONResponse(evaluation_of(holdout, found), 202 if found.state in ("running", "interrupted") else 200)
+
+
+def _candidate(content: bytes) -> str:
+    """Return the candidate of a request."""
+    try:
+        sent = json.loads(content)
+    except (ValueError, RecursionError):
+        sent = None
+    candidate = sent.get("candidate") if isinstance(sent, dict) else None
+    if not isinstance(candidate, str):
+        raise ServiceRefused("bad_request", argument="body", expected="JSON with 'candidate', a text")
+    return candidate

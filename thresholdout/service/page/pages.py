@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -10,21 +11,84 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from thresholdout.service.evaluation import MOST_NUMBER
 from thresholdout.service.http.uploads import read_upload
-from thresholdout.service.page import visits
-from thresholdout.service.page.refused import refused_view
+from thresholdout.service.page import sessions as visits
 from thresholdout.service.page.render import HEADERS, render
 from thresholdout.service.page.views import board_view, history_view, submission_view
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.shown import Holdout, Key, Phase, Role, Submission
+from thresholdout.service.schemas import Holdout, Key, Phase, Role, Submission
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from thresholdout.service.http.access import Served
     from thresholdout.service.page.forms import Sent
-    from thresholdout.service.page.visits import Visit
+    from thresholdout.service.page.sessions import PageSession
 
-__all__ = ["Pages"]
+__all__ = ["Pages", "RefusedView", "refused_view"]
+
+_TITLES: Final = {
+    400: "This cannot be used",
+    401: "A key is needed",
+    403: "Not with this key",
+    404: "Nothing here",
+    409: "Not any more",
+    413: "Too large",
+    415: "Not a table",
+    429: "Not now",
+    503: "Try again soon",
+}
+_UNSAID: Final = {"permanent"}
+_UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedView:
+    """A refusal as a page shows it.
+
+    Attributes
+    ----------
+    title, text : str
+        In short, and the fixed text of the code.
+    details : list of str
+        Positions, names and limits.
+    later : str
+        After which time the same request may be taken; empty where none is known.
+    """
+
+    title: str
+    text: str
+    details: list[str]
+    later: str
+
+
+def refused_view(refused: ServiceRefused) -> RefusedView:
+    """Return a refusal as a page shows it.
+
+    Examples
+    --------
+    >>> refused_view(ServiceRefused("quota", retry_after=7200, limit=20)).later
+    '2 hours'
+    """
+    permanent = bool(refused.details.get("permanent"))
+    return RefusedView(
+        _TITLES.get(refused.status, "This cannot be done"),
+        REFUSALS[refused.code].text,
+        [f"{name.replace('_', ' ')}: {_said(value)}" for name, value in refused.details.items() if name not in _UNSAID],
+        "" if refused.retry_after is None or permanent else _duration(refused.retry_after),
+    )
+
+
+def _said(value: Any) -> str:
+    """Return a detail as people read it."""
+    return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _duration(seconds: int) -> str:
+    """Return seconds in words, rounded up in the unit that fits."""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
+    count = -(-seconds // size)
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
 
 _ROWS: Final = 50
 _WAIT: Final = 3.0
@@ -48,22 +112,22 @@ class Pages:
         self.served = served
         self.service = served.service
 
-    def holdouts(self, request: Request, visit: Visit) -> Response:
+    def holdouts(self, request: Request, visit: PageSession) -> Response:
         """Answer the list of holdouts."""
         return _page(request, visit, "holdouts.html", here="holdouts", holdouts=self.service.holdouts(visit.principal))
 
-    def board(self, request: Request, visit: Visit) -> Response:
+    def board(self, request: Request, visit: PageSession) -> Response:
         """Answer a leaderboard."""
         board = self.service.board(visit.principal, request.path_params["name"])
         close = request.query_params.get("look") == "close"
         return _page(request, visit, "board.html", here="board", **board_view(board, close=close))
 
-    def certificate(self, request: Request, visit: Visit) -> Response:
+    def certificate(self, request: Request, visit: PageSession) -> Response:
         """Answer what the intervals of a holdout are worth, in words."""
         holdout = self.service.holdout(visit.principal, request.path_params["name"])
         return _page(request, visit, "certificate.html", here="certificate", holdout=holdout)
 
-    def history(self, request: Request, visit: Visit) -> Response:
+    def history(self, request: Request, visit: PageSession) -> Response:
         """Answer a team's own submissions, and the form for the next one; an administrator's are all."""
         before = request.query_params.get("before", "")
         start = int(before) if _NUMBER.fullmatch(before) else MOST_NUMBER
@@ -71,7 +135,7 @@ class Pages:
             request, visit, self.service.holdout(visit.principal, request.path_params["name"]), before=start
         )
 
-    def submission(self, request: Request, visit: Visit) -> Response:
+    def submission(self, request: Request, visit: PageSession) -> Response:
         """Answer one submission."""
         name = request.path_params["name"]
         holdout = self.service.holdout(visit.principal, name)
@@ -90,7 +154,7 @@ class Pages:
             **view,
         )
 
-    def submit(self, request: Request, visit: Visit, sent: Sent, holdout: Holdout) -> Response:
+    def submit(self, request: Request, visit: PageSession, sent: Sent, holdout: Holdout) -> Response:
         """Take predictions; answer with the address of the submission, or the form again and what is wrong."""
         try:
             made = self._ask(visit, holdout, sent)
@@ -100,7 +164,7 @@ class Pages:
         repeated = "?repeated" if made.repeated else ""
         return _to(request, f"/holdouts/{holdout.name}/submissions/{quote(made.id, safe='')}{repeated}")
 
-    def set_phase(self, request: Request, visit: Visit, sent: Sent) -> Response:
+    def set_phase(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Begin another phase of a holdout."""
         phase = _PHASES.get(sent.text("phase"))
         if phase is None:
@@ -108,11 +172,11 @@ class Pages:
         holdout = self.service.set_phase(visit.principal, request.path_params["name"], phase)
         return _to(request, f"/holdouts/{holdout.name}")
 
-    def keys(self, request: Request, visit: Visit) -> Response:
+    def keys(self, request: Request, visit: PageSession) -> Response:
         """Answer the list of keys."""
         return self._keys(request, visit)
 
-    def make_key(self, request: Request, visit: Visit, sent: Sent) -> Response:
+    def make_key(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Make a key; this page alone has its text."""
         role = _ROLES.get(sent.text("role"))
         if role is None:
@@ -126,17 +190,17 @@ class Pages:
             return self._keys(request, visit, sent, refused)
         return self._keys(request, visit, made=(text, key))
 
-    def revoke(self, request: Request, visit: Visit, sent: Sent) -> Response:
+    def revoke(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Refuse a key from now on."""
         self.service.revoke(visit.principal, request.path_params["id"])
         return _to(request, "/keys")
 
-    def sign_in_form(self, request: Request, visit: Visit) -> Response:
+    def sign_in_form(self, request: Request, visit: PageSession) -> Response:
         """Answer the form that takes a key."""
         back = visits.safe_address(request.query_params.get("next", "/"))
         return _to(request, back) if visit.session else self._sign_in(request, visit, back)
 
-    def sign_in(self, request: Request, visit: Visit, sent: Sent) -> Response:
+    def sign_in(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Begin a session, and go where the visitor wanted to."""
         back = visits.safe_address(sent.text("next"))
         visits.check_sign_in(request, sent.text("token"))
@@ -152,14 +216,14 @@ class Pages:
         visits.begin(request, response, session)
         return response
 
-    def sign_out(self, request: Request, visit: Visit, sent: Sent) -> Response:
+    def sign_out(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """End a session."""
         self.service.sessions.end(visit.session)
         response = _to(request, "/")
         visits.end(request, response)
         return response
 
-    def refused(self, request: Request, visit: Visit, refused: ServiceRefused) -> Response:
+    def refused(self, request: Request, visit: PageSession, refused: ServiceRefused) -> Response:
         """Answer a refusal; who has no key may sign in with one."""
         back = visits.safe_address(_path(request))
         if refused.code == "no_key" and request.method in ("GET", "HEAD"):
@@ -170,7 +234,7 @@ class Pages:
             response.headers["Retry-After"] = str(refused.retry_after)
         return response
 
-    def _ask(self, visit: Visit, holdout: Holdout, sent: Sent) -> Submission:
+    def _ask(self, visit: PageSession, holdout: Holdout, sent: Sent) -> Submission:
         """Ask the service about a form's table; what is no table counts against the public rate of the key."""
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
@@ -193,7 +257,7 @@ class Pages:
     def _history(
         self,
         request: Request,
-        visit: Visit,
+        visit: PageSession,
         holdout: Holdout,
         sent: Sent | None = None,
         refused: ServiceRefused | None = None,
@@ -219,7 +283,7 @@ class Pages:
     def _keys(
         self,
         request: Request,
-        visit: Visit,
+        visit: PageSession,
         sent: Sent | None = None,
         refused: ServiceRefused | None = None,
         made: tuple[str, Key] | None = None,
@@ -237,7 +301,9 @@ class Pages:
             refused=refused_view(refused) if refused else None,
         )
 
-    def _sign_in(self, request: Request, visit: Visit, back: str, refused: ServiceRefused | None = None) -> Response:
+    def _sign_in(
+        self, request: Request, visit: PageSession, back: str, refused: ServiceRefused | None = None
+    ) -> Response:
         text = visits.form_text(request)
         status = refused.status if refused else 200
         view = refused_view(refused) if refused else None
@@ -247,7 +313,7 @@ class Pages:
         return response
 
 
-def _page(request: Request, visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
+def _page(request: Request, visit: PageSession, template: str, status: int = 200, **values: Any) -> Response:
     told = {
         "at": _root(request),
         "who": visit.principal,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Request, Response
 
-from thresholdout.service.http import bodies
+from thresholdout.service.http import admission as bodies
 from thresholdout.service.page.forms import FORM_BYTES, MOST_FIELDS, Sent, sent_in
 from thresholdout.service.page.pages import Pages
 from thresholdout.service.page.render import STATIC, static
-from thresholdout.service.page.visits import NOBODY, Visit, visit
+from thresholdout.service.page.sessions import NOBODY, PageSession, visit
 from thresholdout.service.refusals import ServiceRefused
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["routes"]
 
-_Reading = Callable[[Pages, Request, Visit], Response]
-_Writing = Callable[[Pages, Request, Visit, Sent], Response]
-_Answering = Callable[[Pages, Request, Visit], Awaitable[Response]]
+_Reading = Callable[[Pages, Request, PageSession], Response]
+_Writing = Callable[[Pages, Request, PageSession, Sent], Response]
+_Answering = Callable[[Pages, Request, PageSession], Awaitable[Response]]
 
 _HOLDOUT: Final = "/holdouts/{name}"
 
@@ -59,8 +59,8 @@ class _Endpoints:
     def showing(self, page: _Reading) -> Callable[[Request], Awaitable[Response]]:
         """Return what answers requests that change nothing."""
 
-        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-            return await pages.served.intake.read(page, pages, request, who)
+        async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
+            return await pages.served.admission.read(page, pages, request, who)
 
         async def endpoint(request: Request) -> Response:
             return await self._answer(request, answering)
@@ -70,11 +70,11 @@ class _Endpoints:
     def taking(self, page: _Writing) -> Callable[[Request], Awaitable[Response]]:
         """Return what takes small forms, of a session and with its token."""
 
-        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+        async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             who.check_session()
             sent = await self._sent(request)
             who.check(sent.text("token"))
-            return await pages.served.intake.read(page, pages, request, who, sent)
+            return await pages.served.admission.read(page, pages, request, who, sent)
 
         async def endpoint(request: Request) -> Response:
             return await self._answer(request, answering)
@@ -84,28 +84,28 @@ class _Endpoints:
     async def submit(self, request: Request) -> Response:
         """Take a form with predictions when there is room for it."""
 
-        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
+        async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             who.check_session()
             served, most = pages.served, pages.served.limits.most_bytes + FORM_BYTES
-            holdout = await served.intake.read(served.service.admit, who.principal, request.path_params["name"])
+            holdout = await served.admission.read(served.service.admit, who.principal, request.path_params["name"])
             bodies.check_is_form(request)
             async with (
-                served.intake.place(who.principal.key),
+                served.admission.place(who.principal.key),
                 bodies.spooled(request, most) as body,
-                served.intake.room(who.principal.key, 2 * body.size),  # the form, and the file in it
+                served.admission.room(who.principal.key, 2 * body.size),  # the form, and the file in it
             ):
                 form = await bodies.parsed_form(request, body.file.read(), files=1, fields=MOST_FIELDS)
                 sent = await sent_in(form)
                 who.check(sent.text("token"))
-                return await served.intake.work(pages.submit, request, who, sent, holdout)
+                return await served.admission.work(pages.submit, request, who, sent, holdout)
 
         return await self._answer(request, answering)
 
     async def sign_in(self, request: Request) -> Response:
         """Take a key; who sends it has no session yet."""
 
-        async def answering(pages: Pages, request: Request, who: Visit) -> Response:
-            return await pages.served.intake.read(pages.sign_in, request, who, await self._sent(request))
+        async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
+            return await pages.served.admission.read(pages.sign_in, request, who, await self._sent(request))
 
         return await self._answer(request, answering)
 
@@ -127,7 +127,7 @@ class _Endpoints:
         served: Served = request.app.state.served
         pages, who = Pages(served), NOBODY
         try:
-            who = await served.intake.read(visit, request, served.service)
+            who = await served.admission.read(visit, request, served.service)
             request.state.by = who.principal
             return await answering(pages, request, who)
         except ServiceRefused as refused:

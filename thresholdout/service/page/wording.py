@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from graphs.numerics.rounding import shown_above
-from thresholdout.service.page.tiers import Relation, Tier
-from thresholdout.service.shown import Feedback, Holdout, Outlook, Phase, State, Submission
+from thresholdout.service.page.views import Relation, Tier
+from thresholdout.service.schemas import Feedback, Holdout, Outlook, Phase, State, Submission
 
 __all__ = [
     "FEEDBACK",

@@ -19,11 +19,10 @@ from thresholdout.errors import InputError
 from thresholdout.ledger.settings import read_setting
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
+from thresholdout.service.guarantee_text import looked_at, promise, truth
 from thresholdout.service.prediction_guard import PredictionGuard
-from thresholdout.service.promises import looked_at, promise, truth
-from thresholdout.service.receipts.checkpoint_comparison import checkpoint_at
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.rollback_detection import copy_notes
+from thresholdout.service.receipts.rollback_detection import checkpoint_at, copy_notes
 from thresholdout.service.store.holdouts import Holdouts
 from thresholdout.service.store.tables import SETTING, Store
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import InputError
 from thresholdout.service.receipts.errors import WitnessUnusable
-from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness
-from thresholdout.service.receipts.witness_lines import ledger_of
+from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness, ledger_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.service.receipts.errors import WitnessUnusable
 from thresholdout.service.receipts.receipt import written_time
-from thresholdout.service.receipts.witness_lines import checkpoint_line
+from thresholdout.service.receipts.witness import checkpoint_line
 
 if TYPE_CHECKING:
     from thresholdout.service.receipts.witness import Witness

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.service.shown import Feedback, Phase
+from thresholdout.service.schemas import Feedback, Phase
 
 if TYPE_CHECKING:
     from thresholdout.service.store.tables import Store
@@ -22,7 +22,7 @@ class Settings:
     Attributes
     ----------
     title, metric, public, feedback, quota, quota_days
-        As of `thresholdout.service.shown.Holdout`.
+        As of `thresholdout.service.schemas.Holdout`.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Facts:
     Attributes
     ----------
     records, confidence, mechanism, truth, promise, notes
-        As of `thresholdout.service.shown.Holdout`.
+        As of `thresholdout.service.schemas.Holdout`.
     remaining : int or None
         Answers that there were before the first question.
     risk : float or None
@@ -69,7 +69,7 @@ class HoldoutRow:
     number : int
         What other tables call it.
     name, identity, phase, made
-        As of `thresholdout.service.shown.Holdout`.
+        As of `thresholdout.service.schemas.Holdout`.
     settings : Settings
         What was declared.
     facts : Facts or None

@@ -16,7 +16,59 @@ if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
-__all__ = ["Kind", "Stored", "SubmissionRow", "Submissions", "Verdict", "submission_id"]
+__all__ = ["Incumbent", "Incumbents", "Kind", "Stored", "SubmissionRow", "Submissions", "Verdict", "submission_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A submission that others are compared with.
+
+    Attributes
+    ----------
+    number : int
+        Which of the team's, from 1.
+    submission : str
+        Its address.
+    content : str
+        Digest of its predictions.
+    """
+
+    number: int
+    submission: str
+    content: str
+
+
+class Incumbents:
+    """The incumbents of a service.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def last(self, holdout: int, team: str) -> int:
+        """Return the number of a team's present incumbent, 0 where there is none."""
+        text = "SELECT coalesce(max(number), 0) FROM service_incumbents WHERE holdout = ? AND team = ?"
+        return int(self._store.read(text, (holdout, team))[0][0])
+
+    def find(self, holdout: int, team: str, number: int) -> Incumbent | None:
+        """Return an incumbent, present or past."""
+        where = "holdout = ? AND team = ? AND number = ?"
+        text = f"SELECT number, submission, content FROM service_incumbents WHERE {where}"
+        rows = self._store.read(text, (holdout, team, number))
+        return Incumbent(*rows[0]) if rows else None
+
+    def add(self, holdout: int, team: str, incumbent: Incumbent) -> bool:
+        """Put an incumbent behind the last one; False where another one has its number already."""
+        text = """INSERT INTO service_incumbents (holdout, team, number, submission, content)
+        VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+        values = (holdout, team, incumbent.number, incumbent.submission, incumbent.content)
+        return self._store.write(text, values) == 1
+
 
 Kind = Literal["score", "comparison"]
 Verdict = Literal["better", "worse", "not settled", "first"]
@@ -31,7 +83,7 @@ class SubmissionRow:
     Attributes
     ----------
     id, team, name, kind, received, query, value, low, high, verdict, refusal, receipt
-        As of `thresholdout.service.shown.Submission`.
+        As of `thresholdout.service.schemas.Submission`.
     holdout : int
         Number of the holdout.
     content : str

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Holdout, Principal, Submission
+from thresholdout.service.schemas import Holdout, Principal, Submission
 
 SECRET = "label of record 17 is malignant"
 

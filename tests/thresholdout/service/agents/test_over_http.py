@@ -21,7 +21,7 @@ from thresholdout.client.evaluate_server import EvaluateServer
 from thresholdout.client.scoring_command import ScoringCommand
 from thresholdout.client.tables import as_table
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http.serving import serving_here
+from thresholdout.service.serving import serving_here
 
 N = 1500
 

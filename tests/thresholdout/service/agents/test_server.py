@@ -17,9 +17,8 @@ from mcp_types import CallToolResult
 from tests.thresholdout.service.agents.service_double import SECRET, ServiceDouble, read
 from thresholdout.client import Client as HoldoutClient
 from thresholdout.client.tables import Table
-from thresholdout.service.agents.files import Folder
 from thresholdout.service.agents.holdouts import Holdouts, RemoteHoldouts, ServiceHoldouts
-from thresholdout.service.agents.server import make_server
+from thresholdout.service.agents.server import Folder, make_server
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 
 CSV = "id,prediction\n1,0\n"

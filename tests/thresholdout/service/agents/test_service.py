@@ -19,7 +19,7 @@ from thresholdout.service.agents.server import make_server
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 N = 2000
 LIMITS = Limits(failures_per_hour=3)

@@ -19,12 +19,11 @@ from thresholdout.errors import LedgerUnusable
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http import submission_routes
 from thresholdout.service.http.app import make_app
-from thresholdout.service.http.logs import LOGGERS, JsonLines
-from thresholdout.service.http.observing import HEADERS
+from thresholdout.service.http.logs import HEADERS, LOGGERS, JsonLines
 from thresholdout.service.http.uploads import CSV, PARQUET, read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import REFUSALS
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,9 @@ from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, 
 from thresholdout.cli import main
 from thresholdout.errors import InputError
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http import bodies, protocol
-from thresholdout.service.http.serving import Serving, serve, serving_here
+from thresholdout.service.http import admission as bodies
+from thresholdout.service import serving as protocol
+from thresholdout.service.serving import Serving, serve, serving_here
 from thresholdout.service.limits import Limits
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout.data.tables import read_table
-from thresholdout.service.http.parquet_format import Unreadable, pages
+from thresholdout.service.http.parquet import Unreadable, pages
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused

@@ -16,7 +16,7 @@ from thresholdout.service.http.app import make_app
 from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Board, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Board, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.standings import Standing
 
 if TYPE_CHECKING:

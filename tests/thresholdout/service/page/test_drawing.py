@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.service.page.fake import ranked
 from thresholdout.service.page.axis import axis_around, decimals_for, written_high, written_low
-from thresholdout.service.page.tiers import relation, tiers
+from thresholdout.service.page.views import relation, tiers
 from thresholdout.service.standings import Standing
 
 NUMBERS = st.floats(-50.0, 50.0, allow_nan=False)

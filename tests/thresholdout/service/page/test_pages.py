@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.thresholdout.service.page.fake import HOLDOUT, MADE, PEOPLE, FakeService, application, ranked
 from thresholdout.service.page.render import STATIC
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.shown import Key, Submission
+from thresholdout.service.schemas import Key, Submission
 
 BOARD = "/holdouts/spring"
 OWN = f"{BOARD}/submissions"

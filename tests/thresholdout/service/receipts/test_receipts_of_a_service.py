@@ -23,7 +23,7 @@ from thresholdout.service.receipts.receipt import Receipt, key_digest, read_rece
 from thresholdout.service.receipts.signing_keys import public_keys, published_keys, withdraw_key
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.shown import Principal, Submission
+from thresholdout.service.schemas import Principal, Submission
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_a_checkpoint_that_is_wrong_counts_against_those_that_were_compared_befo
     board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two copies at the same time the witness hears much of one, then of the first answer of the other."""
-    from thresholdout.service.receipts import checkpoint_comparison
+    from thresholdout.service.receipts import rollback_detection as checkpoint_comparison
 
     monkeypatch.setattr(checkpoint_comparison, "_AT_ONCE", 2)
     life(board, witness, 3)
@@ -204,7 +204,7 @@ def test_a_crash_between_answer_and_witness_is_no_older_copy(board: Path, witnes
 def test_many_checkpoints_are_compared_in_slices(
     board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thresholdout.service.receipts import checkpoint_comparison
+    from thresholdout.service.receipts import rollback_detection as checkpoint_comparison
 
     monkeypatch.setattr(checkpoint_comparison, "_AT_ONCE", 3)
     monkeypatch.setattr(checkpoint_comparison, "_GAP", 1)

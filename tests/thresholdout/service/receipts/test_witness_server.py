@@ -17,8 +17,7 @@ from tests.thresholdout.service.receipts.boards import asked, copied
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.rollback_detection import check_newest
-from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness, witness_at
-from thresholdout.service.receipts.witness_lines import checkpoint_line, torn_line
+from thresholdout.service.receipts.witness import KEY_VARIABLE, FileWitness, checkpoint_line, torn_line, witness_at
 from thresholdout.service.receipts.witness_server import witness_app
 
 KEY = "k" * 44

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["AGAIN", "Patience", "Tries", "seconds_of"]
+__all__ = ["AGAIN", "Attempts", "RetryPolicy", "seconds_of"]
 
 AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate", "too_slow"})
 """Codes after which the same request may be taken soon; what else is refused stays so for long, or for good."""
@@ -27,7 +27,7 @@ def seconds_of(headers: Mapping[str, str]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """For how long a call is tried again.
 
     Attributes
@@ -48,20 +48,20 @@ class Patience:
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
 
-class Tries:
+class Attempts:
     """The tries of one call.
 
     Examples
     --------
     >>> passed = []
-    >>> tries = Tries(Patience(seconds=10.0, pause=passed.append, clock=lambda: 0.0))
+    >>> tries = Attempts(RetryPolicy(seconds=10.0, pause=passed.append, clock=lambda: 0.0))
     >>> tries.waited(None), tries.waited(3.0), tries.waited(11.0)
     (True, True, False)
     >>> 0.1 <= passed[0] <= 0.2, passed[1:]
     (True, [3.0])
     """
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: RetryPolicy) -> None:
         self._patience = patience
         self._end = patience.clock() + patience.seconds
         self._next = patience.first

@@ -1,18 +1,77 @@
-"""Numbers about requests, for Prometheus: counts and times by address and status, never by team or holdout."""
+"""Whether the service answers, and its numbers for Prometheus: by address and status, never by team or holdout."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from thresholdout.service.http.intake import Intake
-from thresholdout.service.http.pulse import Pulse
+from thresholdout.service.http.admission import Admission
+from thresholdout.service.http.json_schemas import Ready, WitnessHealth
 
-__all__ = ["CONTENT_TYPE_LATEST", "SHARED", "Metrics"]
+if TYPE_CHECKING:
+    from thresholdout.service.evaluation import EvaluationService
+
+__all__ = ["CONTENT_TYPE_LATEST", "SHARED", "Health", "Metrics"]
+
+_PERIOD: Final = 1.0
+_STALE: Final = 10.0
+"""Seconds after which what was found says nothing any more."""
+
+_WRITES: Final = 5.0
+"""Seconds after which something is written again: a full disk can be read."""
+
+
+class Health:
+    """What was found when the service was last looked at.
+
+    Parameters
+    ----------
+    service : EvaluationService
+        What is looked at.
+    """
+
+    def __init__(self, service: EvaluationService) -> None:
+        self._service = service
+        self._found = Ready(status="unavailable")
+        self._at = -_STALE
+        self._written = -_WRITES
+        self.answers, self.told, self.commit = 0.0, 0.0, 0.0
+        """As of `readiness`, when something was last written."""
+
+    def ready(self) -> Ready:
+        """Return it."""
+        fresh = time.monotonic() - self._at < _STALE
+        return self._found if fresh else self._found.model_copy(update={"status": "unavailable"})
+
+    async def look(self) -> None:
+        """Look once; now and then something is written, too."""
+        now = time.monotonic()
+        writes = now - self._written >= _WRITES
+        found = await asyncio.to_thread(self._service.health, writes=writes)
+        well = found["status"] != "unavailable"
+        if writes and well:
+            self._written = now
+            self.answers, self.told, self.commit = (found.get(name, 0.0) for name in ("answers", "told", "commit"))
+        witness = found.get("witness")
+        self._found = Ready(
+            status=found["status"],
+            damaged=found.get("damaged"),
+            witness=None if witness is None else WitnessHealth(**witness),
+        )
+        self._at = time.monotonic()
+
+    async def keep_looking(self) -> None:
+        """Look again and again, until it is cancelled."""
+        while True:
+            await asyncio.sleep(_PERIOD)
+            await self.look()
+
 
 SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable that names the folder in which several processes share their numbers."""
@@ -25,13 +84,13 @@ class Metrics:
 
     Parameters
     ----------
-    intake : Intake
+    admission : Admission
         Whose places and bytes are shown.
-    pulse : Pulse
+    pulse : Health
         Knows how far the holdouts are.
     """
 
-    def __init__(self, intake: Intake, pulse: Pulse) -> None:
+    def __init__(self, admission: Admission, pulse: Health) -> None:
         self._registry = registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("thresholdout_requests", "Requests.", labels, registry=registry)
@@ -49,8 +108,8 @@ class Metrics:
             ("thresholdout_commit_seconds", "Of the last commit that was tried.", lambda: pulse.commit),
         )
         self._gauges: tuple[tuple[Gauge, Callable[[], float]], ...] = (
-            (held, lambda: intake.bytes_held),
-            (taken, lambda: intake.places_taken),
+            (held, lambda: admission.bytes_held),
+            (taken, lambda: admission.places_taken),
             *((Gauge(name, words, registry=registry, multiprocess_mode="livemax"), of) for name, words, of in found),
         )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.service.corrections import Corrections
     from thresholdout.service.prediction_guard import PredictionGuard
-    from thresholdout.service.shown import Feedback, Phase
+    from thresholdout.service.schemas import Feedback, Phase
 
 __all__ = ["looked_at", "mechanism_for", "promise", "truth"]
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import LedgerError
-from thresholdout.service.receipts.checkpoint_comparison import checkpoint_at
 from thresholdout.service.receipts.receipt import Receipt, key_digest, written_time
-from thresholdout.service.receipts.rollback_detection import copy_notes, remember_line
+from thresholdout.service.receipts.rollback_detection import checkpoint_at, copy_notes, remember_line
 from thresholdout.service.receipts.signed_text import unverified
 from thresholdout.service.receipts.witnessing import Witnessing
-from thresholdout.service.showing import told_of
+from thresholdout.service.views import told_of
 
 if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.service.store.holdouts import HoldoutRow
     from thresholdout.service.store.submissions import SubmissionRow
 
-__all__ = ["Proofs"]
+__all__ = ["Receipts"]
 
 _log: Final = logging.getLogger("thresholdout.service")
 
@@ -29,7 +28,7 @@ _SECONDS: Final = 5.0
 """For which the end of a service waits for its witness."""
 
 
-class Proofs:
+class Receipts:
     """The signer and the witness of a service, as far as it has them.
 
     Parameters

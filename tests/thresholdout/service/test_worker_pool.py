@@ -7,13 +7,13 @@ import threading
 import pytest
 
 from tests.patience import PATIENCE
-from thresholdout.service.crew import Crew
 from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.worker_pool import WorkerPool
 
 
 def test_more_than_are_at_work_and_wait_are_refused() -> None:
     """Two at work, one waiting: the fourth is refused, and one more is taken when these are done."""
-    crew, go = Crew(at_once=2, most_waiting=1), threading.Event()
+    crew, go = WorkerPool(at_once=2, most_waiting=1), threading.Event()
     begun = [crew.start(lambda: go.wait(PATIENCE)) for _ in range(3)]
     with pytest.raises(ServiceRefused) as refused:
         crew.start(lambda: True)
@@ -28,7 +28,7 @@ def test_more_than_are_at_work_and_wait_are_refused() -> None:
 
 
 def test_a_stop_waits_for_what_was_begun_and_drops_what_was_not() -> None:
-    crew, begun, go = Crew(at_once=1, most_waiting=1), threading.Event(), threading.Event()
+    crew, begun, go = WorkerPool(at_once=1, most_waiting=1), threading.Event(), threading.Event()
 
     def wait() -> bool:
         begun.set()

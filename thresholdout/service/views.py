@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.mechanisms.claims import Competition
 from thresholdout.mechanisms.claims.clients import newcomers_of
-from thresholdout.service.promises import promise, truth
-from thresholdout.service.served_metric import served_metric
-from thresholdout.service.shown import Feedback, Holdout, Outlook, Phase, State, Submission
+from thresholdout.service.guarantee_text import promise, truth
+from thresholdout.service.schemas import Feedback, Holdout, Outlook, Phase, State, Submission
+from thresholdout.service.standings import served_metric
 from thresholdout.service.store.holdouts import Facts
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Boards that are kept up to date: each entry of a history is read once."""
+"""Leaderboards that are kept up to date: each entry of a history is read once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.service.receipts.rollback_detection import proved_until
-from thresholdout.service.served_metric import served_metric
-from thresholdout.service.standings import Standing, Tally
+from thresholdout.service.standings import Standing, Tally, served_metric
 
 if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.store.holdouts import HoldoutRow
 
-__all__ = ["Boards"]
+__all__ = ["Leaderboards"]
 
 _SLICE: Final = 2000
 """Entries that are read at once."""
@@ -29,7 +28,7 @@ class _Kept:
         self.rows: tuple[int, tuple[Standing, ...]] = (-1, ())
 
 
-class Boards:
+class Leaderboards:
     """The boards of a service.
 
     Parameters

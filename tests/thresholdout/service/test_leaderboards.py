@@ -1,4 +1,4 @@
-"""Boards that are kept up to date say what a board from the whole history says."""
+"""Leaderboards that are kept up to date say what a board from the whole history says."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in, team
-from thresholdout.service import boards
-from thresholdout.service.boards import Boards
+from thresholdout.service import leaderboards as boards
+from thresholdout.service.leaderboards import Leaderboards
 from thresholdout.service.standings import standings
 
 
@@ -21,7 +21,7 @@ def test_reading_on_and_going_on_elsewhere_change_nothing(
     service = made(tmp_path / "board.db")
     teams = [team(service, name) for name in ("ann", "bob", "zoe")]
     identity = service.holdout(ADMIN, "cells").identity
-    other = Boards(service.ledger)
+    other = Leaderboards(service.ledger)
     for k in range(9):
         share = 0.5 + 0.05 * ((3 * k) % 7)
         service.submit(teams[k % 3], "cells", right_in(share, k), idempotency_key=f"{k}", expected=share)
@@ -29,7 +29,7 @@ def test_reading_on_and_going_on_elsewhere_change_nothing(
         assert row is not None
         expected = tuple(standings(service.ledger.entries(identity), "accuracy", greater_is_better=True))
         assert service.board(ADMIN, "cells").rows == expected
-        assert Boards(service.ledger).rows(row) == expected
+        assert Leaderboards(service.ledger).rows(row) == expected
         if k % 4 == 3:
             assert other.rows(row) == expected
     service.close()

@@ -9,9 +9,8 @@ import pytest
 from starlette.requests import Request
 
 from tests.patience import PATIENCE, wait_until
-from thresholdout.service.http import bodies
-from thresholdout.service.http.bodies import announced, receive
-from thresholdout.service.http.intake import Intake
+from thresholdout.service.http import admission as admission_control
+from thresholdout.service.http.admission import Admission, announced, receive
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
 
@@ -37,35 +36,35 @@ async def refusal_of(work: Awaitable[Any]) -> ServiceRefused:
 
 def test_bytes_are_bounded_whatever_the_number_of_clients() -> None:
     async def many() -> None:
-        intake = Intake(LIMITS)
+        admission = Admission(LIMITS)
         most = 0
 
         async def client(size: int) -> None:
             nonlocal most
-            async with intake.room(f"k{next(KEYS)}", size):
-                most = max(most, intake.bytes_held)
+            async with admission.room(f"k{next(KEYS)}", size):
+                most = max(most, admission.bytes_held)
                 await asyncio.sleep(0)
 
         await asyncio.gather(*(client(size) for size in [100, 1, 70, 100, 30, 99, 2] * 30))
         assert 100 < most <= 200
-        assert intake.bytes_held == 0
-        intake.close()
+        assert admission.bytes_held == 0
+        admission.close()
 
     run(many())
 
 
 def test_room_is_given_in_the_order_of_requests() -> None:
     async def ordered() -> list[int]:
-        intake = Intake(LIMITS)
+        admission = Admission(LIMITS)
         seen = []
 
         async def client(number: int, size: int) -> None:
-            async with intake.room(f"k{next(KEYS)}", size):
+            async with admission.room(f"k{next(KEYS)}", size):
                 seen.append(number)
                 await asyncio.sleep(0.01)
 
         await asyncio.gather(*(client(number, 100 if number % 3 else 5) for number in range(12)))
-        intake.close()
+        admission.close()
         return seen
 
     assert run(ordered()) == list(range(12))
@@ -73,10 +72,10 @@ def test_room_is_given_in_the_order_of_requests() -> None:
 
 def test_whoever_goes_away_gives_room_back() -> None:
     async def going() -> None:
-        intake = Intake(LIMITS)
+        admission = Admission(LIMITS)
 
         async def client() -> None:
-            async with intake.room(f"k{next(KEYS)}", 100):
+            async with admission.room(f"k{next(KEYS)}", 100):
                 await asyncio.sleep(PATIENCE)
 
         async def settled() -> None:
@@ -85,37 +84,43 @@ def test_whoever_goes_away_gives_room_back() -> None:
 
         tasks = [asyncio.create_task(client()) for _ in range(6)]
         await settled()
-        assert intake.bytes_held == 200
+        assert admission.bytes_held == 200
         for task in (tasks[4], tasks[0], tasks[2]):
             task.cancel()
             await asyncio.sleep(0)
         await settled()
-        assert intake.bytes_held == 200  # the second one, and the fourth
+        assert admission.bytes_held == 200  # the second one, and the fourth
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert intake.bytes_held == 0
-        intake.close()
+        assert admission.bytes_held == 0
+        admission.close()
 
     run(going())
 
 
 def test_places_are_bounded_and_one_key_leaves_some() -> None:
     async def places() -> None:
-        intake = Intake(LIMITS)
-        async with intake.place("a"), intake.place("a"):
-            assert (await refusal_of(intake.place("a").__aenter__())).code == "busy"
-            async with intake.place("b"), intake.place("b"), intake.place("c"), intake.place("c"), intake.place("d"):
-                async with intake.place("d"):
-                    refused = await refusal_of(intake.place("e").__aenter__())
+        admission = Admission(LIMITS)
+        async with admission.place("a"), admission.place("a"):
+            assert (await refusal_of(admission.place("a").__aenter__())).code == "busy"
+            async with (
+                admission.place("b"),
+                admission.place("b"),
+                admission.place("c"),
+                admission.place("c"),
+                admission.place("d"),
+            ):
+                async with admission.place("d"):
+                    refused = await refusal_of(admission.place("e").__aenter__())
                     assert (refused.code, refused.retry_after) == ("busy", 1)
-                async with intake.place("e"):
+                async with admission.place("e"):
                     pass
-        assert intake.places_taken == 0
-        intake.stop()
-        assert (await refusal_of(intake.place("a").__aenter__())).code == "stopping"
-        assert (await refusal_of(intake.work(lambda: 1))).code == "stopping"
-        intake.close()
+        assert admission.places_taken == 0
+        admission.stop()
+        assert (await refusal_of(admission.place("a").__aenter__())).code == "stopping"
+        assert (await refusal_of(admission.work(lambda: 1))).code == "stopping"
+        admission.close()
 
     run(places())
 
@@ -135,14 +140,14 @@ def test_threads_are_bounded_and_the_loop_goes_on() -> None:
             now -= 1
 
     async def busy() -> int:
-        intake = Intake(LIMITS)
-        work = asyncio.gather(*(intake.work(job) for _ in range(20)))
-        shown = await intake.read(lambda: 3)  # while the others wait
+        admission = Admission(LIMITS)
+        work = asyncio.gather(*(admission.work(job) for _ in range(20)))
+        shown = await admission.read(lambda: 3)  # while the others wait
         await asyncio.to_thread(wait_until, lambda: now == LIMITS.at_once)
         assert not work.done()
         go.set()
         await work
-        intake.close()
+        admission.close()
         return shown
 
     assert run(busy()) == 3
@@ -158,10 +163,10 @@ def test_what_was_begun_is_finished_when_the_service_stops() -> None:
         done.append(True)
 
     async def stopping() -> None:
-        intake = Intake(LIMITS)
-        work = asyncio.create_task(intake.work(job))
+        admission = Admission(LIMITS)
+        work = asyncio.create_task(admission.work(job))
         await asyncio.to_thread(begun.wait, PATIENCE)
-        await asyncio.to_thread(intake.close)
+        await asyncio.to_thread(admission.close)
         await work
 
     run(stopping())
@@ -206,7 +211,7 @@ def test_what_a_request_announces(headers: dict[str, str], code: str) -> None:
 
 
 def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "_PATIENCE", 0.05)
+    monkeypatch.setattr(admission_control, "_PATIENCE", 0.05)
     assert run(refusal_of(receive(request([b"a"] * 100, pause=0.02), 1000))).code == "too_slow"
 
 
@@ -230,29 +235,29 @@ def test_slow_uploads_of_one_key_leave_room_for_others() -> None:
     """Four of ann's hold what one key may; bob's come in at once, and ann's fifth in its turn."""
 
     async def shared() -> list[str]:
-        intake = Intake(Limits(most_bytes=100, at_once=8, most_waiting=60))
+        admission = Admission(Limits(most_bytes=100, at_once=8, most_waiting=60))
         seen: list[str] = []
         gone = asyncio.Event()
 
         async def slow(number: int) -> None:
-            async with intake.room("ann", 100):
+            async with admission.room("ann", 100):
                 seen.append(f"ann {number}")
                 await gone.wait()
 
         async def quick() -> None:
-            async with intake.room("bob", 100):
+            async with admission.room("bob", 100):
                 seen.append("bob")
 
         tasks = [asyncio.create_task(slow(number)) for number in range(5)]
         await asyncio.sleep(0)
         await quick()
         before = list(seen)
-        assert intake.bytes_held == 200  # a quarter of 800
+        assert admission.bytes_held == 200  # a quarter of 800
         gone.set()
         await asyncio.gather(*tasks)
-        assert intake.bytes_held == 0
-        assert not intake._bytes_of_keys
-        intake.close()
+        assert admission.bytes_held == 0
+        assert not admission._bytes_of_keys
+        admission.close()
         return before
 
     assert run(shared()) == ["ann 0", "ann 1", "bob"]
@@ -260,17 +265,17 @@ def test_slow_uploads_of_one_key_leave_room_for_others() -> None:
 
 def test_a_key_may_send_one_body_that_is_larger_than_its_share() -> None:
     async def one() -> None:
-        intake = Intake(LIMITS)
-        async with intake.room("ann", 200):
-            assert intake.bytes_held == 200
-        intake.close()
+        admission = Admission(LIMITS)
+        async with admission.room("ann", 200):
+            assert admission.bytes_held == 200
+        admission.close()
 
     run(one())
 
 
 def test_patience_is_for_bytes_that_came_and_not_for_those_that_were_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body of 50 MB that comes byte by byte is given up as soon as one of a kilobyte."""
-    monkeypatch.setattr(bodies, "_PATIENCE", 0.1)
+    monkeypatch.setattr(admission_control, "_PATIENCE", 0.1)
     announced_much = {"Content-Length": str(50 * 2**20)}
     begun = time.monotonic()
     slow = request([b"a"] * 10_000, announced_much, pause=0.01)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from thresholdout.service.shown import Feedback, Phase, Role, State
+from thresholdout.service.schemas import Feedback, Phase, Role, State
 
 __all__ = [
     "BoardShown",

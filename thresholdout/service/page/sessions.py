@@ -13,9 +13,9 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from thresholdout.service.keys import SESSION_SECONDS
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.sessions import SESSION_SECONDS
-from thresholdout.service.shown import Principal
+from thresholdout.service.schemas import Principal
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOBODY",
-    "Visit",
+    "PageSession",
     "begin",
     "check_sign_in",
     "end",
@@ -42,7 +42,7 @@ _SAFE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageSession:
     """Somebody's look at a page.
 
     Attributes
@@ -79,16 +79,16 @@ class Visit:
             raise ServiceRefused("forbidden")
 
 
-NOBODY: Final = Visit(Principal("", "viewer"), "")
+NOBODY: Final = PageSession(Principal("", "viewer"), "")
 
 
-def visit(request: Request, service: EvaluationService) -> Visit:
+def visit(request: Request, service: EvaluationService) -> PageSession:
     """Return who looks at a page; a session that is over is no session."""
     text = request.cookies.get(_name(request, "session"), "")
     if not text:
         return NOBODY
     try:
-        return Visit(service.sessions.holder(text), text)
+        return PageSession(service.sessions.holder(text), text)
     except ServiceRefused as refused:
         if refused.code != "unknown_key":
             raise

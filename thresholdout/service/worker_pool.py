@@ -1,23 +1,21 @@
-"""Saying in the store, as long as it is true, that somebody works on a submission.
-
-A process that was killed says nothing any more, so a row is only believed for a few seconds. No process has to know of
-the others, and none has anything to do when it starts.
-"""
+"""The threads that work on submissions, and what is known of those that run longer than their requests."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thresholdout.errors import ThresholdoutError
+from thresholdout.service.refusals import ServiceRefused
 
 if TYPE_CHECKING:
     from thresholdout.service.store.submissions import Submissions
 
-__all__ = ["LEASE", "Running"]
+__all__ = ["LEASE", "Running", "WorkerPool"]
 
 LEASE: Final = 10.0
 """Seconds for which a row is believed."""
@@ -72,3 +70,55 @@ class Running:
                 self._submissions.put_off(ids, time.time() + LEASE)
             except ThresholdoutError as error:
                 _log.warning("what is running was not stored: %s", type(error).__name__)
+
+
+Result = TypeVar("Result")
+
+
+class WorkerPool:
+    """Threads that do jobs.
+
+    Parameters
+    ----------
+    at_once : int
+        How many jobs are done at the same time.
+    most_waiting : int
+        How many more may wait.
+
+    Examples
+    --------
+    >>> crew = WorkerPool(at_once=2, most_waiting=8)
+    >>> crew.start(lambda: 3).result()
+    3
+    >>> crew.stop()
+    """
+
+    def __init__(self, at_once: int, most_waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submissions")
+        self._room = threading.BoundedSemaphore(at_once + most_waiting)
+        self._stopping = False
+
+    def start(self, job: Callable[[], Result]) -> Future[Result]:
+        """Let a thread do a job as soon as one is free.
+
+        Raises
+        ------
+        ServiceRefused
+            "busy" when too many wait, "stopping" when nothing is begun any more.
+        """
+        if self._stopping:
+            raise ServiceRefused("stopping", retry_after=5)
+        if not self._room.acquire(blocking=False):
+            raise ServiceRefused("busy", retry_after=1)
+        try:
+            future = self._threads.submit(job)
+        except RuntimeError:  # it was stopped a moment ago
+            self._room.release()
+            raise ServiceRefused("stopping", retry_after=5) from None
+        future.add_done_callback(lambda _: self._room.release())
+        return future
+
+    def stop(self) -> None:
+        """Begin nothing any more, and wait for what was begun; what waits for a thread is dropped."""
+        self._stopping = True
+        self._threads.shutdown(wait=True, cancel_futures=True)
