@@ -38,6 +38,7 @@ HEAVY_ALLOWED = {
     "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
+    "thresholdout.service.serving": {"fastapi", "uvicorn"},
     "thresholdout.service.agents": {"mcp", "starlette"},
     "thresholdout.service.page": {"fastapi", "starlette"},
 }

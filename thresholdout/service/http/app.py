@@ -12,11 +12,11 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
+from thresholdout.service.declarations import HoldoutSettings
 from thresholdout.service.http import holdout_routes, operation_routes, submission_routes
 from thresholdout.service.http.access import Served, answer_refusals
 from thresholdout.service.http.admission import Admission
 from thresholdout.service.http.health import Health, Metrics
-from thresholdout.service.http.json_schemas import HoldoutSettings
 from thresholdout.service.http.logs import Observed
 from thresholdout.service.limits import Limits
 

@@ -17,8 +17,8 @@ from tests.thresholdout.notebook.test_cards_in_browser import contrast
 from tests.thresholdout.report import browser
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in
 from tests.thresholdout.service.page.fake import HOLDOUT, MADE, FakeService, ranked, served
-from thresholdout.service.serving import serving_here
 from thresholdout.service.schemas import Key, Submission
+from thresholdout.service.serving import serving_here
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -22,11 +22,11 @@ from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in
 from thresholdout.cli import main
 from thresholdout.errors import InputError
+from thresholdout.service import serving as server
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http import admission as bodies
-from thresholdout.service import serving as protocol
-from thresholdout.service.serving import Serving, serve, serving_here
+from thresholdout.service.http import admission
 from thresholdout.service.limits import Limits
+from thresholdout.service.serving import Serving, serve, serving_here
 
 if TYPE_CHECKING:
     from tests.thresholdout.ledger.postgres_server import Server
@@ -212,7 +212,7 @@ def test_checkpoints_without_an_end_are_cut_off(small: Process) -> None:
 
 def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each announces as much as the service takes and sends a few bytes; no other team waits for them."""
-    monkeypatch.setattr(bodies, "_PATIENCE", 10.0 * PATIENCE)
+    monkeypatch.setattr(admission, "_PATIENCE", 10.0 * PATIENCE)
     limits = Limits(at_once=2)
     service = made(tmp_path / "board.db", limits=limits)
     keys = [service.new_key(ADMIN, "team", f"team-{number}")[0] for number in range(7)]
@@ -233,7 +233,7 @@ def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monke
 
 def test_idle_connections_of_one_address_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """127.0.0.1 is no proxy here: its 101st connection is told so, and one that ends makes room again."""
-    monkeypatch.setattr(protocol, "_MOST_OF_ONE", 5)
+    monkeypatch.setattr(server, "_MOST_OF_ONE", 5)
     with (
         tempfile.TemporaryDirectory() as folder,
         closing(EvaluationService.open(Path(folder) / "b.db")) as service,
