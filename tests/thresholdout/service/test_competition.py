@@ -43,7 +43,7 @@ def right_in(share: float, seed: int, *, train: float | None = None) -> pd.DataF
 
 def test_rows_for_the_holdout_are_enough(tmp_path: Path) -> None:
     service = made(tmp_path)
-    assert service.guard.sampling == "fixed_features"
+    assert service.guard._declared.sampling == "fixed_features"
     for expected, share in ((0.8, 0.8), (None, 0.8), (1.0, 0.5)):
         answer = service.ask(right_in(share, 1), expected=expected, client="ann")
         assert answer.interval[0] < share < answer.interval[1]
