@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from thresholdout.data.client_states import client_key, join_state
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.guard_state import GuardState
-from thresholdout.mechanisms import ClaimsParameters, Past
+from thresholdout.mechanisms import Past
 from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
 from thresholdout.mechanisms.claims.clients import Client
 from thresholdout.mechanisms.claims.score import start_risk
@@ -99,9 +99,11 @@ def check_clients(ledger: Ledger, guard: str) -> None:
         A row was changed, removed or put back from an earlier time.
     """
     stored: Any = ledger.parameters(guard)
-    parameters = parameters_from_json(stored["chosen"]) if "chosen" in stored else None
     main = ledger.state(guard)
-    if not isinstance(parameters, ClaimsParameters) or not parameters.guesses or not main:
+    if "chosen" not in stored or not main:
+        return
+    parameters: Any = parameters_from_json(stored["chosen"])
+    if not parameters.guesses:
         return
     risk, told = start_risk(parameters.confidence, parameters.told), dict[str, tuple[float, ...]]()
 
@@ -135,7 +137,7 @@ def _entries(ledger: Ledger, guard: str, start: int, last: int) -> Iterator[Entr
         yield from ledger.entries(guard, first, min(_SLICE, last + 1 - first))
 
 
-def _numbers(parameters: ClaimsParameters, main: str, key: str, line: str) -> tuple[float, ...]:
+def _numbers(parameters: Any, main: str, key: str, line: str) -> tuple[float, ...]:
     """Return what a client's row says of its queries; nothing where it can't be read."""
     try:
         state: Any = GuardState.from_text(join_state(main, {key: line}), partial(read_state, parameters)).mechanism

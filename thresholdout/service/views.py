@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.mechanisms.claims import Competition
 from thresholdout.mechanisms.claims.clients import newcomers_of
 from thresholdout.service.guarantee_text import promise, truth
 from thresholdout.service.schemas import Feedback, Holdout, Outlook, Phase, State, Submission
@@ -89,8 +88,9 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
 
 def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
     """Return how intervals will widen at the price of the last answers; ``None`` where that has no answer yet."""
-    guard, mechanism, count = served.guard, served.guard._mechanism, ledger.count(served.identity)
-    if not isinstance(mechanism, Competition) or not count:
+    guard, count = served.guard, ledger.count(served.identity)
+    mechanism: Any = guard._mechanism
+    if not guard.parameters.guesses or not count:
         return None
     recent = ledger.entries(served.identity, max(1, count - _RECENT), _RECENT + 1)
     before = guard._interaction.log_risk_before(recent[0]) if count <= _RECENT else recent.pop(0).risk
@@ -102,7 +102,7 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
     likely = 0.5 if score is None else score
 
     def after(spent: float) -> float:
-        return mechanism.next_half_width(replace(state, log_risk=state.log_risk - spent), likely)
+        return float(mechanism.next_half_width(replace(state, log_risk=state.log_risk - spent), likely))
 
     right = mechanism.right_guess_nats(state)
     return Outlook(len(recent), nats, after(0.0), _AHEAD, after(_AHEAD * nats), after(_AHEAD * right))

@@ -40,6 +40,8 @@ NAMED = {
         "LadderParameters",
         "SparseVectorParameters",
     },
+    "thresholdout/planning/declaration.py": {"SparseVectorParameters"},
+    "thresholdout/planning/leaderboard.py": {"ClaimsParameters"},
     "thresholdout/planning/request.py": {"ClaimsParameters"},
     "thresholdout/planning/ways.py": {"ClaimsMechanism"},
     "thresholdout/service/guarantee_text.py": {"LadderParameters"},
@@ -283,7 +285,7 @@ class TestASeventh:
             guard.compare(object(), object(), cv="training")
         with pytest.raises(InputError, match="a gate, asked of cells"):
             guard.gate(object())
-        with pytest.raises(InputError, match="'features' for CellsParameters"):
+        with pytest.raises(InputError, match="'fixed_features' for CellsParameters"):
             made(sampling="fixed_features")
         assert guard.status.answers_left == 3
 
