@@ -19,7 +19,7 @@ from thresholdout.errors import InputError
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
-    from thresholdout.service.shown import Holdout, Principal
+    from thresholdout.service.schemas import Holdout, Principal
 
 __all__ = [
     "DATABASE",
@@ -67,7 +67,7 @@ def _opened(
     """Open a service for its local administrator; a file has to be there unless it may be `new`."""
     from thresholdout.service.evaluation import EvaluationService
     from thresholdout.service.refusals import ServiceRefused
-    from thresholdout.service.shown import Principal
+    from thresholdout.service.schemas import Principal
 
     if not (new or "://" in database or Path(database).exists()):
         raise InputError("database", f"{database}, and no such file", "the database that the service was started with")
@@ -84,7 +84,7 @@ def create_holdout(service: EvaluationService, name: str, **declaration: Any) ->
     """Make a holdout from the options of ``admin holdout new``."""
     from thresholdout.data.tables import read_table
     from thresholdout.service.refusals import ServiceRefused
-    from thresholdout.service.shown import Principal
+    from thresholdout.service.schemas import Principal
 
     tables = {part: read_table(declaration[part]) for part in ("train", "holdout", "graph") if declaration[part]}
     try:
@@ -110,7 +110,7 @@ def _in_words(code: str, text: str, details: dict[str, Any]) -> str:
 @with_extra
 def new_token(database: str, key_file: Path | None, role: str, team: str, note: str) -> None:
     """Make an API token, and print it once."""
-    from thresholdout.service.shown import Role
+    from thresholdout.service.schemas import Role
 
     if role == "team" and not team:
         raise click.UsageError("--team is needed for a token of a team")
@@ -206,7 +206,7 @@ def list_holdouts(database: str, key_file: Path | None) -> None:
 @with_extra
 def set_phase(name: str, phase: str, database: str, key_file: Path | None) -> None:
     """Begin another PHASE of the holdout NAME."""
-    from thresholdout.service.shown import Phase
+    from thresholdout.service.schemas import Phase
 
     with _opened(database, key_file) as (service, admin):
         found = service.set_phase(admin, name, cast(Phase, phase))

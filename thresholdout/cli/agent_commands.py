@@ -39,8 +39,8 @@ def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
         from thresholdout.service.agents.server import make_server
     except ImportError:
         raise Failure("a server for agents needs mcp: pip install 'thresholdout[service]'") from None
-    from thresholdout.service.agents.files import Folder
     from thresholdout.service.agents.holdouts import RemoteHoldouts
+    from thresholdout.service.agents.server import Folder
     from thresholdout.service.limits import Limits
 
     read = None if folder is None else Folder(folder, Limits().most_bytes).read

@@ -301,8 +301,8 @@ def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str 
     labels nothing is proved about later answers.
     """
     from thresholdout.ledger import open_ledger
+    from thresholdout.service.guarantee_text import corrected
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
-    from thresholdout.service.promises import corrected
 
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)

@@ -53,8 +53,8 @@ def status(ledger: str) -> None:
 
 def _guard_status(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the status of one guard as data and as lines."""
+    from thresholdout.service.guarantee_text import corrected
     from thresholdout.service.prediction_guard import PredictionGuard
-    from thresholdout.service.promises import corrected
 
     asked, closed, checkpoint = ledger.count(guard), ledger.closed(guard), ledger.checkpoint(guard)
     data: dict[str, Any] = {"guard": guard, "queries": asked, "closed": closed, "checkpoint": checkpoint}

@@ -143,9 +143,9 @@ def serve(
     A new database is made. The API token of its first administrator is printed once on a terminal. If standard output
     is no terminal, the token goes to a file that only its owner can read.
     """  # noqa: D301
-    from thresholdout.service.http.serving import Serving
-    from thresholdout.service.http.serving import serve as run
     from thresholdout.service.limits import Limits
+    from thresholdout.service.serving import Serving
+    from thresholdout.service.serving import serve as run
 
     chosen: dict[str, Any] = {
         "most_bytes": None if most_megabytes is None else most_megabytes * 2**20,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.thresholdout.cli.running import N, run
+from thresholdout.service import serving
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.http import serving
-from thresholdout.service.http.serving import Serving
+from thresholdout.service.serving import Serving
 
 CONFIGURATION = """
 database = "kept/board.db"
