@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -195,6 +197,9 @@ def plan_command(
     say(table(header, rows))
 
 
+_FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
 @evaluation.group("guard", cls=_EvalCommands)
 def guard_group() -> None:
     """Check runs against a set for a year, one outcome a check."""
@@ -265,8 +270,11 @@ def init_command(
 @click.argument("run")
 @click.option("--name", help="Name for the history; the file's by default.")
 @click.option("--allow-missing", type=click.FloatRange(0.0, 100.0), default=1.0, show_default=True)
+@_FORMAT
 @click.pass_context
-def check_command(ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float) -> None:
+def check_command(
+    ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float, form: str
+) -> None:
     """Compare RUN with the release and with main.
 
     Exit codes: 0 passes, 1 worse, 3 not proved, 2 usage, 4 a file that cannot be used, or nothing left.
@@ -275,20 +283,27 @@ def check_command(ctx: click.Context, /, database: str, run: str, name: str | No
 
     guard = EvaluationGuard(database)
     found = guard.check(guard.read(run), name, allow_missing=allow_missing)
+    code = 0 if found.passes(guard.mode) else 1 if found.outcome == "worse" else 3
+    if form == "json":
+        click.echo(json.dumps({"schema": "thresholdout.eval.check/1", **asdict(found), "exit": code}))
+        ctx.exit(code)
     words = {"worse": "worse", "not worse": "not worse by the margin", "nothing": "nothing to report"}[found.outcome]
     again = ", as before: the same scores are free" if found.repeated else ""
     say(f"{words} (check {found.number}{again}); {found.checks_left} checks and {found.surprises_left} surprises left")
-    if not found.passes(guard.mode):
-        ctx.exit(1 if found.outcome == "worse" else 3)
+    ctx.exit(code)
 
 
 @guard_group.command("status")
 @click.argument("database")
-def status_command(database: str) -> None:
+@_FORMAT
+def status_command(database: str, form: str) -> None:
     """Show how much was used, which drop can still be seen, and the history."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
+    if form == "json":
+        click.echo(json.dumps({"schema": "thresholdout.eval.status/1", **asdict(guard.status())}))
+        return
     say(_report(guard))
     for event in guard.status().history:
         say(f"  {event.number} {event.day} {event.name}: {event.outcome}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +46,25 @@ class TestFixture:
         with pytest.raises(pytest.fail.Exception, match="worse"):
             gate.check("bad.csv", "evals.db")
 
-    def test_it_is_a_fixture_of_a_plugin(self, tmp_path: Path) -> None:
-        text = (ROOT / "pyproject.toml").read_text()
-        assert 'thresholdout = "thresholdout.evaluations.pytest_plugin"' in text
+    def test_it_is_a_fixture_of_a_plugin(self, gate: EvalGate, tmp_path: Path) -> None:
+        assert 'thresholdout = "thresholdout.evaluations.pytest_plugin"' in (ROOT / "pyproject.toml").read_text()
+        (tmp_path / "test_model.py").write_text(
+            "def test_good(eval_gate):\n    eval_gate.not_worse('pr.csv', than='main.csv')\n"
+            "def test_bad(eval_gate):\n    eval_gate.not_worse('bad.csv', than='main.csv')\n"
+            "def test_missing(eval_gate):\n    eval_gate.not_worse('none.csv', than='main.csv')\n"
+        )
+        plugin = ["-p", "thresholdout.evaluations.pytest_plugin", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-q", "-rs", *plugin, "--rootdir", str(tmp_path), str(tmp_path)]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+        assert "none.csv is not there" in done.stdout
 
 
 class TestPlan:
