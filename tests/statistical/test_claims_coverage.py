@@ -21,7 +21,7 @@ from tests.statistical.claims_attackers import BETA, RATE, broken_sessions, most
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
-from thresholdout.mechanisms.claims.guess import Memory
+from thresholdout.mechanisms.claims.predictor import Memory
 from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical

@@ -16,8 +16,8 @@ from thresholdout import BudgetExhausted, Claims, InputError, LedgerMismatch, Se
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
-from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
+from thresholdout.mechanisms.claims.predictor import Forecast
 from thresholdout.scoring import metrics
 
 N = 2000

@@ -17,7 +17,7 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
 from thresholdout.mechanisms.claims.clients import client_of, kept_as
 from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
-from thresholdout.mechanisms.claims.guess import Memory
+from thresholdout.mechanisms.claims.predictor import Memory
 from thresholdout.mechanisms.claims.proposals import Proposed, Proposer, proposal_refusal, proposer_of
 from thresholdout.noise.sources import SeededNoise
 

@@ -295,7 +295,7 @@ def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> Non
 
 
 def test_the_largest_holdout_is_planned_without_a_number_for_each_record() -> None:
-    assert plan(10**9, queries=10, fixed=True).half_width < 1e-4
+    assert plan(10**9, queries=10).half_width < 1e-4
 
 
 @pytest.mark.parametrize("confidence", [0.9999, 0.5])

@@ -31,10 +31,10 @@ from thresholdout.mechanisms.claims.clients import (
     kept_as,
     newcomers_of,
 )
-from thresholdout.mechanisms.claims.guess import Memory, forecast
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.predictor import Memory, forecast
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered

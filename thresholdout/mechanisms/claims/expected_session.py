@@ -15,19 +15,17 @@ from typing import Final
 
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
-from thresholdout.mechanisms.claims.guess import Memory, learn
 from thresholdout.mechanisms.claims.lists import list_level
+from thresholdout.mechanisms.claims.predictor import Memory, learn
 from thresholdout.mechanisms.claims.question_claims import FirstClaim
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["guard_width", "list_width"]
 
 _BINARY: Final = Known(binary=True)
-_AGAIN: Final = 0.15  # share of the risk that a second claim sets aside
-_STEP: Final = 1.5  # deviations by which it reaches beyond the first
-_BLOCK: Final = (
-    16  # the questions before and after a block are this many times its own, at least, where it is no single one
-)
+_AGAIN: Final = 0.15  # share of the error budget that a retry sets aside, as `score.search` does
+_STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of the step there, for the width after cuts
+_BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
 
 
 def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: float) -> float:

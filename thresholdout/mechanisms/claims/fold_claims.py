@@ -28,9 +28,9 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
-from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.mechanisms.claims.paid_looks import after_look
+from thresholdout.mechanisms.claims.predictor import Memory, forecast, learn
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState

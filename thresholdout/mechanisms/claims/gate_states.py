@@ -340,7 +340,7 @@ def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) 
 
     Examples
     --------
-    >>> from thresholdout.mechanisms.claims.guess import Memory
+    >>> from thresholdout.mechanisms.claims.predictor import Memory
     >>> from thresholdout.mechanisms.claims.state import ClaimsState
     >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
     >>> moved = advanced(before, "accuracy", GateState(-3.5, History(1, 0.5, 0.25, 0.01)), "reject")

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from thresholdout.mechanisms.claims.guess import Forecast
+from thresholdout.mechanisms.claims.predictor import Forecast
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 
 __all__ = ["NOTHING", "Told", "after_list", "cell_nats", "ends_nats", "list_level"]

@@ -27,11 +27,11 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, ref
 from thresholdout.mechanisms.claims.edges import check_covered, refuse_private
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
-from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.paid_looks import after_look
 from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk

@@ -102,7 +102,7 @@ class Proposed:
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.difference_tests import Signs
-        >>> from thresholdout.mechanisms.claims.guess import Memory
+        >>> from thresholdout.mechanisms.claims.predictor import Memory
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
         >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks
         (False, True)
@@ -116,7 +116,7 @@ class Proposed:
 
         Examples
         --------
-        >>> from thresholdout.mechanisms.claims.guess import Memory
+        >>> from thresholdout.mechanisms.claims.predictor import Memory
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
         >>> kept, verdict = Proposed("ann", True).made(start, -9.0)
         >>> verdict, round(start.log_risk - kept.log_risk, 3), proposer_of(kept, "ann")

@@ -14,7 +14,6 @@ from thresholdout.limits.moments import Sums, ThreeValues
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.edges import EdgeNoise, private_noise
 from thresholdout.mechanisms.claims.final import reserving_window
-from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast
 from thresholdout.mechanisms.claims.interval import (
     BetTest,
     Claim,
@@ -28,6 +27,7 @@ from thresholdout.mechanisms.claims.interval import (
 )
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState

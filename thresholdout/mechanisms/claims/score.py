@@ -25,11 +25,13 @@ __all__ = ["MOST_LETTERS", "RAISED", "Found", "Window", "first_window", "lowered
 RAISED: Final = 2.0**-20
 """Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
-_AGAIN: Final = 0.15  # share of the risk for directions after the first
+_AGAIN: Final = 0.15  # share for directions after the first: each of them leaves 2.6 nats less, ln(2/0.15)
 MOST_LETTERS: Final = 48
 """Letters other than *confirmed* after which a question is answered by all that is possible."""
-_STEP: Final = 3.0  # deviations by which the first claim after a direction reaches beyond it
-_WIDE: Final = 3.0  # deviations to both sides of the middle, from where on a cell is cut into thirds
+_STEP: Final = 3.0  # deviations by which a retry reaches beyond the first claim: a normal law has 0.1 % beyond
+_WIDE: Final = (
+    3.0  # deviations to both sides, from where on a cell is cut into thirds: about the width of a first claim
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Past
-from thresholdout.mechanisms.claims.guess import Memory
+from thresholdout.mechanisms.claims.predictor import Memory
 
 __all__ = ["ClaimsState"]
 

@@ -19,9 +19,9 @@ import math
 from typing import Final
 
 from thresholdout.limits.one_law import log_one_law_tail
-from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales, TwoEnds
 from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast
 
 __all__ = ["WinsTest", "forecast_wins"]
 
