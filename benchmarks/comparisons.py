@@ -20,8 +20,8 @@ from scipy.stats import beta
 
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Outcome, Part
+from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
-from thresholdout.mechanisms.claims.paired_models import Duel
 
 BETA = 0.05
 RATIO = 2

@@ -18,8 +18,8 @@ from scipy.special import ndtri, ndtri_exp
 from scipy.stats import t as student
 
 from thresholdout.evaluations.account import Account
+from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_bets import log_difference_wealth
-from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.limits.sign_flips import log_flip_tail
 from thresholdout.limits.trinomial import tango_statistic, trinomial_passes
 

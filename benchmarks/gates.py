@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.mechanisms.claims.gate import (
     GateState,
     checkpoint,

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
-from thresholdout.certificates.baselines.published_tolerances import theorem_2_tolerance
+from thresholdout.certificates.belief_walk import walk
+from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.belief_walk import walk
-from thresholdout.certificates.routes.posterior import posterior
+from thresholdout.certificates.published_tolerances import theorem_2_tolerance
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning import algorithm_1
 

@@ -18,7 +18,7 @@ import pandas as pd
 from benchmarks import graph_quilts, tolerances
 from benchmarks.experiments.outcome import Number, Outcome, Size
 from graphs import DependenceModel, Groups, Independent
-from thresholdout.certificates.baselines.published_tolerances import theorem_2_tolerance
+from thresholdout.certificates.published_tolerances import theorem_2_tolerance
 from thresholdout.simulation import run_experiment
 
 NAME = "sharper"

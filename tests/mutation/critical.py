@@ -19,17 +19,16 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.guard.answering": ("failure_share",),
     "thresholdout.mechanisms.claims.score": ("lowered",),
     "thresholdout.mechanisms.claims.final": ("share_of",),
-    "thresholdout.mechanisms.claims.final_check": ("FinalCheck",),
+    "thresholdout.mechanisms.claims.kinds": ("FinalCheck",),
     "thresholdout.mechanisms.ladder": ("Ladder._shares", "Ladder._paid", "_lower", "_upper"),
     "thresholdout.planning.algorithm_1": ("quiet_rise",),
     # scales of noise
     "thresholdout.mechanisms.sparse_vector": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
-    "thresholdout.mechanisms.claims.edges": ("Private", "private_noise", "EdgeNoise"),
+    "thresholdout.mechanisms.claims.question_claims": ("Private", "private_noise", "EdgeNoise"),
     # tails
     "thresholdout.limits.binomial": ("",),
     "thresholdout.limits.entropy": ("",),
     "thresholdout.limits.bets": ("log_wealth", "bet_lower"),  # the others are guesses, not limits
     "thresholdout.limits.random_truths": ("",),
     "thresholdout.limits.noisy": ("",),
-    "thresholdout.limits.one_law": ("",),
 }

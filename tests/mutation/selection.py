@@ -26,10 +26,10 @@ MOST: Final = 4
 ALSO: Final[dict[str, tuple[str, ...]]] = {
     "graphs.model": ("tests.graphs.models.test_given",),
     "graphs.models.markov_chain": ("tests.graphs.models.test_given",),
-    "thresholdout.mechanisms.claims.edges": ("tests.thresholdout.guard.test_private_guard",),
-    "thresholdout.mechanisms.claims.final_check": ("tests.thresholdout.mechanisms.claims.test_final",),
+    "thresholdout.mechanisms.claims.question_claims": ("tests.thresholdout.guard.test_private_guard",),
+    "thresholdout.mechanisms.claims.kinds": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
-    "thresholdout.certificates.routes.belief_walk": ("tests.thresholdout.certificates.routes.test_belief_walk",),
+    "thresholdout.certificates.belief_walk": ("tests.thresholdout.certificates.test_belief_walk",),
     "thresholdout.planning.algorithm_1": ("tests.thresholdout.guard.test_algorithm_1",),
 }
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from thresholdout.mechanisms import Known, Outcome, Part
+from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState, Reading
-from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["Compared", "Posed", "drawn", "given_features", "scored", "wins"]

@@ -19,8 +19,8 @@ from scipy.stats import binom
 from tests.sizes import sizes
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
+from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
-from thresholdout.mechanisms.claims.paired_models import Duel
 
 pytestmark = pytest.mark.statistical
 

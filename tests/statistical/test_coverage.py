@@ -19,7 +19,7 @@ from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.largest_error import LargestError
+from thresholdout.certificates.problem import LargestError
 from thresholdout.certificates.route import HalfWidths
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.planning import algorithm_1

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from tests.sizes import sizes
 from thresholdout.evaluations.account import Account
-from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.binomial import log_one_law_tail
 
 pytestmark = pytest.mark.statistical
 

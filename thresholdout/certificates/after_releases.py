@@ -11,10 +11,9 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
+from thresholdout.certificates.change_of_measure import smallest_nats
+from thresholdout.certificates.posterior import PosteriorWidths, beside_looks_with_a_delta, beside_pure_looks
 from thresholdout.certificates.route import ConstantWidth, Route
-from thresholdout.certificates.routes.change_of_measure import smallest_nats
-from thresholdout.certificates.routes.posterior import PosteriorWidths
-from thresholdout.certificates.routes.posterior_beside_looks import beside_looks_with_a_delta, beside_pure_looks
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

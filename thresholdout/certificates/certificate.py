@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphs.numerics.rounding import shown_above, shown_below
-from thresholdout.certificates.baselines.published_tolerances import published
-from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
-from thresholdout.certificates.problem import Setting, within_limits
+from thresholdout.certificates.belief_walk import walk
+from thresholdout.certificates.posterior import posterior
+from thresholdout.certificates.problem import PUBLISHED_RATIOS, Setting, within_limits
+from thresholdout.certificates.published_tolerances import published
 from thresholdout.certificates.route import Route, states
-from thresholdout.certificates.routes.belief_walk import walk
-from thresholdout.certificates.routes.max_information import max_information_route
-from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
 from thresholdout.limits.rounded_intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, SparseVectorParameters
@@ -25,8 +22,89 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from graphs.fitted_limits import FittedLimits
     from thresholdout.certificates.prior_queries import PriorQueries
+    from thresholdout.mechanisms.kind import Parameters
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "Truth", "certify", "truth_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What the truth of a question is.
+
+    Attributes
+    ----------
+    short : str
+        In a few words.
+    sentence : str
+        In full, to be read after "the truth is".
+    """
+
+    short: str
+    sentence: str
+
+    def given_features(self) -> Truth:
+        """Return the same truth, given the features of all records.
+
+        Examples
+        --------
+        >>> from graphs import Independent
+        >>> from thresholdout.mechanisms import ClaimsParameters
+        >>> truth_of(Independent(9), ClaimsParameters()).given_features().short
+        'the average over all records, given their features'
+        """
+        known = _KNOWN.replace("given", "given the features of all of them and")
+        sentence = self.sentence.replace(_KNOWN, known)
+        sentence = sentence.replace(_POPULATION, "nothing is said about records with other features")
+        return Truth(f"{self.short}, given their features", sentence)
+
+
+_KNOWN = "given what was known before the first question"
+_POPULATION = "the mean of the population, if all records have one law"
+_EXPECTED = f"of what a question's values are expected to be, {_KNOWN}"
+_ALL = Truth(
+    "the average over all records",
+    f"the average over all records of the holdout {_EXPECTED}; {_POPULATION}",
+)
+_FOLDS = Truth(
+    "the average over all records of the models that were fitted",
+    "the average over all records of what each one's value is expected to be under the model that was fitted without "
+    "its fold, given the other folds; it is about these models, and not about one that is fitted to all records",
+)
+
+
+def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
+    """Say which truth the answers of a mechanism are about.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    parameters
+        Public parameters of a mechanism.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.mechanisms import LadderParameters
+    >>> truth_of(Independent(100), LadderParameters()).short
+    'the best truth so far, the average over all records'
+    """
+    from graphs import Given
+    from graphs.models.out_of_fold import OutOfFold
+
+    plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
+    if isinstance(model, Given) and model.condition_beyond:
+        plain = Truth(plain.short, plain.sentence.replace(_KNOWN, f"{_KNOWN} and {model.condition_beyond}"))
+    direction = parameters.best_direction
+    if direction is None:
+        return plain
+    best = "largest" if direction == "maximize" else "smallest"
+    return Truth(
+        f"the best truth so far, {plain.short}",
+        f"the {best} one of all questions until then, and not that of the question just asked; for one question it is "
+        f"{plain.sentence}",
+    )
+
 
 _INSTEAD: Final = (
     "Without SparseVector, mechanism='claims' makes claims, which state intervals of their own "
@@ -401,7 +479,6 @@ def certify(
     compared = (
         posterior(setting),
         walk(setting),
-        max_information_route(setting),
         published(setting),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.certificate import Certificate, certify
+from thresholdout.certificates.certificate import Certificate, certify, truth_of
 from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
-from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms.catalogue import kind_of
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from graphs.numerics.rounding import formula_up, shown_above
 from graphs.structure.revealed_blocks import RevealedBlocks
 from thresholdout.certificates.after_releases import pure_looks
-from thresholdout.certificates.problem import check_model, within_limits
-from thresholdout.certificates.routes.change_of_measure import (
+from thresholdout.certificates.change_of_measure import (
     approximate_nats,
     information_per_record,
+    max_information,
     mutual_information_nats,
 )
-from thresholdout.certificates.routes.max_information import max_information
-from thresholdout.certificates.routes.posterior import mean_total_variation
+from thresholdout.certificates.posterior import mean_total_variation
+from thresholdout.certificates.problem import check_model, within_limits
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants

@@ -1,23 +1,234 @@
-"""What a certificate is about: a dependence model and a guard's public parameters."""
+"""What a certificate is about: a dependence model and a guard's public parameters.
+
+The law of the largest error that a guard's noise can cause.
+
+With sigma = 1, scales (a, b, c) of the noises in threshold, test and answer (1, 2, 4 by default), and at most B
+answers from the holdout, let
+
+* ``G = max of B draws of Lap(a) + Lap(b)``: by how much more than the threshold T a train answer can differ from the
+  holdout mean;
+* ``X = max of B draws of abs(Lap(c))``: by how much an answer from the holdout can.
+
+The largest error is stochastically at most ``M = max(T + G, X + grid/2)``. The number of questions does not matter: a
+train value too far away that does not pass ends the threshold and costs budget, so whoever waits for a lucky draw has
+B attempts, and not one for each question. PROOFS.md, "The law of the largest error".
+"""
 
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.largest_error import LargestError
+from graphs.numerics.bisection import bisect
 from thresholdout.data.arguments import as_float
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters, interaction_epsilon, noise_slack
+from thresholdout.mechanisms import (
+    NoiseRatios,
+    SparseVectorMechanism,
+    SparseVectorParameters,
+    interaction_epsilon,
+    noise_slack,
+)
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Setting", "check_confidence", "check_model", "declared_confidence", "within_limits"]
+__all__ = [
+    "PUBLISHED_RATIOS",
+    "LargestError",
+    "Setting",
+    "answer_tail",
+    "check_confidence",
+    "check_model",
+    "declared_confidence",
+    "surprise_tail",
+    "within_limits",
+]
+
+Floats = NDArray[np.float64]
+
+PUBLISHED_RATIOS = NoiseRatios()
+"""Scales of the noises in [Z17, Algorithm 1]."""
+
+_UP = 1.0 + 1e-12  # covers the rounding of tails and lengths
+_STEPS = 1024  # points per unit of scale, for integrals
+
+
+@dataclass(frozen=True, slots=True)
+class LargestError:
+    """Quantiles of the largest error of a guard with sigma = 1, rounded up.
+
+    Parameters
+    ----------
+    budget : int
+        B, at least 1.
+    ratios : NoiseRatios
+        Scales (a, b, c).
+
+    Examples
+    --------
+    >>> law = LargestError(budget=1)
+    >>> round(law.surprise_quantile(0.05), 3), round(law.answer_quantile(0.05), 3)
+    (5.142, 11.983)
+    """
+
+    budget: int
+    ratios: NoiseRatios = PUBLISHED_RATIOS
+
+    def surprise_quantile(self, probability: float) -> float:
+        """Return a number that G exceeds with at most this probability, at least 0.
+
+        Parameters
+        ----------
+        probability : float
+            In (0, 1).
+        """
+        return _single_surprise(_single(probability, self.budget), self.ratios.threshold, self.ratios.test)
+
+    def answer_quantile(self, probability: float) -> float:
+        """Return a number that X exceeds with at most this probability.
+
+        Parameters
+        ----------
+        probability : float
+            In (0, 1).
+        """
+        return -self.ratios.answer * math.log(_single(probability, self.budget)) * _UP
+
+    def quantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
+        """Return a number that M exceeds with at most this probability, ``VaR(M)``.
+
+        Parameters
+        ----------
+        probability : float
+            In (0, 1).
+        threshold, grid : float
+            T and the step of the answer grid, in units of sigma.
+
+        Examples
+        --------
+        >>> law = LargestError(budget=1)
+        >>> law.quantile(0.05, threshold=1000.0) >= 1000 + law.surprise_quantile(0.05) * (1 - 1e-6)
+        True
+        """
+        half = probability / 2.0
+        high = max(threshold + self.surprise_quantile(half), grid / 2.0 + self.answer_quantile(half))
+        low = min(threshold, grid / 2.0)
+
+        def enough(error: float) -> bool:
+            return float(self._tail(np.array([error]), threshold, grid)[0]) <= probability
+
+        return bisect(enough, low, high, halvings=80) * _UP
+
+    def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
+        """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
+
+        Parameters
+        ----------
+        probability : float
+            In (0, 1).
+        threshold, grid : float
+            T and the step of the answer grid, in units of sigma.
+
+        Notes
+        -----
+        ``CVaR_p(M) = u + E(M - u)^+ / p`` at ``u = VaR_p(M)``, and at most that for every other u. The expectation is
+        the integral of the tail beyond u, bounded by the tail at the left end of each of many intervals, and beyond the
+        last one by the sum of both tails' integrals.
+
+        Examples
+        --------
+        >>> round(LargestError(budget=1).superquantile(0.05, threshold=18.859), 2)
+        26.22
+        """
+        scale = max(self.ratios)
+        start = self.quantile(probability, threshold, grid)
+        reach = scale * (14.0 + math.log(2.0 * self.budget / probability))
+        stop = max(threshold, grid / 2.0, start - reach) + reach
+        count = max(1, math.ceil((stop - start) * _STEPS / scale))
+        points = start + (stop - start) / count * np.arange(count, dtype=np.float64)
+        within = float(np.sum(self._tail(points, threshold, grid))) * (stop - start) / count
+        beyond = self._beyond(stop, threshold, grid)
+        return (start + (within + beyond) * (1.0 + 1e-9) / probability) * _UP
+
+    def _tail(self, errors: Floats, threshold: float, grid: float) -> Floats:
+        """Upper bound on ``P(M > x)``; 1 below T and grid/2."""
+        surprise = surprise_tail(errors - threshold, self.ratios.threshold, self.ratios.test)
+        single = answer_tail(errors - grid / 2.0, self.ratios.answer)
+        with np.errstate(divide="ignore"):
+            inside = self.budget * (np.log1p(-surprise) + np.log1p(-single))
+        tail: Floats = np.minimum(1.0, -np.expm1(inside) * _UP)
+        return tail
+
+    def _beyond(self, stop: float, threshold: float, grid: float) -> float:
+        """Bound the integral of the tail beyond a point by those of the sums of single tails.
+
+        A single tail of G at T + v + s is at most that at T + v times ``exp(-s/w) (1 + s/w)``, w the larger scale.
+        """
+        scale = max(self.ratios.threshold, self.ratios.test)
+        point = np.array([stop])
+        surprise = float(surprise_tail(point - threshold, self.ratios.threshold, self.ratios.test)[0])
+        single = float(answer_tail(point - grid / 2.0, self.ratios.answer)[0])
+        return self.budget * (2.0 * scale * surprise + self.ratios.answer * single)
+
+
+def surprise_tail(surprises: Floats, first: float, second: float) -> Floats:
+    """``P(Lap(a) + Lap(b) > v)`` for v > 0, and 1 for v <= 0.
+
+    Parameters
+    ----------
+    surprises : ndarray
+        v.
+    first, second : float
+        Scales a and b.
+
+    Notes
+    -----
+    ``(b^2 exp(-v/b) - a^2 exp(-v/a)) / (2 (b^2 - a^2))``, written for a <= b without cancellation as
+    ``exp(-v/b)/2 (1 + (a v/(b (a+b))) (1 - exp(-x))/x)``, ``x = v (b-a)/(a b)``.
+
+    Examples
+    --------
+    >>> import math
+    >>> float(surprise_tail(np.array([3.0]), 1.0, 2.0)[0]) - (4 * math.exp(-1.5) - math.exp(-3)) / 6 < 1e-15
+    True
+    """
+    a, b = sorted((first, second))
+    v = np.maximum(surprises, 0.0)
+    x = v * (b - a) / (a * b)
+    slope = np.where(x > 0.0, -np.expm1(-x) / np.maximum(x, 1e-300), 1.0)
+    tail: Floats = np.where(surprises > 0.0, 0.5 * np.exp(-v / b) * (1.0 + a * v / (b * (a + b)) * slope), 1.0)
+    return tail
+
+
+def answer_tail(errors: Floats, scale: float) -> Floats:
+    """``P(abs(Lap(c)) > x)``, 1 for x <= 0."""
+    tail: Floats = np.exp(-np.maximum(errors, 0.0) / scale)
+    return tail
+
+
+def _single(probability: float, count: int) -> float:
+    """Return the p at which the largest of count draws exceeds a number that each exceeds with probability p."""
+    return -math.expm1(math.log1p(-probability) / count)
+
+
+@lru_cache(maxsize=4096)
+def _single_surprise(probability: float, first: float, second: float) -> float:
+    """Invert `surprise_tail` by bisection."""
+    scale = max(first, second)
+    low, high = 0.0, scale
+
+    def enough(surprise: float) -> bool:
+        return float(surprise_tail(np.array([surprise]), first, second)[0]) * _UP <= probability
+
+    while not enough(high):
+        low, high = high, 2.0 * high
+    return bisect(enough, low, high, halvings=60) * _UP
 
 
 class Setting:

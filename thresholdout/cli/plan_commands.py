@@ -11,7 +11,7 @@ import click
 from thresholdout.cli.options import NEW_FILE, in_folder
 from thresholdout.cli.running import Command, show, wants_json
 from thresholdout.cli.terminal import say
-from thresholdout.planning.description import within
+from thresholdout.planning.planner import within
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

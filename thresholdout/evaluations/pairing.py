@@ -11,8 +11,8 @@ import numpy as np
 
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations.scores import Scores, shown
+from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_bets import log_difference_wealth
-from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.limits.sign_flips import log_flip_tail
 from thresholdout.limits.trinomial import trinomial_passes
 

@@ -27,8 +27,8 @@ from thresholdout.silence import silence
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms.base import Duel
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource
 

@@ -18,7 +18,7 @@ from thresholdout.guard.question_keys import content_digest
 from thresholdout.guard.scan import Scan
 from thresholdout.guard.scores import check_statistic
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.base import Duel
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 

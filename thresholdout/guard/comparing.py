@@ -24,7 +24,7 @@ from thresholdout.guard.scores import check_mean
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import UNKNOWN, Known
-from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.base import Duel
 from thresholdout.scoring.metrics import Metric
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.after_releases import pure_looks, with_looks
-from thresholdout.certificates.routes.change_of_measure import smallest_nats, whatever_the_labels
+from thresholdout.certificates.change_of_measure import smallest_nats, whatever_the_labels
 from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.guard.answering import LOOKS
 

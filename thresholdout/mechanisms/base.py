@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from thresholdout.data.arguments import check_count
 from thresholdout.data.parts.totals import Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.errors import BudgetExhausted, InputError
@@ -15,13 +16,13 @@ from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.claims.statistic_claims import Layout
 
 __all__ = [
     "UNKNOWN",
     "About",
     "AnswerSource",
+    "Duel",
     "Known",
     "Mechanism",
     "MechanismState",
@@ -32,6 +33,38 @@ __all__ = [
     "Source",
     "refuse_if",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Records of one part on which exactly one of two models is right.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Records on which the one is right and the other wrong, and the reverse.
+    records : int
+        All records of the part.
+
+    Examples
+    --------
+    >>> Duel(30, 10, 1000).share
+    0.738...
+    """
+
+    wins: int
+    losses: int
+    records: int
+
+    def __post_init__(self) -> None:
+        if self.wins < 0 or self.losses < 0 or self.wins + self.losses > check_count("records", self.records):
+            seen = f"{self.wins} wins and {self.losses} losses of {self.records} records"
+            raise InputError("wins", seen, "counts that are not negative, together at most the number of records")
+
+    @property
+    def share(self) -> float:
+        """Estimate of the share of wins, strictly between 0 and 1."""
+        return (self.wins + 1.0) / (self.wins + self.losses + 2.0)
 
 
 @dataclass(frozen=True, slots=True)

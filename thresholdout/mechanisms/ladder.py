@@ -35,8 +35,7 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
-from thresholdout.mechanisms.claims.lists import NOTHING
-from thresholdout.mechanisms.claims.paid_looks import after_look
+from thresholdout.mechanisms.claims.lists import NOTHING, after_look
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters

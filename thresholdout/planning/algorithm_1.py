@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from graphs.numerics.rounding import formula_up, shown_above
+from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.certificates.problem import Setting, within_limits
-from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import SparseVectorParameters, noise_slack

@@ -21,9 +21,8 @@ from thresholdout.guard.given_features import described, said_by
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.question import Question
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
 from thresholdout.mechanisms.claims.gate_states import Rules
-from thresholdout.mechanisms.claims.proposals import Proposed
+from thresholdout.mechanisms.claims.proposals import Betting, DifferenceTest, Divergence, Inflated, Proposed, Signs
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import CorrectedLabels, Labels
 from thresholdout.service.labelled_records import LabelledRecords

@@ -19,18 +19,17 @@ from graphs import (
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
 from thresholdout.certificates.after_releases import with_looks
-from thresholdout.certificates.baselines.published_tolerances import (
+from thresholdout.certificates.belief_walk import walk_drift
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.new_data import generalization_certificate
+from thresholdout.certificates.problem import LargestError
+from thresholdout.certificates.published_tolerances import (
     lemma_1_failure,
     theorem_1_records,
     theorem_2,
     theorem_2_tolerance,
     theorem_3_bits,
 )
-from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.independent_blocks import blocks_of
-from thresholdout.certificates.largest_error import LargestError
-from thresholdout.certificates.new_data import generalization_certificate
-from thresholdout.certificates.routes.belief_walk import walk_drift
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import (
     ClaimsParameters,
@@ -43,7 +42,7 @@ from thresholdout.mechanisms import (
     noise_slack,
     parameters_to_json,
 )
-from thresholdout.mechanisms.claims.expected_session import guard_width, list_width
+from thresholdout.mechanisms.claims.kinds import guard_width, list_width
 from thresholdout.privacy.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 
 CASES = Cases()
@@ -261,20 +260,6 @@ def largest_errors() -> Any:
     return [
         [law.surprise_quantile(p), law.answer_quantile(p), law.quantile(p, 3.0), law.superquantile(p, 3.0, 0.5)]
         for p in (0.5, 0.01, 1e-6)
-    ]
-
-
-@CASES.case("certificates: independent blocks")
-def independent_blocks() -> Any:
-    found = [(name, blocks_of(model())) for name, model in MODELS.items()]
-    return [
-        [
-            name,
-            None
-            if each is None
-            else [each.n, each.inflation, each.largest, each.effective, each.fewest, each.crowding],
-        ]
-        for name, each in found
     ]
 
 

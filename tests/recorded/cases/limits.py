@@ -11,7 +11,7 @@ import numpy as np
 from tests.recorded.cases.registry import Cases
 from thresholdout import SeededNoise
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
-from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
+from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail, log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
 from thresholdout.limits.noisy import (
     log_laplace_moment,
@@ -19,7 +19,6 @@ from thresholdout.limits.noisy import (
     noisy_entropy_lower,
     noisy_hoeffding_lower,
 )
-from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.limits.random_truths import line
 from thresholdout.privacy.accounting.binomial_probabilities import window
 from thresholdout.privacy.auditing import (

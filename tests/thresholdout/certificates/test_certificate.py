@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
 from tests.sizes import sizes
-from thresholdout import Certificate, InputError, InputTypeError, SparseVector, certify
+from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
 from thresholdout.certificates.after_releases import with_looks
@@ -19,7 +19,7 @@ from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox
 
-GUARD = {"mechanism": SparseVector(0.04, 0.0025, budget=1, grid=1 / 128), "queries": 1000}
+GUARD = {"threshold": 0.04, "noise_scale": 0.0025, "budget": 1, "queries": 1000, "grid": 1 / 128}
 
 
 def certified(n: int = 10_000, **changes: object) -> Certificate:

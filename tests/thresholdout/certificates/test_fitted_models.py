@@ -14,7 +14,7 @@ from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
 from tests.sizes import corners, sizes
-from thresholdout import KFoldGuard, SparseVector, Thresholdout, plan
+from thresholdout import KFoldGuard, Thresholdout, plan
 from thresholdout.certificates import certify
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.new_data import generalization_certificate
@@ -65,7 +65,7 @@ def test_every_mechanism_is_certified_with_what_limits_leave(parameters: Any) ->
 
 def test_certificates_of_one_mechanism_charge_the_same() -> None:
     """`certify` by itself."""
-    hand: Any = {"mechanism": SparseVector(0.1, 0.003, budget=1), "queries": 20}
+    hand: Any = {"threshold": 0.1, "noise_scale": 0.003, "budget": 1, "queries": 20}
     assert same(certify(PAIRS.fitted(LIMITS), confidence=STATED, **hand), certify(PAIRS, confidence=NEEDED, **hand))
 
 

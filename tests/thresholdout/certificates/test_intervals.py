@@ -8,9 +8,9 @@ import pytest
 from graphs import Independent, MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate
+from thresholdout.certificates.certificate import truth_of
+from thresholdout.certificates.posterior import mean_total_variation, posterior, posterior_widths
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.posterior import mean_total_variation, posterior, posterior_widths
-from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import SparseVectorParameters
 

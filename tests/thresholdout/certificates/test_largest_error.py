@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresholdout.certificates.largest_error import LargestError, surprise_tail
+from thresholdout.certificates.problem import LargestError, surprise_tail
 from thresholdout.mechanisms import NoiseRatios
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.oracles.interactions import History, Law, Round, SmallGuard, overfitter
-from thresholdout.certificates.routes.belief_walk import walk_drift
+from thresholdout.certificates.belief_walk import walk_drift
 
 NOISY = (Law.discrete_laplace(1.0, 12), Law.discrete_laplace(2.0, 24), Law.discrete_laplace(4.0, 48))
 

@@ -7,8 +7,8 @@ import pytest
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout.certificates.after_releases import with_looks
+from thresholdout.certificates.certificate import truth_of
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     LadderParameters,
     SparseVectorParameters,

@@ -11,8 +11,8 @@ from scipy.stats import binom, laplace
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import InputError, PlanError, SeededNoise
+from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning import algorithm_1

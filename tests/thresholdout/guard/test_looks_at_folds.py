@@ -13,7 +13,7 @@ from sklearn.dummy import DummyClassifier
 from graphs import Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout import KFoldGuard
-from thresholdout.certificates.routes.change_of_measure import smallest_nats
+from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import Known, LadderParameters
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters

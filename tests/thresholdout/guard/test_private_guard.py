@@ -19,8 +19,8 @@ from tests.oracles.private_claims import SmallClaims
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
-from thresholdout.mechanisms.claims.edges import private_noise
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
+from thresholdout.mechanisms.claims.question_claims import private_noise
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from thresholdout.limits.bets import bet_lower, log_wealth
-from thresholdout.limits.moments import Moments, ThreeValues, loss_factor
+from thresholdout.limits.bets import Moments, ThreeValues, bet_lower, log_wealth, loss_factor
 
 BITS = 30
 

@@ -8,7 +8,7 @@ import mpmath as mp
 import pytest
 
 from tests.oracles.counts import binomial_tail
-from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.binomial import log_one_law_tail
 
 
 def exact(k: int, n: int, p: float) -> mp.mpf:

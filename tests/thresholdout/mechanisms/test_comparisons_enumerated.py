@@ -12,8 +12,8 @@ from tests.oracles.compared import Compared, Posed, drawn, given_features, score
 from tests.oracles.risk_left import coins
 from tests.sizes import corners
 from thresholdout.mechanisms import Known, Part
+from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
-from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)

@@ -16,7 +16,7 @@ from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
 from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
-from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
+from thresholdout.mechanisms.claims.fold_claims import Cells, best_deviations
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
 

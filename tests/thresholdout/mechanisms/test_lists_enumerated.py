@@ -17,7 +17,7 @@ from graphs import Independent
 from tests.oracles.listed import ListProgram
 from tests.oracles.risk_left import Model
 from tests.oracles.trees_left import Channel, ListRule, Lists, Looks, LooksRule, Statistics, StatisticsRule
-from thresholdout.certificates.routes.change_of_measure import smallest_nats
+from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level

@@ -43,7 +43,7 @@ NAMED = {
     "thresholdout/planning/declaration.py": {"SparseVectorParameters"},
     "thresholdout/planning/leaderboard.py": {"ClaimsParameters"},
     "thresholdout/planning/request.py": {"ClaimsParameters"},
-    "thresholdout/planning/ways.py": {"ClaimsMechanism"},
+    "thresholdout/planning/solving.py": {"ClaimsMechanism"},
     "thresholdout/service/guarantee_text.py": {"LadderParameters"},
 }
 

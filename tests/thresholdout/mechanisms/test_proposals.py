@@ -16,9 +16,18 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
 from thresholdout.mechanisms.claims.clients import client_of, kept_as
-from thresholdout.mechanisms.claims.difference_tests import Betting, DifferenceTest, Divergence, Inflated, Signs
 from thresholdout.mechanisms.claims.predictor import Memory
-from thresholdout.mechanisms.claims.proposals import Proposed, Proposer, proposal_refusal, proposer_of
+from thresholdout.mechanisms.claims.proposals import (
+    Betting,
+    DifferenceTest,
+    Divergence,
+    Inflated,
+    Proposed,
+    Proposer,
+    Signs,
+    proposal_refusal,
+    proposer_of,
+)
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)

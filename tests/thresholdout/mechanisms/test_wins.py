@@ -10,11 +10,11 @@ from scipy.stats import beta, binom
 from thresholdout import SeededNoise
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, Outcome
+from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
-from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.question_claims import WinsTest
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.mechanisms.claims.wins import WinsTest
 
 N = 2000
 NOISE = SeededNoise(0)

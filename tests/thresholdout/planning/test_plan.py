@@ -19,7 +19,7 @@ from thresholdout.mechanisms import (
     SparseVectorParameters,
     parameters_to_json,
 )
-from thresholdout.mechanisms.claims.expected_session import guard_width
+from thresholdout.mechanisms.claims.kinds import guard_width
 from thresholdout.planning import Plan
 from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.plan import WayName
@@ -122,7 +122,7 @@ def test_a_plan_certifies_once_and_computes_no_width_twice(monkeypatch: pytest.M
         asked.append(problem)
         return guard_width(*problem)
 
-    monkeypatch.setattr("thresholdout.planning.ways.guard_width", counted)
+    monkeypatch.setattr("thresholdout.planning.solving.guard_width", counted)
     planned = plan(width=0.05, queries=20)
     assert len(asked) == len(set(asked)) > 5
     assert planned.certificate is planned.certificate

@@ -21,7 +21,7 @@ from typing import ClassVar, Final
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Known, Outcome, refuse_if
+from thresholdout.mechanisms.base import Duel, Known, Outcome, refuse_if
 from thresholdout.mechanisms.claims.clients import (
     NEWCOMERS,
     Client,
@@ -33,7 +33,6 @@ from thresholdout.mechanisms.claims.clients import (
 )
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
-from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.predictor import Memory, forecast
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of

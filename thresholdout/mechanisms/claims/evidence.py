@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from graphs.numerics.bisection import bisect
+from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
-from thresholdout.limits.one_law import log_one_law_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

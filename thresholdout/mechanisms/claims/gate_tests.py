@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.bets import best_bet, log_wealth
+from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
-from thresholdout.limits.one_law import log_one_law_tail
 
 if TYPE_CHECKING:
     import numpy as np

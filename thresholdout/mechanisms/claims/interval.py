@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from thresholdout.limits.moments import Sums
+    from thresholdout.limits.bets import Sums
 
 __all__ = [
     "UNITS",

@@ -17,14 +17,14 @@ has told, about as much as its values are surprising; nothing is left with ``kee
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from thresholdout.mechanisms.claims.predictor import Forecast
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 
-__all__ = ["NOTHING", "Told", "after_list", "cell_nats", "ends_nats", "list_level"]
+__all__ = ["NOTHING", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
 
 NOTHING: Final = -1e9
 """Logarithm of a risk with which nothing can be said any more."""
@@ -136,3 +136,27 @@ def _nats(value: int, mean: float, deviation: float, steps: int) -> float:
     above = 1.0 if value >= steps else math.erf((value + 0.5 - mean) / scale)
     mass = 0.5 * max(0.0, above - below)
     return -math.log((1.0 - _PLAIN) * mass * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9
+
+
+_LEAST: Final = 1e-290  # of which the price of a look can be computed
+
+
+def after_look(log_risk: float, nats: Callable[[float], float]) -> float:
+    """Return the logarithm of the risk that a look leaves, rounded down.
+
+    Parameters
+    ----------
+    log_risk : float
+        Logarithm of the risk before it.
+    nats : callable
+        From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for the
+        records that were looked at.
+
+    Examples
+    --------
+    >>> round(after_look(-3.0, lambda risk: 2.0), 9), after_look(-3.0, lambda risk: float("inf"))
+    (-5.0, -1000000000.0)
+    """
+    risk = math.exp(log_risk)
+    cost = nats(risk) if risk >= _LEAST else math.inf
+    return max(NOTHING, lowered(log_risk - cost * (1.0 + 1e-12)))

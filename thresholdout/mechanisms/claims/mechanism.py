@@ -23,16 +23,13 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
-from thresholdout.mechanisms.claims.edges import check_covered, refuse_private
+from thresholdout.mechanisms.base import UNKNOWN, Duel, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
-from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
-from thresholdout.mechanisms.claims.paid_looks import after_look
-from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_look, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast, learn
-from thresholdout.mechanisms.claims.question_claims import QuestionClaims
+from thresholdout.mechanisms.claims.question_claims import QuestionClaims, check_covered, refuse_private
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -340,7 +337,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         state : ClaimsState
             Before the look.
         nats : callable
-            Its price, see `thresholdout.mechanisms.claims.paid_looks.after_look`.
+            Its price, see `thresholdout.mechanisms.claims.lists.after_look`.
         """
         left = after_look(state.log_risk, nats)
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
@@ -382,7 +379,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         return BudgetExhausted("width", state.questions, state.questions) if wide else None
 
     def check_covered(self, known: Known) -> None:
-        """Refuse a question that a declared epsilon does not cover; see `thresholdout.mechanisms.claims.edges`."""
+        """Refuse a question that a declared epsilon does not cover; see `EdgeNoise`."""
         if self._private is not None:
             check_covered(known)
 

@@ -5,23 +5,224 @@ A claim "it is better" is tested at the level ``w = q R``. *Keep* leaves w of th
 earlier proposals were kept, which is public; what he says of the training part decides nothing, since he knows the
 labels there. Where no outcome could be certified, because both say the same of nearly all records, it is a rejection
 without a look, and free. PROOFS.md, "Comparisons and gates" (G9).
+
+Whether one table of predictions is better than another: tests that take no training value for evidence.
+
+Those who propose know the training labels, so what is expected of a difference is what they choose it to be. Nothing
+here needs it: the exact sign test has no parameter, and bets are a fixed mixture. Each test gives a number that is at
+most ln w with probability at most w where the claim "better" is false, and the least number that it can give at all,
+which is public: where that is more than ln w, nothing has to be looked at. PROOFS.md, "Comparisons and gates" (G9).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
 
 from thresholdout.data.client_states import client_key
+from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.bets import log_wealth
+from thresholdout.limits.binomial import log_one_law_tail
+from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms.claims.clients import client_of, credited
-from thresholdout.mechanisms.claims.difference_tests import DifferenceTest
 from thresholdout.mechanisms.claims.gate_states import FREE, Verdict
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 
-__all__ = ["Proposed", "Proposer", "proposal_refusal", "proposer_of"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.data.values import UnitRecords
+    from thresholdout.noise.sources import NoiseSource
+
+__all__ = [
+    "Betting",
+    "DifferenceTest",
+    "Divergence",
+    "Inflated",
+    "Proposed",
+    "Proposer",
+    "Signs",
+    "proposal_refusal",
+    "proposer_of",
+]
+
+_BOLDEST: Final = 0.9
+_LN_2: Final = math.log(2.0)
+_SLACK: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceTest(ABC):
+    """A test of "better on average", from each record's difference z in [-1, 1] as ``(z + 1) / 2``.
+
+    Parameters
+    ----------
+    records : int
+        Their number: those on which both tables say something else, where that is public; all of them otherwise.
+    """
+
+    records: int
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return a number that is at most ln w with probability at most w where the claim is false. Secret."""
+
+    @property
+    @abstractmethod
+    def least(self) -> float:
+        """The least number that `log_p` can return, or less; public."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs(DifferenceTest):
+    """The exact sign test, for independent records of any laws on each of which exactly one of both is right.
+
+    Hoeffding's theorem gives it for levels below a half only, so anything above is told as 0.
+
+    Examples
+    --------
+    >>> from thresholdout.data.values import unit_records
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> test = Signs(10)
+    >>> wins = unit_records([1.0] * 9 + [0.0], 10, (0, 1), "values")
+    >>> round(math.exp(test.log_p(wins, SeededNoise(0))), 5), round(math.exp(test.least), 5)  # 11 and 1 of 1024
+    (0.01074, 0.00098)
+    """
+
+    name: ClassVar[str] = "sign test"
+
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return the tail of the binomial law of fair coins; values between become coins."""
+        return self._tail(int(np.count_nonzero(values.coins(noise))))
+
+    @property
+    def least(self) -> float:
+        """That of winning on all records."""
+        return self._tail(self.records)
+
+    def _tail(self, wins: int) -> float:
+        found = log_one_law_tail(wins, self.records, 0.5)
+        return found if found < -_LN_2 - _SLACK else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Betting(DifferenceTest):
+    """A mixture of constant bets, for independent records of any laws and any bounded losses.
+
+    The bets are 0.9, 0.45, 0.225, ... down to about one over the root of the number of records, in equal parts: one of
+    them is within a factor of the root of two of the best one that there is, whatever the law.
+
+    Examples
+    --------
+    >>> from thresholdout.data.values import unit_records
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> values = unit_records([0.5] * 900 + [1.0] * 80 + [0.0] * 20, 1000, (0, 1), "values")
+    >>> round(Betting(1000).log_p(values, SeededNoise(0)), 1)
+    -16.0
+    """
+
+    name: ClassVar[str] = "bets"
+
+    @property
+    def bets(self) -> tuple[float, ...]:
+        """What is bet on each record, as a share of what there is."""
+        halvings = math.ceil(0.5 * math.log2(max(2, self.records)))
+        return tuple(_BOLDEST * 0.5**k for k in range(halvings + 1))
+
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return one over the wealth, at most 1."""
+        return self._mixed(values.unit())
+
+    @property
+    def least(self) -> float:
+        """That of winning everywhere."""
+        top = math.log(sum((1.0 + bet) ** min(self.records, 1000) for bet in self.bets) / len(self.bets))
+        return -top - max(0, self.records - 1000) * math.log1p(_BOLDEST) - _SLACK
+
+    def _mixed(self, values: NDArray[np.float64]) -> float:
+        null = 0.5 + record_rounding(self.records)  # to which the rounding of values may have moved the mean
+        logs = np.array([log_wealth(values, 2.0 * bet, null) for bet in self.bets])
+        wealth = float(np.logaddexp.reduce(logs)) - math.log(len(self.bets)) - _SLACK
+        return min(0.0, -wealth)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence(DifferenceTest):
+    """Relative entropy, for records that depend on each other.
+
+    Parameters
+    ----------
+    effective : float
+        N; see `graphs.DependenceModel.effective_records`.
+
+    Examples
+    --------
+    >>> from thresholdout.data.values import unit_records
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> values = unit_records([0.65] * 1000, 1000, (0, 1), "values")
+    >>> round(Divergence(1000, 200.0).log_p(values, SeededNoise(0)), 2)
+    -9.14
+    """
+
+    effective: float
+
+    name: ClassVar[str] = "relative entropy"
+
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return the exponent of the limit."""
+        return self._exponent(values.exact_mean().mean() - record_rounding(self.records))
+
+    @property
+    def least(self) -> float:
+        """That of winning everywhere."""
+        return self._exponent(1.0)
+
+    def _exponent(self, mean: float) -> float:
+        return -self.effective * coin_divergence(mean, 0.5) * (1.0 - _SLACK) if mean > 0.5 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Inflated(DifferenceTest):
+    """Hoeffding's limit, for records of which a variance inflation is known.
+
+    Parameters
+    ----------
+    effective : float
+        ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
+
+    Examples
+    --------
+    >>> from thresholdout.data.values import unit_records
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> values = unit_records([0.65] * 1000, 1000, (0, 1), "values")
+    >>> round(Inflated(1000, 200.0).log_p(values, SeededNoise(0)), 2)  # -2 200 0.15^2
+    -9.0
+    """
+
+    effective: float
+
+    name: ClassVar[str] = "Hoeffding's inequality"
+
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return the exponent of the limit."""
+        return self._exponent(values.exact_mean().mean() - record_rounding(self.records) - 0.5)
+
+    @property
+    def least(self) -> float:
+        """That of winning everywhere."""
+        return self._exponent(0.5)
+
+    def _exponent(self, above: float) -> float:
+        return -2.0 * self.effective * above * above * (1.0 - _SLACK) if above > 0.0 else 0.0
+
 
 _FIRST: Final = 0.1  # share of the risk of the first proposal
 _BELIEF: Final = 2.0  # proposals that it counts for
@@ -101,7 +302,7 @@ class Proposed:
 
         Examples
         --------
-        >>> from thresholdout.mechanisms.claims.difference_tests import Signs
+        >>> from thresholdout.mechanisms.claims.proposals import Signs
         >>> from thresholdout.mechanisms.claims.predictor import Memory
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
         >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks

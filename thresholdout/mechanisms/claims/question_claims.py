@@ -1,23 +1,43 @@
 """From a question to its claim: what is forecast of it, how claims about it are tested, and where the first one lies.
 
 All of it is fixed by public numbers, before the holdout is looked at; only a test that is given values sees them.
+
+Claims about a share of wins: among the records on which exactly one of two models is right, how often it is one.
+
+For independent records of one law, the wins of a model are Bin(K, theta) given the number K of such records, and theta
+is the probability to win given that the models differ: a number that the law and the models fix. K is a function of the
+holdout and secret. It is neither shown nor used to place a claim: claims are intervals of theta, placed by the training
+part's wins and losses, and a test compares exact binomial tails at both ends with the level,
+
+    theta is refuted where   P(Bin(K, theta) >= wins) <= w   (from above)   or   P(Bin(K, theta) <= wins) <= w.
+
+A claim whose outside is refuted on both sides is *confirmed*. If the truth is below the lower end, the first tail at
+the truth is at most that at the end, so the test passes with at most the probability w, given K and hence on average.
+PROOFS.md, "Comparisons and gates" (G5), has the rest. For records of different laws this is about nothing: there the
+share of wins given K is no fixed number, and a population difference by bets is what can be asked.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.data.arguments import check_count
-from thresholdout.limits.moments import Sums, ThreeValues
-from thresholdout.mechanisms.base import Known
-from thresholdout.mechanisms.claims.edges import EdgeNoise, private_noise
+from thresholdout.errors import InputError
+from thresholdout.limits.bets import Sums, ThreeValues
+from thresholdout.limits.binomial import log_one_law_tail
+from thresholdout.mechanisms.base import Duel, Known
 from thresholdout.mechanisms.claims.final import reserving_window
 from thresholdout.mechanisms.claims.interval import (
+    UNITS,
     BetTest,
     Claim,
+    Letter,
     MeanTest,
+    Noise,
     Scales,
     TwoEnds,
     better,
@@ -25,21 +45,287 @@ from thresholdout.mechanisms.claims.interval import (
     hoeffding,
     ones,
 )
-from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
-from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FirstClaim", "QuestionClaims"]
+__all__ = [
+    "EdgeNoise",
+    "FirstClaim",
+    "Private",
+    "QuestionClaims",
+    "WinsTest",
+    "check_covered",
+    "forecast_wins",
+    "private_noise",
+    "refuse_private",
+]
+
+_NO_NOISE: Final = 1 << 20  # exponent of a state without noise
+_COARSEST: Final = -1
+_FINEST: Final = -30  # exponents of noise scales, in the range
+
+_LETTERS: Final = 10  # that the declared epsilon is shared among, where no budget is declared
+_EACH: Final = 4
+_FOR_EACH: Final = 2  # letters for each answer from the holdout
+_FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
+_INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without private="
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """Noise with which all answers together are private; PROOFS.md, P6.
+
+    Attributes
+    ----------
+    scale : int
+        Of the noise that both edges share, in units of ``2**-40`` of the range; that of each test has twice this scale.
+    letters : int
+        After how many letters other than *confirmed* nothing is tested any more.
+    moved : int
+        D: how far one record moves a mean, in the same units, rounded up, its rounding to a grid included.
+    """
+
+    scale: int
+    letters: int
+    moved: int
+
+    @property
+    def epsilon(self) -> float:
+        """Bound on the privacy loss of all answers together, under replacing one record."""
+        exact = Fraction(2 * self.moved * self.letters, self.scale)
+        found = float(exact)
+        return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
+
+    def most(self, letters: int) -> int:
+        """Return how many letters one question may have after so many, so that a misleading one leaves some."""
+        return min(_EACH, self.letters - letters)
+
+    def steps(self, steps: int, n: int) -> int:
+        """Return a power of two of grid steps that is fine enough for D."""
+        return max(steps, 1 << math.ceil(math.log2(_FINE * n)))
+
+
+def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
+    """Return the noise that parameters ask for; ``None`` where no epsilon is declared.
+
+    Raises
+    ------
+    InputError
+        When the noise would be larger than the range.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+    >>> found = private_noise(ClaimsParameters(private=1.0, budget=3), 10_000)
+    >>> found.letters, round(10_000 * found.scale / UNITS, 1), found.epsilon <= 1.0
+    (6, 12.2, True)
+    """
+    if parameters.private is None:
+        return None
+    letters = _LETTERS if parameters.budget is None else _FOR_EACH * parameters.budget
+    moved = -(-(_FINE + 1) * UNITS // (_FINE * n))
+    scale = math.ceil(Fraction(2 * moved * letters) / Fraction(parameters.private))
+    if 8 * scale > UNITS:
+        least = 16.0 * moved * letters / UNITS
+        seen = f"{parameters.private:g} for {n} records and {letters} letters, whose noise would hide everything"
+        raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
+    return Private(scale, letters, moved)
+
+
+def check_covered(known: Known) -> None:
+    """Refuse a question whose value one record moves by more than is proved.
+
+    Raises
+    ------
+    InputError
+        When it is no mean over all records.
+    """
+    if known.layout is not None or known.difference or known.duel is not None or known.part is not None:
+        raise refuse_private(
+            "a comparison of models" if known.layout is None else "a statistic that is no mean over records"
+        )
+
+
+def refuse_private(what: str) -> InputError:
+    """Return the refusal of what tells more than letters do."""
+    return InputError("private", f"{what}, which its epsilon does not cover", _INSTEAD)
+
+
+class EdgeNoise:
+    """Where the noise of a guard's edges comes from.
+
+    Parameters
+    ----------
+    parameters : ClaimsParameters
+        Say how much of it there is.
+    private : Private or None
+        A scale that is the same for all questions.
+
+    Notes
+    -----
+    Scales are powers of two of the range, named by their exponents, which a state keeps; a private one has one scale
+    and one exponent.
+    """
+
+    def __init__(self, parameters: ClaimsParameters, private: Private | None) -> None:
+        self._noise = parameters.noise
+        self._private = private
+
+    def exponent(self, deviation: float) -> int:
+        """Return the exponent of the scale for values of which the mean has this standard deviation."""
+        if self._private is not None:
+            return 0
+        scale = self._noise * deviation
+        return min(max(math.floor(math.log2(scale)), _FINEST), _COARSEST) if scale > 0.0 else _NO_NOISE
+
+    def scales(self, exponent: int) -> Scales:
+        """Return the scales of the noises in an edge of a test, in units of the range."""
+        if exponent == _NO_NOISE:
+            return ()
+        scale = self._scale(exponent)
+        return float(scale / UNITS), float(2 * scale / UNITS)
+
+    def edge(self, exponent: int, noise: NoiseSource) -> int:
+        """Draw the noise that both edges share."""
+        return 0 if exponent == _NO_NOISE else noise.laplace(self._scale(exponent))
+
+    def tests(self, exponent: int, noise: NoiseSource) -> tuple[int, int]:
+        """Draw the noise of both halves of a test."""
+        if exponent == _NO_NOISE:
+            return 0, 0
+        scale = 2 * self._scale(exponent)
+        return noise.laplace(scale), noise.laplace(scale)
+
+    def deviation(self) -> float:
+        """Return the standard deviation of the noise in an edge, where it is large; else 0."""
+        return 0.0 if self._private is None else math.sqrt(10.0) * self._private.scale / UNITS
+
+    def _scale(self, exponent: int) -> Fraction:
+        return _units(exponent) if self._private is None else Fraction(self._private.scale)
+
+
+@cache
+def _units(exponent: int) -> Fraction:
+    """Return a scale, from its exponent."""
+    return Fraction(UNITS) * Fraction(2) ** exponent
+
+
+_SAFETY: Final = 1.5  # standard deviations by which K is expected to be smaller than the training part says
+_WIDER: Final = 0.8  # of the expected K, after a claim that was too narrow
+_MORE: Final = 1e-9
+_SMALLEST: Final = -690.0  # logarithm of the smallest level at which something is claimed
+
+
+class WinsTest(TwoEnds):
+    """Claims about a share of wins.
+
+    Parameters
+    ----------
+    steps : int
+        Edges of a claim are from 0 to this: shares on a grid.
+    holdout : Duel
+        Secret, but for the number of all records.
+    expected : float
+        K as far as it is public: what the training part says.
+
+    Examples
+    --------
+    >>> claim = WinsTest(1000, Duel(60, 40, 2000), 100.0)
+    >>> [round(limit, 3) for limit in claim.interval(550, 650, -3.0, ())]
+    [0.463, 0.729]
+    >>> claim.letter(550, 650, -3.0, (), (0, 0, 0)), claim.letter(700, 800, -3.0, (), (0, 0, 0))
+    ('confirmed', 'below')
+    """
+
+    def __init__(self, steps: int, holdout: Duel, expected: float) -> None:
+        self.steps = steps
+        self._holdout = holdout
+        self._expected = max(1.0, expected)
+
+    def wider(self) -> WinsTest:
+        """Return the same test with a smaller number of records to expect."""
+        return WinsTest(self.steps, self._holdout, _WIDER * self._expected)
+
+    def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
+        """Return the limits that the edges would have with the expected number of records."""
+        low = _lower(self._expected * lo / self.steps, self._expected, log_level)
+        high = _lower(self._expected * (self.steps - hi) / self.steps, self._expected, log_level)
+        return low, 1.0 if high <= 0.0 else 1.0 - high
+
+    def ends(self, log_level: float, expected: float) -> tuple[int, int]:
+        """Return the exact limits of the wins, rounded outwards to the grid."""
+        wins, losses = self._holdout.wins, self._holdout.losses
+        low, high = (_certain(k, wins + losses, log_level) for k in (wins, losses))
+        return math.floor(low * self.steps), self.steps - math.floor(high * self.steps)
+
+    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+        """Compare exact tails at both ends with the level; if one is above, tell where the share of wins is."""
+        low, high = self.interval(lo, hi, log_level, scales)
+        wins, losses = self._holdout.wins, self._holdout.losses
+        number = wins + losses
+        # more is refuted than claimed, by more than the subtraction from 1 is off
+        above = high >= 1.0 or log_one_law_tail(losses, number, 1.0 - high + _MORE) <= log_level
+        if above and (low <= 0.0 or log_one_law_tail(wins, number, low) <= log_level):
+            return "confirmed"
+        if wins * self.steps > hi * number:
+            return "above"
+        return "below" if wins * self.steps < lo * number else "wide"
+
+
+def forecast_wins(train: Duel, records: int) -> tuple[Forecast, float, float]:
+    """Forecast the share of wins on the holdout; public numbers only.
+
+    Parameters
+    ----------
+    train : Duel
+        Of the training part, out of fold at best.
+    records : int
+        Holdout records.
+
+    Returns
+    -------
+    made : Forecast
+        Of the share.
+    number : float
+        Of the K records that differ on the holdout, as expected.
+    cautious : float
+        The same, less what it may be smaller.
+
+    Examples
+    --------
+    >>> made, number, cautious = forecast_wins(Duel(180, 60, 4000), 2000)
+    >>> round(made.mean, 3), round(number), round(cautious)
+    (0.748, 120, 100)
+    """
+    seen = train.wins + train.losses
+    number, ratio = (seen + 1.0) * records / (train.records + 1.0), records / train.records
+    made = forecast(Memory(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
+    return made, number, number - _SAFETY * math.sqrt(number * (1.0 + ratio))
+
+
+def _lower(wins: float, number: float, log_level: float) -> float:
+    """Return p at which the tail of so many wins is the level; real counts will do."""
+    if wins <= 0.0 or log_level < _SMALLEST:
+        return 0.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(wins, number - wins + 1.0, math.exp(log_level)))
+
+
+def _certain(wins: int, number: int, log_level: float) -> float:
+    """Return a p that is refuted together with all that are smaller."""
+    low = _lower(wins, number, log_level) * (1.0 - _MORE)
+    return low if log_one_law_tail(wins, number, low) <= log_level else 0.0
+
 
 _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 

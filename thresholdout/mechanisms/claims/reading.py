@@ -10,10 +10,9 @@ from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
 from thresholdout.errors import InputError
-from thresholdout.limits.moments import Moments, Sums, ThreeValues
-from thresholdout.mechanisms.base import Known
+from thresholdout.limits.bets import Moments, Sums, ThreeValues
+from thresholdout.mechanisms.base import Duel, Known
 from thresholdout.mechanisms.claims.evidence import Evidence
-from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.sizes import sizes
-from thresholdout.certificates.routes.log_odds import LogOdds
+from thresholdout.certificates.posterior import LogOdds
 
 Floats = NDArray[np.float64]
 STATES = np.array(list(itertools.product((0, 1), repeat=4)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import formula_up
 from graphs.structure.revealed_blocks import RevealedBlocks
-from thresholdout.certificates.routes.max_information import max_information
+from thresholdout.certificates.problem import leakage
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
@@ -30,11 +30,42 @@ __all__ = [
     "approximate_nats",
     "information",
     "information_per_record",
+    "max_information",
     "mutual_information_nats",
     "pure_nats",
     "smallest_nats",
     "whatever_the_labels",
 ]
+
+
+def max_information(model: DependenceModel, epsilon: float, beta: float) -> float:
+    """Bound the beta-approximate max-information between records and transcript.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    epsilon : float
+        Differential privacy of the interaction about one record, nats.
+    beta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        In bits: ``(sum alpha_i^2/8 + sqrt(sum alpha_i^2 ln(1/beta)/2)) log2 e``, alpha_i the leakage to informed
+        analysts. With k that many nats, ``P((X, Y) in O) <= e^k (P x P)(O) + beta`` for every set O.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> round(max_information(Independent(10_000), 0.01, 0.05), 12)
+    1.946012987099
+    """
+    alpha = leakage(model, epsilon, "informed")
+    total = float(np.mean(alpha**2)) * model.n
+    return (total / 8.0 + math.sqrt(total * math.log(1.0 / beta) / 2.0)) * math.log2(math.e)
+
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow, Panel
 from graphs.structure.revealed_blocks import RevealedBlocks
 from tests.sizes import corners
-from thresholdout.certificates.routes.change_of_measure import (
+from thresholdout.certificates.change_of_measure import (
     information,
     information_per_record,
     smallest_nats,

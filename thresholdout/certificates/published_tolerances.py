@@ -5,7 +5,7 @@
   ``27 B/(4 tau)``, while the mean of the coins is always 1/2 away from the truth.
 * Theorem 2 builds on Lemma 1. It ties the noise to the tolerance, which rules the counterexample out; the posterior
   certificate gives less by another proof.
-* The proof of Theorem 3 exchanges a logarithm and an expectation; `thresholdout.certificates.routes.max_information`
+* The proof of Theorem 3 exchanges a logarithm and an expectation; `thresholdout.certificates.change_of_measure`
 proves more.
 
 References

@@ -14,14 +14,14 @@ from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.new_data import generalization_certificate
-from thresholdout.certificates.routes.change_of_measure import (
+from thresholdout.certificates.change_of_measure import (
     approximate_nats,
     information_per_record,
     mutual_information_nats,
     pure_nats,
     smallest_nats,
 )
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import (
     BlackBox,

@@ -11,9 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MovingWindow
-from thresholdout.certificates.routes.log_odds import LogOdds
-from thresholdout.certificates.routes.posterior import PosteriorWidths
-from thresholdout.certificates.routes.posterior_beside_looks import beside_looks_with_a_delta, groups_leakage
+from thresholdout.certificates.posterior import LogOdds, PosteriorWidths, beside_looks_with_a_delta, groups_leakage
 from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 
 Floats = NDArray[np.float64]

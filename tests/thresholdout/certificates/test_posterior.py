@@ -9,11 +9,10 @@ import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
-from thresholdout.certificates.baselines.published_tolerances import theorem_3_bits
-from thresholdout.certificates.largest_error import LargestError
-from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.max_information import max_information, max_information_route
-from thresholdout.certificates.routes.posterior import mean_total_variation, posterior
+from thresholdout.certificates.change_of_measure import max_information
+from thresholdout.certificates.posterior import mean_total_variation, posterior
+from thresholdout.certificates.problem import LargestError, Setting
+from thresholdout.certificates.published_tolerances import theorem_3_bits
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning import algorithm_1
 
@@ -118,12 +117,3 @@ def test_max_information() -> None:
     squares = 2 * 0.2**2 + 0.1**2
     nats = squares / 8 + math.sqrt(squares * math.log(20) / 2)
     assert max_information(groups, 0.1, 0.05) == pytest.approx(nats / math.log(2), rel=1e-9)
-
-
-def test_max_information_route_by_hand() -> None:
-    parameters = SparseVectorParameters(0.03, 0.001, budget=2, queries=100, grid=1 / 64)
-    setting = Setting(Independent(10_000), parameters, 0.95)
-    nats = max_information(Independent(10_000), setting.epsilon, 0.0125) * math.log(2)
-    question = math.sqrt((nats + math.log(2 * 100 * 4 / 0.05)) / 20_000)
-    noise = 0.001 * setting.law.quantile(0.025, 30.0, 1000 / 64)
-    assert max_information_route(setting).tolerance == pytest.approx(noise + question, rel=1e-6)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
+from thresholdout.certificates.belief_walk import walk, walk_drift
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.belief_walk import walk, walk_drift
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning.algorithm_1 import quiet_rise
 

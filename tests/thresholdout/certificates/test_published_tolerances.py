@@ -6,7 +6,7 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import certify
-from thresholdout.certificates.baselines.published_tolerances import (
+from thresholdout.certificates.published_tolerances import (
     lemma_1_failure,
     theorem_1_records,
     theorem_2,

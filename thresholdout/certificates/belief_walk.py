@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import formula_up
-from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import Route
 from thresholdout.mechanisms import interaction_epsilon
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = ["walk", "walk_drift"]
 
@@ -104,15 +107,15 @@ def walk(setting: Setting) -> Route:
     >>> round(walk(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
     0.18
     """
-    blocks = blocks_of(setting.model)
+    largest = _largest_group(setting.model)
     why = setting.undeclared()
-    if blocks is None:
+    if largest is None:
         why = "the records are neither independent nor in independent groups"
-    if why or blocks is None:
+    if why or largest is None:
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
     parameters, steps = setting.parameters, setting.budget
     assert steps is not None
-    step = formula_up(blocks.largest * interaction_epsilon(setting.n, parameters.noise_scale, 1, parameters.ratios))
+    step = formula_up(largest * interaction_epsilon(setting.n, parameters.noise_scale, 1, parameters.ratios))
     scale = parameters.noise_scale
     threshold, grid = parameters.threshold / scale, (parameters.grid or 0.0) / scale
 
@@ -122,6 +125,16 @@ def walk(setting: Setting) -> Route:
 
     tolerance = min(map(width, np.linspace(0.1, 0.9, 7).tolist())) + setting.slack
     return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)
+
+
+def _largest_group(model: DependenceModel) -> float | None:
+    """Return the size of the largest of the independent groups that a model declares; ``None`` for other dependence."""
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return 1.0
+    sizes = model.independent_groups()
+    return None if sizes is None else float(sizes.max())
 
 
 def best_parameters(

@@ -1,1 +1,0 @@
-"""Published statements, for comparison only; nothing builds on them."""

@@ -1,0 +1,393 @@
+"""The posterior certificate: any dependence, no concentration inequality.
+
+How far the analyst's expectation of an answer can be from the truth, on the scale of log-odds.
+
+Whatever depends on record i and is a number in [0, 1], the analyst's expectation of it has log-odds within alpha_i of
+those of its truth, alpha_i the leakage about record i. So means near 0 or 1 move by less than means near 1/2.
+PROOFS.md, "Posterior certificate".
+
+Posterior certificates beside other private looks, with a delta too: accounting/LOOKS.md, L1 and L6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphs.numerics.bisection import bracket
+from graphs.numerics.rounding import ULP, formula_up
+from thresholdout.certificates.problem import Setting, leakage
+from thresholdout.certificates.route import Route, larger_side
+from thresholdout.silence import silence
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.privacy.accounting.accountants.accountant import Accountant
+    from thresholdout.privacy.accounting.events.event_types import Event
+
+__all__ = [
+    "LogOdds",
+    "PosteriorWidths",
+    "beside_looks_with_a_delta",
+    "beside_pure_looks",
+    "groups_leakage",
+    "mean_total_variation",
+    "posterior",
+    "posterior_tolerance",
+    "posterior_widths",
+]
+
+Floats = NDArray[np.float64]
+
+_CLASSES = 512  # of equal leakage, when there are more different ones
+_STEPS = 30  # the bound is flat near the best slope: an error there counts by its square
+_WIDE = 600.0
+_DOWN = 1.0 - 1e-12
+_SLACK = 1e-13  # above the rounding errors of a mean of numbers in [0, 1]
+
+
+class LogOdds:
+    """Truths that are possible given what the analyst may expect of a mean.
+
+    Parameters
+    ----------
+    leakage : ndarray
+        alpha_i in nats, one for each record or one for all; ``inf`` for records about which anything may be known.
+
+    Notes
+    -----
+    Given the truth p of a mean, the largest expectation is at most ``s p + (1/n) sum_i k_i(s)`` for every s > 0,
+    ``k_i(s)`` the largest value of ``G_i(x) - s x`` on [0, 1] and ``G_i(x) = x/(x + (1-x) exp(-alpha_i))``. So an
+    expectation of c or more needs ``p >= (c - (1/n) sum_i k_i(s))/s``: true for every s, and best at the s that is
+    found by bisection. Equal leakage gives ``c/(c + (1-c) exp(alpha))``.
+
+    Examples
+    --------
+    >>> beliefs = LogOdds(np.array([0.5]))
+    >>> round(beliefs.lowest(0.9), 6), round(beliefs.highest(0.9), 6)
+    (0.845172, 0.936863)
+    >>> round(LogOdds(np.array([0.25, 0.75])).lowest(0.9), 6)
+    0.826958
+    """
+
+    def __init__(self, leakage: Floats) -> None:
+        values, counts = np.unique(np.asarray(leakage, dtype=np.float64), return_counts=True)
+        if len(values) > _CLASSES:  # up to the largest of each class: more leakage allows more
+            parts = np.array_split(np.arange(len(values)), _CLASSES)
+            counts = np.array([counts[part].sum() for part in parts])
+            values = np.array([values[part[-1]] for part in parts])
+        self._leakage: Floats = values
+        self._shares: Floats = counts / counts.sum()
+        self._lost: Floats = np.where(values > 0.0, -np.expm1(-values), 1.0)
+
+    def lowest(self, expected: float) -> float:
+        """Return the smallest truth of a mean of which the analyst may expect this or more, rounded down.
+
+        Parameters
+        ----------
+        expected : float
+            c; below 0 counts as 0, above 1 as 1.
+        """
+        c = min(max(expected, 0.0), 1.0)
+        reach = float(self._leakage[-1])
+        if c == 0.0 or (c == 1.0 and reach < math.inf):
+            return c
+        if len(self._leakage) == 1:
+            return c / (c + (1.0 - c) * math.exp(reach)) * _DOWN if reach < _WIDE else 0.0
+        far = min(reach, _WIDE)
+        slopes = bracket(lambda slope: self._most(slope)[0] > c, far, -far, halvings=_STEPS)
+        best = max((c - self._most(slope)[1] - _SLACK) * math.exp(-slope) for slope in slopes)
+        return max(0.0, best * _DOWN)
+
+    def highest(self, expected: float) -> float:
+        """Return the largest truth of a mean of which the analyst may expect this or less, rounded up."""
+        return min(1.0, (1.0 - self.lowest(1.0 - expected)) * (1.0 + ULP))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LogOdds):
+            return NotImplemented
+        return np.array_equal(self._leakage, other._leakage) and np.array_equal(self._shares, other._shares)
+
+    def __hash__(self) -> int:
+        return hash((self._leakage.tobytes(), self._shares.tobytes()))
+
+    def _most(self, log_slope: float) -> tuple[float, float]:
+        """Return the mean of ``G_i`` where ``G_i(x) - s x`` is largest, and the mean of these largest values."""
+        a = self._leakage
+        part = -np.expm1(np.minimum(log_slope - a, 0.0) / 2.0)
+        # x = 1 where s <= exp(-alpha), and 0 where s >= exp(alpha); without leakage there is nothing between
+        everything, nothing = log_slope <= -a, log_slope >= a
+        inside = np.where(everything, 1.0, np.where(nothing, 0.0, part / self._lost))
+        gain = np.where(everything, -math.expm1(log_slope), np.where(nothing, 0.0, part * part / self._lost))
+        return float(self._shares @ inside), float(self._shares @ gain)
+
+
+NAME = "posterior"
+SOURCE = "PROOFS.md, 'Posterior certificate'; after [J20]"
+ASSUMES = "questions are means of per-record values; the declared dependence; records unseen by the analyst"
+
+
+def posterior(setting: Setting) -> Route:
+    """Certify by the analyst's posterior about each record.
+
+    Parameters
+    ----------
+    setting : Setting
+        Model, parameters and confidence.
+
+    Returns
+    -------
+    Route
+        Tolerance ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
+        alpha_i the interaction's leakage about record i to an analyst who knows the model only. Of one answer v,
+        `PosteriorWidths` says more: its interval is that of the truths whose log-odds are within the leakage of
+        those of a number within the first term of v, at the moment of its release and ever after.
+
+    Notes
+    -----
+    The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values from
+    anywhere, and the choice of questions by their answers are all covered. PROOFS.md, "Posterior certificate".
+
+    References
+    ----------
+    [J20] C. Jung et al., "A new analysis of differential privacy's generalization guarantees", ITCS 2020.
+
+    Examples
+    --------
+    >>> from graphs import Groups, Independent
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.0275, 0.00146, budget=1, queries=1000)
+    >>> round(posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance, 4)
+    0.0767
+    >>> patients = [record // 5 for record in range(10_000)]
+    >>> round(posterior(Setting(Groups(patients), parameters, 0.95)).tolerance, 3)
+    0.229
+    """
+    if why := setting.undeclared():
+        return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
+    widths = posterior_widths(setting)
+    return Route(NAME, widths.width, True, ASSUMES, SOURCE, widths=widths)
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorWidths:
+    """Half-widths and intervals by the posterior certificate.
+
+    Attributes
+    ----------
+    error : float
+        What an answer is off from the analyst's expectation of the holdout's value: ``CVaR_beta(M)`` and rounding.
+    width : float
+        Half-width of every answer, whatever its value.
+    beliefs : LogOdds
+        How far expectations can be from the truth.
+    epsilon : float
+        Differential privacy of the interaction alone, nats.
+
+    Examples
+    --------
+    >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
+    >>> [round(end, 4) for end in widths.interval(0.97)]
+    [0.9277, 1.0]
+    >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
+    (0.0423, 0.08)
+    """
+
+    error: float
+    width: float
+    beliefs: LogOdds
+    epsilon: float
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the width."""
+        return self.width
+
+    def interval(self, value: float) -> tuple[float, float]:
+        """Return the truths that are possible given an answer."""
+        low = self.beliefs.lowest(value - self.error)
+        high = self.beliefs.highest(value + self.error)
+        return max(low, value - self.width), min(high, value + self.width)
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the interval of an answer with this value."""
+        return larger_side(value, self.interval(value))
+
+
+def posterior_widths(setting: Setting) -> PosteriorWidths:
+    """Return the half-widths of a guard whose limits are declared."""
+    alphas = leakage(setting.model, setting.epsilon, "uninformed")
+    variation = mean_total_variation(setting.model, setting.epsilon)
+    width = formula_up(posterior_tolerance(setting, variation))
+    return PosteriorWidths(formula_up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas), setting.epsilon)
+
+
+def posterior_tolerance(setting: Setting, variation: float) -> float:
+    """Return the tolerance, given the second term of the certificate."""
+    scale = setting.parameters.noise_scale
+    threshold, grid = setting.parameters.threshold / scale, (setting.parameters.grid or 0.0) / scale
+    error = scale * setting.law.superquantile(setting.beta, threshold, grid)
+    return error + setting.slack + variation
+
+
+def mean_total_variation(model: DependenceModel, epsilon: float) -> float:
+    """Bound how far an analyst's beliefs about a record can move, on average over the records.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    epsilon : float
+        Differential privacy of the interaction, nats.
+
+    Returns
+    -------
+    float
+        ``(1/n) sum_i tanh(alpha_i/4)``, in [0, 1]: alpha_i the leakage to an analyst who knows the model only. It
+        bounds ``abs(E[q(X) | answers] - q(P))`` for every mean q of values in [0, 1].
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> round(mean_total_variation(Independent(100), 0.1), 5)
+    0.02499
+    """
+    return float(np.mean(np.tanh(leakage(model, epsilon, "uninformed") / 4))) * (1.0 + 1e-12)
+
+
+_WIDER: Final = 2.0**-12
+"""By how much of the range every half-width is larger once a look had a delta: rho of L6."""
+
+_FRACTIONS: Final = (0.999, 0.5, 0.2, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+_ROUNDED_UP: Final = 1.0 + 1e-12
+_MOST_EPSILON: Final = 300.0
+
+
+def beside_pure_looks(widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> PosteriorWidths:
+    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays.
+
+    Parameters
+    ----------
+    widths : PosteriorWidths
+        Without looks.
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    epsilon : float
+        Of all looks together.
+    """
+    total = math.nextafter(widths.epsilon + epsilon, math.inf)
+    together = mean_total_variation(model, total)
+    return _moved(widths, model, LogOdds(leakage(model, total, "uninformed")), together, 0.0)
+
+
+def beside_looks_with_a_delta(
+    widths: PosteriorWidths, model: DependenceModel, looks: Sequence[Event], spare: float
+) -> PosteriorWidths | str:
+    """Do the same where looks have a delta, for independent records and independent groups.
+
+    Parameters
+    ----------
+    widths : PosteriorWidths
+        Without looks.
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    looks : sequence of Event
+        In the order in which they were recorded; each may have been chosen in view of what was released before it.
+    spare : float
+        Probability that is kept for them.
+
+    Returns
+    -------
+    PosteriorWidths or str
+        Why there are none, to be read after "the looks".
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> alone = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
+    >>> model, looks = Independent(10_000), [GaussianAnswer(400.0)]
+    >>> round(beside_looks_with_a_delta(alone, model, looks, 1e-8).width, 4)
+    0.0839
+    >>> beside_looks_with_a_delta(alone, model, [GaussianAnswer(0.01)], 1e-8)
+    'leak too much'
+    """
+    from graphs import Independent
+
+    sizes = np.ones(1) if isinstance(model, Independent) else model.independent_groups()
+    if sizes is not None and sizes.max() == 1:
+        sizes = np.ones(1)
+    if sizes is None:
+        return "have a delta, which is covered for independent records and independent groups only"
+    leaked = groups_leakage(sizes.astype(np.float64), looks, spare * _WIDER)
+    if math.isinf(leaked):
+        return "leak too much"
+    alphas = sizes * (widths.epsilon + leaked) * _ROUNDED_UP
+    together = float(np.sum(sizes * np.tanh(alphas / 4.0)) / np.sum(sizes)) * _ROUNDED_UP
+    return _moved(widths, model, LogOdds(np.repeat(alphas, sizes.astype(np.int64))), together, _WIDER)
+
+
+def groups_leakage(sizes: Floats, looks: Sequence[Event], spare: float) -> float:
+    """Return how much looks change the odds of one record's values, but for a small mean probability; in nats.
+
+    Parameters
+    ----------
+    sizes : ndarray
+        Of the independent groups, 1 for records.
+    looks : sequence of Event
+        In the order in which they were recorded. The k-th one has the share ``1/(k (k+1))`` of the probability.
+    spare : float
+        The mean over the records of the probability that odds change by more, all looks together.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import BlackBox
+    >>> groups_leakage(np.ones(1), [BlackBox(0.1), BlackBox(0.2, 1e-14)], 1e-12) < 0.31
+    True
+    """
+    from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
+    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant, total_pure_epsilon
+    from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
+
+    weights, total = sizes / np.sum(sizes), 0.0
+    for number, look in enumerate(looks, 1):
+        pure, allowed = PureAccountant("replace_one"), spare / (number * (number + 1.0))
+        best = total_pure_epsilon(pure.compose(look)) if pure.supports(look) else math.inf
+        if math.isinf(best):
+            with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+                accountants, _ = composed_accountants(look, "replace_one", all_accountants())
+                best = min((_epsilon(one, sizes, weights, allowed) for one in accountants), default=best)
+        total = math.nextafter(total + best, math.inf)
+    return total
+
+
+def _epsilon(accountant: Accountant, sizes: Floats, weights: Floats, allowed: float) -> float:
+    """Return an epsilon about single records of which the groups' deltas have at most the mean that is allowed."""
+    for delta in (allowed * fraction for fraction in _FRACTIONS):
+        epsilon = accountant.epsilon(delta)
+        if math.isfinite(epsilon) and _in_groups(sizes, weights, epsilon, delta) <= allowed:
+            return epsilon
+    return math.inf
+
+
+def _in_groups(sizes: Floats, weights: Floats, epsilon: float, delta: float) -> float:
+    """Return the mean of ``delta (e^{s epsilon} - 1)/(e^epsilon - 1)``: group privacy, rounded up."""
+    largest = float(np.max(sizes))
+    if not epsilon * largest < _MOST_EPSILON:
+        return math.inf
+    each = sizes if epsilon < 1e-15 else np.expm1(sizes * epsilon) / math.expm1(epsilon)
+    return float(weights @ (delta * each)) * _ROUNDED_UP
+
+
+def _moved(
+    widths: PosteriorWidths, model: DependenceModel, beliefs: LogOdds, together: float, wider: float
+) -> PosteriorWidths:
+    """Return the widths with other beliefs, which are off by `together` on average over the records, and by `wider`."""
+    alone = mean_total_variation(model, widths.epsilon)
+    width = formula_up(widths.width + max(0.0, together - alone * (1.0 - 4e-12)) + wider)
+    error = formula_up(widths.error + wider) if wider else widths.error
+    return PosteriorWidths(error, width, beliefs, widths.epsilon)

@@ -1,1 +1,0 @@
-"""Routes from a guard to a tolerance: one theorem each."""
