@@ -228,9 +228,9 @@ def threads(
                 ledgers[count] = stack.enter_context(SQLLedger(folder / f"threads{count}-{delay}.db"))
                 ledgers[count].create(GUARD, {}, "0")
                 ask_many(ledgers[count], LOG_PAGES // 3)
-                with ledgers[count].database.reading() as cursor:
-                    assert isinstance(cursor, sqlite3.Cursor)
-                    commits[count] = slow_commits(cursor.connection, delay)
+                cursor = ledgers[count].database.transact(lambda cursor: cursor)
+                assert isinstance(cursor, sqlite3.Cursor)
+                commits[count] = slow_commits(cursor.connection, delay)
             for _ in range(rounds):  # in turn, since the disk has moods
                 seconds[0] += timed(partial(repeat, commit, share))
                 for count in counts:

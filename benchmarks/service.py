@@ -28,6 +28,7 @@ from benchmarks.service_load.tables import SHARE, TYPES, Format, files, labelled
 from tests.thresholdout.ledger import postgres_server
 from thresholdout.guard.question import Question
 from thresholdout.ledger.cipher import KEY_VARIABLE
+from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Known
 from thresholdout.noise.sources import SystemNoise
@@ -171,7 +172,8 @@ def _filled(database: str, count: int, teams: int) -> None:
         entries += [entry for entry, _ in stored]
     turns = np.zeros(teams, dtype=np.int64)
     add = f"INSERT INTO service_submissions ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-    with service.ledger.database.transaction() as cursor:
+
+    def put(cursor: Cursor) -> None:
         for number in range(count):
             turns[team[number]] += 1
             row = SubmissionRow(
@@ -180,6 +182,8 @@ def _filled(database: str, count: int, teams: int) -> None:
                 place=number + 1, turn=int(turns[team[number]]),
             )  # fmt: skip
             cursor.execute(add, tuple(getattr(row, name) for name in names))
+
+    service.ledger.database.transact(put)
     service.close()
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from thresholdout.errors import LedgerError
 
 if TYPE_CHECKING:
-    from thresholdout.ledger.lease import Claim
     from thresholdout.ledger.schema import Statements
 
-__all__ = ["Cursor", "Database"]
+__all__ = ["Cursor", "Database", "Result"]
+
+Result = TypeVar("Result")
 
 
 class Cursor(Protocol):
@@ -52,56 +52,52 @@ class Database(ABC):
 
     Notes
     -----
-    What is lent belongs to the function that has the ``with``: it must not be a generator that pauses inside.
-
     Errors say in words of this package what went wrong, and have neither cause nor context: a driver's own errors can
     show what a row holds.
+
+    Work is given as a function, and not as the body of a `with`: an exception can be thrown into a thread from outside
+    (``KeyboardInterrupt``, ``PyThreadState_SetAsyncExc``) after any call, also the one that takes a lock. Only a `with`
+    of a lock itself is safe from that [CPython, issue 29988].
     """
 
     location: str
     statements: Statements
     on_server: ClassVar[bool]
 
-    def __init__(self) -> None:
-        self._asking: dict[int, Claim] = {}
-
     def check_not_asking(self) -> None:
-        """Refuse a thread that is in the middle of a `transaction`.
-
-        Raises
-        ------
-        LedgerError
-            Most likely the mechanism uses the ledger that asks it.
-        """
-        claim = self._asking.get(get_ident())
-        if claim is not None and claim.is_running():
+        """Refuse a thread that is in the middle of a `transact`: most likely the mechanism uses the ledger."""
+        if self._is_asking(get_ident()):
             raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Cursor]:
-        """Lend a cursor for one statement that reads.
+    def _is_asking(self, thread: int) -> bool:
+        """Whether a thread is in the middle of a `transact`."""
+
+    @abstractmethod
+    def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of one statement that reads.
 
         Raises
         ------
         LedgerUnusable
             The statement fails, or the database is closed.
         LedgerError
-            The calling thread is in the middle of a `transaction`.
+            The calling thread is in the middle of a `transact`.
         """
 
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[Cursor]:
-        """Lend a cursor for statements that are stored together, durably, or not at all.
+    def transact(self, work: Callable[[Cursor], Result]) -> Result:
+        """Do work, given a cursor, whose statements are stored together, durably, or not at all; return its result.
 
-        Whatever raises inside, or interrupts, takes everything back. What `Statements.lock_guard` returned stays
-        true until the end: no other transaction changes that guard in between.
+        Whatever it raises, or interrupts it, takes everything back. What `Statements.lock_guard` returned stays true
+        until the end: no other transaction changes that guard in between.
 
         Raises
         ------
         LedgerUnusable
             A statement or the commit fails, or the database is closed; nothing was stored.
         LedgerError
-            The calling thread is in the middle of a `transaction` already.
+            The calling thread is in the middle of a `transact` already.
         """
 
     @abstractmethod

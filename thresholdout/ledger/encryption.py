@@ -174,8 +174,7 @@ def open_encryption(database: Database, key: Key | None) -> Encryption:
         services at the moment when a key is introduced.
     """
     location = database.location
-    with database.reading() as cursor:
-        setting = _setting(database, cursor)
+    setting = _kept(database)
     if setting is None and key is not None:
         setting = _encrypt_if_empty(database, key)
     if setting is not None:
@@ -278,8 +277,7 @@ def encrypt(
             "key", "none", "a key; make one with `thresholdout ledger new-key FILE` and give it as key_file="
         )
     with _database(where, found) as database:
-        with database.reading() as cursor:
-            setting = _setting(database, cursor)
+        setting = _kept(database)
         if database.on_server:
             open_encryption(database, found)  # it was encrypted from the start
         elif setting is None:
@@ -347,8 +345,7 @@ def rotate_key(
         raise InputError("new_key", "none" if new_key is None else "a key beside a new_key_file", "one of the two")
     new, old = Key.find(new_key, new_key_file), Key.find(key, key_file)
     with _database(where, old) as database:
-        with database.reading() as cursor:
-            setting = _setting(database, cursor)
+        setting = _kept(database)
         if setting is None:
             raise LedgerMismatch(
                 database.location, "it is not encrypted; run `thresholdout ledger encrypt` with the new key"
@@ -376,16 +373,23 @@ def _fitting(location: str, setting: str, key: Key | None) -> Encryption:
 def _encrypt_if_empty(database: Database, key: Key) -> str | None:
     """Encrypt a ledger that holds no guard yet, and return its value of `SETTING`."""
     statements = database.statements
-    with database.reading() as cursor:
-        if cursor.execute(statements.guards).fetchone() is not None:
-            return None
+    if database.read(statements.guards):
+        return None
     made = Encryption(database.location, key.cipher())
-    with database.transaction() as cursor:
+
+    def put(cursor: Cursor) -> str | None:
         for statement in statements.lock_secrets:
             cursor.execute(statement)
         if cursor.execute(statements.guards).fetchone() is None:
             cursor.execute(statements.put_setting, (SETTING, made.setting()))
         return _setting(database, cursor)  # another process may have put one there a moment earlier
+
+    return database.transact(put)
+
+
+def _kept(database: Database) -> str | None:
+    rows = database.read(database.statements.setting, (SETTING,))
+    return str(rows[0][0]) if rows else None
 
 
 def _setting(database: Database, cursor: Cursor) -> str | None:
@@ -407,7 +411,8 @@ def _database(where: str | os.PathLike[str], key: Key | None) -> Iterator[Databa
 def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
     """Encrypt all secrets of a ledger anew, in one transaction."""
     statements = database.statements
-    with database.transaction() as cursor:
+
+    def rewrite(cursor: Cursor) -> None:
         for statement in (*statements.lock_secrets, *statements.allow_rewriting):
             cursor.execute(statement)
         check_encryption(database, cursor, old)
@@ -430,15 +435,16 @@ def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
         for statement in statements.refuse_rewriting:
             cursor.execute(statement)
 
+    database.transact(rewrite)
+
 
 def _forget(database: Database) -> None:
     """Leave nothing of what the rows held before."""
     for statement in database.statements.forget:
-        with database.reading() as cursor:
-            cursor.execute(statement)
-            if "checkpoint" in statement and cursor.fetchone()[0]:
-                raise LedgerUnusable(
-                    database.location,
-                    "its secrets are encrypted now, but its log still holds the plain text, since another process "
-                    "uses it; stop that, and run the same again",
-                )
+        rows = database.read(statement)
+        if "checkpoint" in statement and rows[0][0]:
+            raise LedgerUnusable(
+                database.location,
+                "its secrets are encrypted now, but its log still holds the plain text, since another process uses it; "
+                "stop that, and run the same again",
+            )

@@ -5,8 +5,9 @@ waits for the disk, the others queue up; the next of them takes the whole queue 
 thread waits for nobody.
 
 Whoever works for the others may be hit by an exception from outside at any line. So nobody depends on it: a request
-stays in the queue until it is done, and those who wait look from time to time whether anybody still works. If not, the
-next of them takes over and does all that is left, once more; `Work` has to find what was stored by then.
+stays in the queue until it is done, the lock of whoever works is left whatever happens, and those who wait look from
+time to time whether anybody has it. If not, the next of them does all that is left, once more; `Work` has to find what
+was stored by then.
 
 Signal handlers, and so a ``KeyboardInterrupt``, run in the main thread. It therefore never queues and never works
 for others: an interrupt hits its own request only.
@@ -15,17 +16,15 @@ for others: an interrupt hits its own request only.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from thresholdout.errors import LedgerError
 from thresholdout.ledger.database import Cursor, Database
-from thresholdout.ledger.lease import Claim, Lease
 
 __all__ = ["GroupCommit"]
 
@@ -35,17 +34,26 @@ Request = TypeVar("Request")
 Work: TypeAlias = Callable[[Cursor, Sequence[Request]], None]
 
 
+_POLL: Final = 0.02
+"""Seconds after which those who wait look for themselves, in case that nobody is left to wake them up."""
+
+
 class _Waiting(Generic[Request]):
     """A request in a queue."""
 
-    __slots__ = ("claim", "done", "error", "request", "tried")
+    __slots__ = ("done", "error", "gate", "request")
 
-    def __init__(self, request: Request, claim: Claim) -> None:
+    def __init__(self, request: Request) -> None:
         self.request = request
-        self.claim = claim
-        self.tried = False
         self.done = False
         self.error: LedgerError | None = None
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+    def wake(self) -> None:
+        """Let it look whether it is done, or the first."""
+        with suppress(RuntimeError):  # it was woken already
+            self.gate.release()
 
 
 class _Queue(Generic[Request]):
@@ -54,8 +62,14 @@ class _Queue(Generic[Request]):
     __slots__ = ("lead", "waiting")
 
     def __init__(self) -> None:
-        self.lead = Lease()
+        self.lead = threading.Lock()
         self.waiting: deque[_Waiting[Request]] = deque()
+
+    def is_turn_of(self, waiting: _Waiting[Request], woken: bool) -> bool:
+        """Whether a request is the first, or nobody is at work who would wake it."""
+        with suppress(IndexError):
+            return self.waiting[0] is waiting or not (woken or self.lead.locked())
+        return True
 
 
 class GroupCommit(Generic[Request]):
@@ -95,63 +109,48 @@ class GroupCommit(Generic[Request]):
         """
         self._database.check_not_asking()
         if threading.get_ident() == threading.main_thread().ident:
-            with self._database.transaction() as cursor:
-                work(cursor, (request,))
+            self._database.transact(lambda cursor: work(cursor, (request,)))
             return
         queue = self._queues.setdefault(about if self._database.on_server else "", _Queue())
-        mine = _Waiting(request, Claim(sys._getframe()))
+        mine = _Waiting(request)
+        woken = True
         try:
             queue.waiting.append(mine)
-            woken = True
             while not mine.done:
-                claim = Claim(sys._getframe())
-                if queue.lead.try_take(claim, thorough=not woken):
-                    try:
-                        self._lead(queue, mine, work)
-                    finally:
-                        queue.lead.give_back(claim)
+                if queue.is_turn_of(mine, woken):
+                    with queue.lead:
+                        if not mine.done:
+                            self._lead(queue, work)
                 else:
-                    woken = mine.claim.wait()
+                    woken = mine.gate.acquire(timeout=_POLL)
         finally:
             with suppress(ValueError):
                 queue.waiting.remove(mine)
             with suppress(IndexError):  # the next to lead
-                queue.waiting[0].claim.wake()
+                queue.waiting[0].wake()
         if mine.error is not None:
             raise mine.error
 
-    def _lead(self, queue: _Queue[Request], mine: _Waiting[Request], work: Work[Request]) -> None:
+    def _lead(self, queue: _Queue[Request], work: Work[Request]) -> None:
         """Do all requests that wait when the transaction begins."""
-        if mine.done:
-            return
         batch: list[_Waiting[Request]] = []
         failure: LedgerError | None = None
+
+        def do(cursor: Cursor) -> None:
+            batch.extend(queue.waiting)
+            work(cursor, [waiting.request for waiting in batch])
+
         try:
-            with self._database.transaction() as cursor:
-                batch = self._take(queue, mine)
-                work(cursor, [waiting.request for waiting in batch])
+            self._database.transact(do)
         except LedgerError as error:
             failure = error
-        for waiting in batch or self._take(queue, mine):
+        for waiting in batch or list(queue.waiting):
             if failure is not None:
                 waiting.error = _same(failure)
             waiting.done = True
             with suppress(ValueError):
                 queue.waiting.remove(waiting)
-            waiting.claim.wake()
-
-    @staticmethod
-    def _take(queue: _Queue[Request], mine: _Waiting[Request]) -> list[_Waiting[Request]]:
-        """Return the requests to be done, without those that were tried before and that nobody waits for any more."""
-        batch = []
-        for waiting in list(queue.waiting):
-            if waiting.done or (waiting is not mine and waiting.tried and not waiting.claim.is_running()):
-                with suppress(ValueError):
-                    queue.waiting.remove(waiting)
-                continue
-            waiting.tried, waiting.error = True, None
-            batch.append(waiting)
-        return batch
+            waiting.wake()
 
     def _reset(self) -> None:
         """Start with empty queues, as in a process that is forked off: those who wait are not in it."""

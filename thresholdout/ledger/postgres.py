@@ -1,23 +1,26 @@
 """A ledger's tables on a PostgreSQL server: making them, and the connections that a process has to it.
 
 Writers and readers have connections of their own, and transactions about different guards run at the same time: a
-guard that another process keeps locked makes those wait who ask this guard, and nobody else.
+guard that another process keeps locked makes those wait who ask this guard, and nobody else. psycopg_pool is not used:
+it lends by `with` bodies and by locks of Python code, which an exception from outside can leave taken, and it drops the
+reason when a server can't be reached.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-import sys
+import threading
+import time
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import InputError, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import schema
-from thresholdout.ledger.database import Cursor, Database
-from thresholdout.ledger.lease import Claim, Forking, Waiting
-from thresholdout.ledger.postgres_line import Line, Site, Use
+from thresholdout.ledger.database import Cursor, Database, Result
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,39 +30,318 @@ __all__ = ["PostgresServer"]
 SCHEMA: Final = "thresholdout"
 """Name of the schema that holds the tables."""
 
-_LINES: Final = 16
+_CONNECTIONS: Final = 16
 """Connections that a process opens at most to write, and as many to read."""
 
+_REASONS: Final[dict[str, str]] = {
+    "55P03": "another process keeps it locked; try again",
+    "57014": "it took too long, or was cancelled; try again",
+    "40P01": "another process was in the way; try again",
+    "40001": "another process was in the way; try again",
+    "42501": "this role has not the rights that a ledger needs: to make the schema thresholdout once, then to use it, "
+    "and to select, insert and update in its tables",
+    "25006": "it can only be read; use the server that is written to",
+    "53100": "the server's disk is full",
+    "53300": "the server has no room for another connection; try again",
+    "23505": "what it holds does not fit what was to be stored; verify its guards",
+    "23001": "the database refused: what a ledger keeps never changes",
+}
+_LOST: Final = "the connection was lost; nothing was stored"
+_UNREADABLE: Final = "it holds text that can't be read, and is damaged; its holdout should not be used again"
+_SETTINGS: Final = (
+    "SET search_path = thresholdout, pg_temp",
+    "SET client_encoding = 'UTF8'",
+    "SET client_min_messages = error",
+    "SET extra_float_digits = 1",  # numbers come back exactly
+    "SET log_parameter_max_length_on_error = 0",
+    "SET idle_in_transaction_session_timeout = '10min'",
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+_ABOUT_SERVER: Final = """SELECT pg_backend_pid(), extract(epoch FROM backend_start)::text,
+    current_setting('fsync'), current_setting('synchronous_commit')
+    FROM pg_stat_activity WHERE pid = pg_backend_pid()"""
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_END: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s"""
+_STORED: Final = "SELECT digest FROM entries WHERE guard = %s AND query = %s"
 
-class _Pool:
-    """Lines, each of which one call at a time may use."""
+Session: TypeAlias = tuple[int, str]
+"""What the server knows a connection by: its process, and when that started."""
 
-    def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.waiting = Waiting()
+
+@dataclass(slots=True)
+class _Address:
+    """How all connections to a server are made, and what is left of those that were lost.
+
+    It refers to no connection, so that whoever drops the server drops the connections.
+    """
+
+    location: str
+    driver: Any
+    open: Callable[[], psycopg.Connection[Any]]
+    timeout: float
+    process: int = field(default_factory=os.getpid)
+    """The process that the connections belong to."""
+    abandoned: set[Session] = field(default_factory=set)
+    """Sessions that were left in an unknown condition, and must end first."""
+    was_there: bool = False
+    """Whether anybody could connect before."""
+
+
+class _Connection:
+    """One connection, for one thread at a time, which is opened when it is first used.
+
+    It can fail when nobody can tell whether its last commit was done. The server decides that at the latest when it
+    lets the connection's session end. So whatever was left behind in an unknown condition is ended, and waited for,
+    before anything else is done; afterwards an entry with the digest that was to be stored is there, or never will be.
+    """
+
+    def __init__(self, address: _Address) -> None:
+        self.lock = threading.Lock()
+        self.holder: int | None = None
+        """The thread that has the lock."""
+        self.clean = True
+        """Whether the last use ended as it should."""
+        self.open: psycopg.Connection[Any] | None = None
+        self._address = address
+        self._session: Session | None = None
+
+    def ready(self, patient: bool) -> psycopg.Connection[Any]:
+        """Return a connection on which no transaction is open; wait for a server that was there before if patient."""
+        if not self.clean:
+            self.abandon()
+        if self.open is not None and _has_ended(self.open):
+            self.disconnect()
+        return self._connected(patient)
+
+    def tidy(self) -> None:
+        """End an open transaction, or leave a connection on which something is still going on."""
+        connection, driver = self.open, self._address.driver
+        if connection is None or os.getpid() != self._address.process:
+            return
+        status = connection.info.transaction_status
+        if status == driver.pq.TransactionStatus.IDLE:
+            return
+        try:
+            if status == driver.pq.TransactionStatus.ACTIVE or connection.broken:
+                self.abandon()
+            else:
+                connection.execute("ROLLBACK")
+        except driver.Error:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave a connection; nothing else is done until the server has ended its session."""
+        if self._session is not None and self.open is not None:
+            self._address.abandoned.add(self._session)
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connection; an interrupted call may be repeated."""
+        if self.open is not None and os.getpid() == self._address.process:
+            self.open.close()
+        self.open = None
+
+    def cross_fork(self, asking: bool) -> None:
+        """Let go of the parent's connection without a word to the server, which would end the parent's session."""
+        self._session = None
+        if self.open is not None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            with suppress(Exception):
+                os.dup2(nowhere, self.open.fileno())
+            os.close(nowhere)
+            if not asking:
+                self.open.close()
+                self.open = None
+
+    def commit(self, connection: psycopg.Connection[Any], cursor: _Cursor) -> None:
+        """Commit, and find out whether it was done when that fails."""
+        address = self._address
+        done = None
+        try:
+            done = connection.execute("COMMIT", prepare=False).statusmessage
+        except address.driver.Error:
+            self.abandon()
+        if done == "COMMIT":
+            return
+        if done is not None:  # a statement had failed, so the server took everything back
+            raise LedgerUnusable(address.location, "the database refused a statement; nothing was stored")
+        if cursor.last_entry is None:
+            if not cursor.wrote:
+                return
+            raise LedgerUnusable(
+                address.location, "the connection was lost while this was stored; look whether it was, or do it again"
+            )
+        guard_id, number, digest = cursor.last_entry
+        if self._stored_digest(guard_id, number) != (digest,):
+            raise LedgerUnusable(address.location, _LOST)
+
+    def _stored_digest(self, guard_id: int, number: int) -> tuple[str] | None:
+        """Look an entry up when the session that was to store it has ended, however often the connection is lost."""
+        until = time.monotonic() + self._address.timeout
+        while True:
+            try:
+                found: tuple[str] | None = self._connected(patient=True).execute(_STORED, (guard_id, number)).fetchone()
+                return found
+            except (LedgerUnusable, self._address.driver.Error):
+                self.disconnect()
+                if time.monotonic() > until:
+                    break
+        raise LedgerUnusable(
+            self._address.location,
+            "the connection was lost while an answer was stored, and the server does not come back: the answer "
+            "did not leave, but may have been charged, and is in the history then; ask again with the same key",
+        )
+
+    def _connected(self, patient: bool) -> psycopg.Connection[Any]:
+        """Return a connection, after the end of what was abandoned."""
+        if self.open is None:
+            self.open = self._connect(patient)
+        until = time.monotonic() + self._address.timeout
+        for session in list(self._address.abandoned):
+            self._end(session, self.open, until)
+        return self.open
+
+    def _end(self, session: Session, connection: psycopg.Connection[Any], until: float) -> None:
+        """Wait until the server has ended a session, and with it decided about its last commit."""
+        abandoned = self._address.abandoned
+        while session in abandoned:
+            if connection.execute(_END, session).fetchone() is None:
+                abandoned.discard(session)
+            elif time.monotonic() > until:
+                raise LedgerUnusable(self._address.location, "a lost connection does not end on the server; try again")
+            else:
+                time.sleep(0.002)
+
+    def _connect(self, patient: bool) -> psycopg.Connection[Any]:
+        """Open a connection; a server that was there before may take some time to come back."""
+        address = self._address
+        until = time.monotonic() + (address.timeout if address.was_there and patient else 0.0)
+        said = None
+        while True:
+            try:
+                connection = address.open()
+                break
+            except address.driver.Error as error:
+                if time.monotonic() > until:
+                    said = " ".join(str(error).split())  # shows no password, and no statement was sent yet
+            if said is not None:
+                raise LedgerUnusable(address.location, f"it can't be reached: {said}")
+            time.sleep(0.05)
+        try:
+            self._set_timeouts(connection)
+            for statement in _SETTINGS:
+                connection.execute(statement)
+            process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
+            if commit in ("off", "local"):
+                connection.execute("SET synchronous_commit = on")
+        except BaseException:
+            connection.close()
+            raise
+        if fsync == "off":
+            connection.close()
+            raise LedgerUnusable(
+                address.location,
+                "the server runs with fsync = off, and would lose answers at a power failure; switch it on",
+            )
+        self._session = (process, started)
+        address.was_there = True
+        return connection
+
+    def _set_timeouts(self, connection: psycopg.Connection[Any]) -> None:
+        """Set how long statements may take; a shorter default can end the very statement that sets it."""
+        address = self._address
+        until = time.monotonic() + address.timeout
+        for setting, seconds in (("statement_timeout", 10 * address.timeout), ("lock_timeout", address.timeout)):
+            while True:
+                try:
+                    connection.execute(f"SET {setting} = {max(1, round(1000 * seconds))}")
+                    break
+                except address.driver.errors.QueryCanceled:
+                    if time.monotonic() > until:
+                        raise
+
+    def reason(self, error: Exception) -> str:
+        """Return what happened and what to do, in words of this package; the server's own can quote a row."""
+        if isinstance(error, UnicodeError):
+            return _UNREADABLE
+        code = getattr(error, "sqlstate", None)
+        if code == "22021":
+            return f"{_UNREADABLE} ({code})"
+        if code is None or (code not in _REASONS and code[:2] in ("08", "57")):
+            return _LOST
+        return f"{_REASONS.get(code, 'the database failed; its own log says more')} ({code})"
+
+    def guarded(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Call the driver; its errors become this package's, raised where no other error is being handled."""
+        try:
+            return method(*arguments)
+        except (self._address.driver.Error, UnicodeError) as error:
+            reason = self.reason(error)
+        raise LedgerUnusable(self._address.location, reason)
+
+
+class _Cursor:
+    """A cursor that remembers whether it wrote, and the last entry that it added."""
+
+    def __init__(self, line: _Connection, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
+        self._connection = line
+        self._cursor = connection.cursor()
+        self._add_entry = add_entry
+        self.wrote = False
+        self.last_entry: tuple[int, int, str] | None = None
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the last statement touched."""
+        return self._cursor.rowcount
+
+    def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
+        """Run a statement."""
+        self.wrote = self.wrote or not statement.startswith("SELECT")
+        if statement == self._add_entry:
+            self._remember(parameters)
+        self._connection.guarded(self._cursor.execute, statement, parameters or None)
+        return self
+
+    def executemany(self, statement: Any, rows: Iterable[Sequence[Any]], /) -> _Cursor:
+        """Run a statement for each row."""
+        self.wrote = True
+        adding = statement == self._add_entry
+        self._connection.guarded(self._cursor.executemany, statement, map(self._remember, rows) if adding else rows)
+        return self
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        return self._connection.guarded(self._cursor.fetchone)
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        rows: list[Any] = [] if self._cursor.description is None else self._connection.guarded(self._cursor.fetchall)
+        return rows
+
+    def _remember(self, row: Sequence[Any]) -> Sequence[Any]:
+        self.last_entry = (row[0], row[1], row[-1])
+        return row
+
+
+def _has_ended(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server has closed a connection that nobody used; does not wait."""
+    try:
+        connection.pgconn.consume_input()  # its last words
+        connection.pgconn.consume_input()
+    except Exception:
+        return True
+    return False
 
 
 class PostgresServer(Database):
     """A database of a PostgreSQL server, and the connections to it that all threads share.
 
-    Parameters
-    ----------
-    address : str
-        Such as ``"postgresql://user@host/database"``, with all that libpq reads: options such as
-        ``?host=/run/postgresql``, environment variables, and a password file.
-    must_exist : bool
-        Refuse to make new tables.
-    timeout : float
-        Seconds to wait for others, for the server, and for a server that is gone to come back.
-
-    Raises
-    ------
-    ThresholdoutError
-        The library ``psycopg`` is missing.
-    InputError
-        The address can't be read.
-    LedgerUnusable
-        The server can't be reached, refuses this user, holds other tables, or does not write its log to the disk.
+    The address is all that libpq reads: options such as ``?host=/run/postgresql``, environment variables, a password
+    file. The timeout is for others, for the server, and for a server that is gone to come back.
 
     Notes
     -----
@@ -74,24 +356,18 @@ class PostgresServer(Database):
     asynchronous replica take over. Recovery to a point in time, and a dump that is restored, put budgets back in the
     same way. After any of them, give `thresholdout.ledger.Ledger.verify` the checkpoint that was kept elsewhere before
     anybody asks; where it is not in the history, close the guard.
-
-    Examples
-    --------
-    >>> PostgresServer("postgresql://guard:secret@/answers?host=/nowhere", must_exist=True, timeout=1)
-    Traceback (most recent call last):
-    thresholdout.errors.LedgerUnusable: ledger postgresql://guard@/answers?host=/nowhere: it can't be reached: ...
     """
 
     on_server = True
 
     def __init__(self, address: str, *, must_exist: bool, timeout: float) -> None:
-        super().__init__()
         self._driver = _driver()
         self.location, connect = self._read(address, timeout)
         self.statements = schema.statements("postgresql")
-        self._site = Site(self.location, self._driver, connect, timeout)
-        self._writers = _Pool()
-        self._readers = _Pool()
+        self._address = _Address(self.location, self._driver, connect, timeout)
+        self._writers = [_Connection(self._address) for _ in range(_CONNECTIONS)]
+        self._readers = [_Connection(self._address) for _ in range(_CONNECTIONS)]
+        self._turns = itertools.count()
         self._closed = False
         _open_servers.add(self)
         try:
@@ -100,138 +376,128 @@ class PostgresServer(Database):
             self.close()
             raise
 
-    def reading(self) -> AbstractContextManager[Cursor]:
-        """Lend a cursor for one statement; see `Database.reading`."""
-        return Use(self, Claim(sys._getframe(1)), None)
+    def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a statement; see `Database.read`."""
+        return self._use(self._readers, lambda cursor: cursor.execute(statement, parameters).fetchall())
 
-    def transaction(self) -> AbstractContextManager[Cursor]:
-        """Lend a cursor for statements that are stored together, durably, or not at all; see `Database.transaction`."""
-        return Use(self, Claim(sys._getframe(1)), self.statements.add_entry)
+    def transact(self, work: Callable[[Cursor], Result]) -> Result:
+        """Do work whose statements are stored together, durably, or not at all; see `Database.transact`."""
+        return self._use(self._writers, work)
 
     def close(self) -> None:
         """Close the connections for good; waits until nobody uses them."""
-        if os.getpid() != self._site.process:
+        if os.getpid() != self._address.process:
             self._closed = True  # they are the parent's
             return
         self.check_not_asking()
         self._closed = True
-        for pool in (self._writers, self._readers):
-            for line in list(pool.lines):
-                claim = Claim(sys._getframe())
-                line.lease.take(claim)
-                line.disconnect()
-                line.lease.give_back(claim)
+        for connection in self._connections():
+            with connection.lock:
+                connection.disconnect()
 
     def __del__(self) -> None:
         for name in ("_writers", "_readers"):
-            pool = getattr(self, name, None)
-            for line in [] if pool is None else pool.lines:
-                line.disconnect()
+            for connection in getattr(self, name, ()):
+                connection.disconnect()
 
-    def lend(self, claim: Claim, writes: bool) -> tuple[Line, psycopg.Connection[Any], Claim]:
-        """Return a line, its connection, on which nothing is going on, and the call's claim that has the line."""
+    def _use(self, pool: list[_Connection], work: Callable[[_Cursor], Result]) -> Result:
+        """Do work with a connection that no other thread uses meanwhile.
+
+        The lock is taken and left by a `with` of C code, between which Python throws no exception into a thread: so no
+        interrupt leaves it taken. An interrupt in the middle of the clean-up leaves `clean` false for the next use.
+        """
         self._check_usable()
-        self._end_what_was_lost(claim)
-        pool = self._writers if writes else self._readers
         may_open = True
         while True:
-            line = self._free(pool, claim, may_open)
-            others = [other for other in list(pool.lines) if other is not line and other.connection is not None]
-            try:
-                return line, self._prepared(line, claim, writes, patient=not others), claim
-            except LedgerUnusable as error:
-                failure = error
-            following = claim.again()
-            line.abandon()
-            pool.lines.remove(line)
-            self.give_back(line, claim)
-            if not others or self._closed:
-                raise failure
-            claim, may_open = following, False  # the server has no room for one more, so another has to do
+            line = self._chosen(pool, may_open)
+            with line.lock:
+                line.holder = threading.get_ident()
+                try:
+                    others = [other for other in pool if other is not line and other.open is not None]
+                    try:
+                        connection: psycopg.Connection[Any] = line.guarded(line.ready, not others)
+                    except LedgerUnusable:
+                        line.abandon()
+                        if not others or self._closed:
+                            raise
+                        may_open = False  # the server has no room for one more, so another has to do
+                        continue
+                    line.clean = False
+                    result = self._done(line, connection, work, pool is self._writers)
+                    line.clean = True
+                    return result
+                except BaseException:
+                    line.tidy()
+                    line.clean = True
+                    raise
+                finally:
+                    line.holder = None
 
-    def _prepared(self, line: Line, claim: Claim, writes: bool, patient: bool) -> psycopg.Connection[Any]:
-        """Return the connection of a line that a claim has, on which nothing is going on."""
-        if not claim.clean:
-            line.abandon()
-        connection: psycopg.Connection[Any] = line.guarded(line.ready, patient)
+    def _done(
+        self, line: _Connection, connection: psycopg.Connection[Any], work: Callable[[_Cursor], Result], writes: bool
+    ) -> Result:
+        """Do work, in a transaction if it writes."""
         if self._closed:
             line.disconnect()
             raise LedgerUnusable(self.location, "it is closed")
-        if writes:
-            self._asking[claim.thread] = claim
-        return connection
+        cursor = _Cursor(line, connection, self.statements.add_entry)
+        if not writes:
+            return work(cursor)
+        line.guarded(lambda: connection.execute(_BEGIN, prepare=False))
+        result = work(cursor)
+        self._check_process()
+        line.commit(connection, cursor)
+        return result
 
-    def give_back(self, line: Line | None, claim: Claim) -> None:
-        """Let others have a line."""
-        if self._asking.get(claim.thread) is claim:
-            del self._asking[claim.thread]
-        if line is None:
-            claim.end()
-        else:
-            line.lease.give_back(claim)
-        for pool in (self._writers, self._readers):
-            pool.waiting.wake()
+    def _chosen(self, pool: list[_Connection], may_open: bool) -> _Connection:
+        """Return the connection to wait for: a free one, first of all one whose transaction was left open."""
+        opened = [connection for connection in pool if connection.open is not None]
+        free = [connection for connection in opened if not connection.lock.locked()]
+        if free:
+            return min(free, key=lambda connection: connection.clean)
+        if may_open:
+            for connection in pool:
+                if connection.open is None and not connection.lock.locked():
+                    return connection
+        candidates = opened or pool
+        return candidates[next(self._turns) % len(candidates)]
 
-    def _free(self, pool: _Pool, claim: Claim, may_open: bool) -> Line:
-        """Return a line whose lease the claim has; a new one if none is free, and it may be opened."""
-        found: list[Line] = []
+    def _connections(self) -> list[_Connection]:
+        return [*self._writers, *self._readers]
 
-        def attempt(thorough: bool) -> bool:
-            for line in list(pool.lines):
-                if line.lease.try_take(claim, thorough):
-                    found.append(line)
-                    return True
-            if (pool.lines and not may_open) or len(pool.lines) >= _LINES or _forking.is_under_way():
-                return False
-            line = Line(self._site)
-            line.lease.try_take(claim)
-            pool.lines.append(line)
-            if _forking.is_under_way():  # it may not have seen this one
-                pool.lines.remove(line)
-                return False
-            found.append(line)
-            return True
-
-        pool.waiting.until(claim, attempt)
-        return found[0]
-
-    def _end_what_was_lost(self, claim: Claim) -> None:
-        """Leave the connections of calls that are over without having said so, since they may keep a guard locked."""
-        for pool in (self._writers, self._readers):
-            for line in list(pool.lines):
-                if line.lease.is_lost():
-                    mine = claim.again()
-                    if line.lease.try_take(mine):
-                        line.abandon()
-                        line.lease.give_back(mine)
+    def _is_asking(self, thread: int) -> bool:
+        return any(line.holder == thread and line.lock.locked() for line in self._writers)
 
     def _check_usable(self) -> None:
         """Refuse what this process, or this thread, may not do now."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
-        if os.getpid() != self._site.process:
+        self._check_process()
+        self.check_not_asking()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._address.process:
             raise LedgerUnusable(
                 self.location, "this process was forked in the middle of a question; fork outside of one"
             )
-        self.check_not_asking()
 
     def _make(self, must_exist: bool) -> None:
         """Recognise the tables, or make them; one process at a time."""
-        with self.reading() as cursor:
-            found = self._format(cursor)
+        found = self._use(self._readers, self._format)
         if found is None and must_exist:
             raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
+        schema.check_format(self.location, self.transact(self._made) if found is None else found)
+
+    def _made(self, cursor: Cursor) -> int:
+        """Make the tables, unless another process was faster, and return their format."""
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
+        found = self._format(cursor)
         if found is None:
-            with self.transaction() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
-                found = self._format(cursor)  # another process may have been faster
-                if found is None:
-                    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-                    for statement in self.statements.create:
-                        cursor.execute(statement)
-                    cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
-                    return
-        schema.check_format(self.location, found)
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            for statement in self.statements.create:
+                cursor.execute(statement)
+            cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
+        return schema.FORMAT if found is None else found
 
     def _format(self, cursor: Cursor) -> int | None:
         """Return the format of the tables, or None when there are none."""
@@ -293,36 +559,38 @@ def _driver() -> Any:
 
 
 _open_servers: weakref.WeakSet[PostgresServer] = weakref.WeakSet()
+_held: list[_Connection] = []
 
 
-def _lines(server: PostgresServer) -> list[Line]:
-    return [*server._writers.lines, *server._readers.lines]
+def _before_fork() -> None:
+    """Wait until no question of another thread is under way."""
+    while True:
+        for connection in [line for server in list(_open_servers) for line in server._connections()]:
+            if connection.holder == threading.get_ident():
+                continue
+            if not connection.lock.acquire(timeout=0.02):  # holding some of them could stop the one who has it
+                break
+            _held.append(connection)
+        else:
+            return
+        _release()
 
 
-_forking = Forking(lambda: [line.lease for server in list(_open_servers) for line in _lines(server)])
+def _release() -> None:
+    while _held:
+        _held.pop().lock.release()
 
 
 def _after_fork_in_child() -> None:
-    """Let go of the parent's connections without a word to the server, which would end the parent's session."""
     for server in list(_open_servers):
-        server._site.abandoned = set()
-        for pool in (server._writers, server._readers):
-            pool.waiting.clear()
-        asking = bool(server._asking)
-        for line in _lines(server):
-            line.forget()
-            if line.connection is not None:
-                nowhere = os.open(os.devnull, os.O_RDWR)
-                with suppress(Exception):
-                    os.dup2(nowhere, line.connection.fileno())
-                os.close(nowhere)
-                if not asking:
-                    line.connection.close()
-                    line.connection = None
+        server._address.abandoned = set()
+        asking = server._is_asking(threading.get_ident())
+        for connection in server._connections():
+            connection.cross_fork(asking)
         if not asking:
-            server._site.process = os.getpid()
-    _forking.end(in_child=True)
+            server._address.process = os.getpid()
+    _release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_forking.begin, after_in_parent=_forking.end, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork_in_child)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from thresholdout.ledger.encryption import SECRET, check_encryption
 
 if TYPE_CHECKING:
-    from thresholdout.ledger.database import Database
+    from thresholdout.ledger.database import Cursor, Database
     from thresholdout.ledger.encryption import Encryption
 
 __all__ = ["keyed_digest", "secret_of"]
@@ -58,11 +58,13 @@ def secret_of(database: Database, encryption: Encryption) -> str:
         The secret does not open.
     """
     statements = database.statements
-    with database.reading() as cursor:
-        row = cursor.execute(statements.setting, (SECRET,)).fetchone()
-    if row is None:
-        with database.transaction() as cursor:
+    rows = database.read(statements.setting, (SECRET,))
+    if not rows:
+
+        def put(cursor: Cursor) -> None:
             cursor.execute(statements.put_setting, (SECRET, encryption.put(secrets.token_hex(32), "setting", SECRET)))
             check_encryption(database, cursor, encryption)
-            row = cursor.execute(statements.setting, (SECRET,)).fetchone()  # another process may have been faster
-    return encryption.get(str(row[0]), "setting", SECRET)
+
+        database.transact(put)
+        rows = database.read(statements.setting, (SECRET,))  # another process may have been faster
+    return encryption.get(str(rows[0][0]), "setting", SECRET)

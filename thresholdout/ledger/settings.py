@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from thresholdout.ledger.encryption import SECRETS, check_encryption
 
 if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
     from thresholdout.ledger.sql import SQLLedger
 
 __all__ = ["change_setting", "read_setting"]
@@ -23,9 +24,8 @@ def read_setting(ledger: SQLLedger, name: str) -> str | None:
     name : str
         What it is called; those of `thresholdout.ledger.encryption.SECRETS` are encrypted with the ledger.
     """
-    with ledger.database.reading() as cursor:
-        row = cursor.execute(ledger.database.statements.setting, (name,)).fetchone()
-    return None if row is None else _opened(ledger, name, str(row[0]))
+    rows = ledger.database.read(ledger.database.statements.setting, (name,))
+    return _opened(ledger, name, str(rows[0][0])) if rows else None
 
 
 def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], str]) -> str:
@@ -47,7 +47,8 @@ def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], 
     """
     database = ledger.database
     statements = database.statements
-    with database.transaction() as cursor:
+
+    def put(cursor: Cursor) -> str:
         for statement in statements.lock_secrets:
             cursor.execute(statement)
         row = cursor.execute(statements.setting, (name,)).fetchone()
@@ -57,7 +58,9 @@ def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], 
         cursor.execute(statements.set_setting, (stored, name))
         if name in SECRETS:
             check_encryption(database, cursor, ledger._encryption)
-    return text
+        return text
+
+    return database.transact(put)
 
 
 def _opened(ledger: SQLLedger, name: str, stored: str) -> str:

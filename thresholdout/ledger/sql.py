@@ -191,8 +191,9 @@ class SQLLedger(Ledger):
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
         content = self._content(documents.get(CONTENT))
-        with self.database.transaction() as cursor:
-            _, guard, stored = self._enter(cursor, guard, content, text, state, documents)
+        _, guard, stored = self.database.transact(
+            lambda cursor: self._enter(cursor, guard, content, text, state, documents)
+        )
         if stored is not None:
             self._check_parameters(guard, self._parsed(guard, stored), parameters)
         return guard
@@ -381,10 +382,10 @@ class SQLLedger(Ledger):
         check_texts(key=key, client=client)
         key = scoped_key(key, client) or key
         guard_id, *_ = self._find(guard)
-        with self.database.reading() as cursor:
-            stored = self._stored(cursor, guard_id, key)
-        if stored is not None:
-            _check_key(stored, key)
+        rows = self._read(self._sql.entry, guard_id, key)
+        if not rows:
+            return None
+        _check_key(stored := Entry(*rows[0]), key)
         return stored
 
     def state(self, guard: str, client: str = "") -> str:
@@ -432,8 +433,7 @@ class SQLLedger(Ledger):
     def identity(self) -> str:
         """Return what tells this ledger from all others; made when it is first asked for."""
         if not (rows := self._read(self._sql.setting, "identity")):
-            with self.database.transaction() as cursor:
-                cursor.execute(self._sql.put_setting, ("identity", fresh_key()))
+            self.database.transact(lambda cursor: cursor.execute(self._sql.put_setting, ("identity", fresh_key())))
             rows = self._read(self._sql.setting, "identity")
         return str(rows[0][0])
 
@@ -461,11 +461,14 @@ class SQLLedger(Ledger):
     def close_guard(self, guard: str, why: str) -> None:
         """Let a guard answer no more; see `Ledger.close_guard`."""
         check_texts(why=why)
-        with self.database.transaction() as cursor:
+
+        def close(cursor: Cursor) -> None:
             guard_id, *_, closed = self._locked(cursor, guard)
             if closed != why:
                 self._check_closed(closed)
                 cursor.execute(self._sql.close, (why, guard_id))
+
+        self.database.transact(close)
 
     def closed(self, guard: str) -> str | None:
         """Return why a guard was closed, or None while it answers."""
@@ -486,7 +489,8 @@ class SQLLedger(Ledger):
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
         content = self._content(documents.get(CONTENT))
-        with self.database.transaction() as cursor:
+
+        def put(cursor: Cursor) -> None:
             guard_id, known, stored = self._enter(cursor, guard, content, text, state, documents)
             if stored is not None:
                 raise self._there_already(guard) if known == guard else self._same_records(known)
@@ -497,10 +501,13 @@ class SQLLedger(Ledger):
             if closed is not None:
                 cursor.execute(self._sql.close, (closed, guard_id))
 
+        self.database.transact(put)
+
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
-        with self.database.transaction() as cursor:
+
+        def put(cursor: Cursor) -> None:
             guard_id, *_, closed = self._locked(cursor, guard)
             self._check_closed(closed)
             check_encryption(self.database, cursor, self._encryption)
@@ -510,6 +517,8 @@ class SQLLedger(Ledger):
                 cursor.execute(self._sql.add_document, (guard_id, name, self._encrypt(text, guard, "document", name)))
             else:
                 self._check_document(name, self._decrypt(row[0], guard, "document", name), text)
+
+        self.database.transact(put)
 
     def document(self, guard: str, name: str) -> str | None:
         """Return a text kept with a guard, or None; see `Ledger.document`."""
@@ -543,9 +552,7 @@ class SQLLedger(Ledger):
 
     def _read(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
-        with self.database.reading() as cursor:
-            cursor.execute(statement, parameters)
-            return cursor.fetchall()
+        return self.database.read(statement, parameters)
 
     def _find(self, guard: str) -> _GuardRow:
         """Return a guard's row: id, state, parameters, asked, checkpoint, closed."""

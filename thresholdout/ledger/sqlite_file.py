@@ -13,20 +13,20 @@ import os
 import secrets
 import sqlite3
 import stat
-import sys
+import threading
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final, Self
 from urllib.parse import quote
 
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import schema
-from thresholdout.ledger.database import Database
+from thresholdout.ledger.database import Cursor, Database, Result
 from thresholdout.ledger.file_location import check_names, check_place
 from thresholdout.ledger.file_queue import FileQueue
-from thresholdout.ledger.lease import Claim, Forking, Lease
 
 __all__ = ["SQLiteFile"]
 
@@ -95,76 +95,33 @@ class _Cursor(sqlite3.Cursor):
         raise LedgerUnusable(self.location, reason)
 
 
-class _Line:
-    """One connection to the file, which all threads share; one at a time."""
+class _Connection:
+    """One connection to the file, for one thread at a time."""
 
     def __init__(self) -> None:
-        self.lease = Lease()
-        self.connection: sqlite3.Connection | None = None
+        self.lock = threading.Lock()
+        self.holder: int | None = None
+        """The thread that has the lock."""
+        self.clean = True
+        """Whether the last use ended as it should."""
+        self.open: sqlite3.Connection | None = None
         self.cursor: _Cursor | None = None
 
     def disconnect(self) -> None:
-        """Close the connection, which takes back what was not committed."""
-        connection, self.connection = self.connection, None
-        cursor, self.cursor = self.cursor, None
-        if cursor is not None:
+        """Close the connection, which takes back what was not committed; an interrupted call may be repeated."""
+        if self.cursor is not None:
             with suppress(sqlite3.Error):
-                cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
-        if connection is not None:
-            connection.close()
-
-
-class _Use:
-    """A cursor that is lent to a call."""
-
-    def __init__(self, file: SQLiteFile, line: _Line, claim: Claim, writes: bool) -> None:
-        self._file = file
-        self._line = line
-        self._claim = claim
-        self._writes = writes
-        self._cursor: _Cursor | None = None
-
-    def __enter__(self) -> _Cursor:
-        self._file.check_usable()
-        self._line.lease.take(self._claim)
-        try:
-            self._cursor = cursor = self._file.ready(self._line, self._claim.clean)
-            if self._writes:
-                self._file.begin(cursor, self._claim)
-        except BaseException as error:
-            self._end(type(error))
-            raise
-        return cursor
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        try:
-            if kind is None and self._writes and self._cursor is not None:
-                kind = LedgerUnusable
-                self._file.check_process()
-                self._cursor.execute("COMMIT")
-                kind = None
-        finally:
-            self._end(kind)
-
-    def _end(self, failure: type[BaseException] | None) -> None:
-        """Give the connection back, without a transaction."""
-        cursor = self._cursor
-        if cursor is not None and self._line.cursor is cursor and not self._file.crossed_a_fork():
-            broken = failure is not None and issubclass(failure, LedgerUnusable)
-            if not broken and cursor.connection.in_transaction:
-                with suppress(LedgerUnusable):
-                    cursor.execute("ROLLBACK")
-            if broken or cursor.connection.in_transaction:
-                self._line.disconnect()  # the next use starts from what the file says
-        self._file.end(self._claim)
-        self._line.lease.give_back(self._claim)
+                self.cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
+        if self.open is not None:
+            self.open.close()
+        self.open = self.cursor = None
 
 
 class SQLiteFile(Database):
     """A ledger's file, and two connections to it that all threads share: one that writes, and one that reads.
 
-    One connection behind a lease is faster than one for each thread: SQLite lets one writer in at a time, and
-    makes the others sleep and try again where a lease wakes them up. Readers wait for no writer, in whatever process.
+    One connection behind a lock is faster than one for each thread: SQLite lets one writer in at a time, and
+    makes the others sleep and try again where a lock wakes them up. Readers wait for no writer, in whatever process.
 
     Parameters
     ----------
@@ -190,8 +147,8 @@ class SQLiteFile(Database):
         self._path = Path(location).absolute()
         self._name = str(self._path)
         self._timeout = timeout
-        self._writer = _Line()
-        self._reader = _Line()
+        self._writer = _Connection()
+        self._reader = _Connection()
         self._queue = FileQueue(self._path)
         self._process = os.getpid()
         self._closed = False
@@ -199,94 +156,109 @@ class SQLiteFile(Database):
             self._make()
         self._identity = self._recognise()
         _open_files.add(self)
-        with self.transaction() as cursor:
-            self._check_format(cursor)
-            # Changes nothing, but tells now when the file can't be written.
-            cursor.execute(self.statements.set_state, ("", 0, "", None))
+        self.transact(self._check_tables)
 
-    def reading(self) -> AbstractContextManager[_Cursor]:
-        """Lend a cursor for one statement; see `Database.reading`."""
-        return _Use(self, self._reader, Claim(sys._getframe(1)), writes=False)
+    def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a statement; see `Database.read`."""
+        return self._use(self._reader, lambda cursor: cursor.execute(statement, parameters).fetchall())
 
-    def transaction(self) -> AbstractContextManager[_Cursor]:
-        """Lend a cursor for statements that are stored together, durably, or not at all.
+    def transact(self, work: Callable[[Cursor], Result]) -> Result:
+        """Do work whose statements are stored together, durably, or not at all; see `Database.transact`.
 
         The transaction has the file for itself from its start, so that what it reads stays true until it ends.
         """
-        return _Use(self, self._writer, Claim(sys._getframe(1)), writes=True)
+
+        def stored(cursor: _Cursor) -> Result:
+            if not self._queue.wait(cursor.begin, self._timeout):
+                raise LedgerUnusable(self.location, f"{_REASONS[sqlite3.SQLITE_BUSY]} (SQLITE_BUSY)")
+            result = work(cursor)
+            self._check_process()
+            cursor.execute("COMMIT")
+            return result
+
+        return self._use(self._writer, stored)
+
+    def _use(self, connection: _Connection, work: Callable[[_Cursor], Result]) -> Result:
+        """Do work with a connection that no other thread uses meanwhile; a failure closes it.
+
+        The lock is taken and left by a `with` of C code, between which Python throws no exception into a thread: so no
+        interrupt leaves it taken. An interrupt in the middle of the clean-up leaves `clean` false for the next use.
+        """
+        self._check_usable()
+        with connection.lock:
+            connection.holder = get_ident()
+            try:
+                cursor = self._ready(connection)
+                connection.clean = False
+                result = work(cursor)
+                connection.clean = True
+                return result
+            except BaseException:
+                self._disconnect(connection)  # the next use starts from what the file says
+                connection.clean = True
+                raise
+            finally:
+                connection.holder = None
 
     def close(self) -> None:
         """Close the connections for good; waits until nobody uses them."""
-        if self.crossed_a_fork():
+        if self._crossed_a_fork():
             self._closed = True  # they are the parent's
             return
         self.check_not_asking()
-        for line in (self._writer, self._reader):
-            claim = Claim(sys._getframe())
-            line.lease.take(claim)
-            try:
+        for connection in (self._writer, self._reader):
+            with connection.lock:
                 self._closed = True
-                self._disconnect(line)
-            finally:
-                line.lease.give_back(claim)
+                self._disconnect(connection)
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
         # Uses no name of a module: at the interpreter's exit they may be gone.
         for name in ("_writer", "_reader"):
-            line = getattr(self, name, None)
-            if line is not None and line.connection is not None and getpid() == self._process:
-                line.cursor.close()
-                line.connection.close()
-                line.connection = None
+            connection = getattr(self, name, None)
+            if connection is not None and connection.open is not None and getpid() == self._process:
+                connection.cursor.close()
+                connection.open.close()
+                connection.open = None
 
-    def check_usable(self) -> None:
+    def _is_asking(self, thread: int) -> bool:
+        return self._writer.holder == thread and self._writer.lock.locked()
+
+    def _check_usable(self) -> None:
         """Refuse what this process, or this thread, may not do now."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
-        self.check_process()
+        self._check_process()
         self.check_not_asking()
 
-    def crossed_a_fork(self) -> bool:
+    def _crossed_a_fork(self) -> bool:
         """Whether a connection is open that belongs to the process from which this one was forked off."""
         if os.getpid() == self._process:
             return False
-        if self._writer.connection is None and self._reader.connection is None:
+        if self._writer.open is None and self._reader.open is None:
             self._process = os.getpid()
         return os.getpid() != self._process
 
-    def check_process(self) -> None:
+    def _check_process(self) -> None:
         """Refuse a process that was forked off in the middle of a question."""
-        if self.crossed_a_fork():
+        if self._crossed_a_fork():
             raise LedgerUnusable(
                 self.location, "this process was forked in the middle of a question; fork outside of one"
             )
 
-    def ready(self, line: _Line, clean: bool) -> _Cursor:
-        """Return a cursor of a connection on which no transaction is open."""
+    def _ready(self, connection: _Connection) -> _Cursor:
+        """Return a cursor on which no transaction is open."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
-        left = line.connection is not None and line.connection.in_transaction
-        if left or not clean:  # an exception hit somebody who had it, where nothing could be tidied up
-            line.disconnect()
-        if line.cursor is None:
-            line.connection = self._connect()
-            line.cursor = line.connection.cursor(_Cursor)
-            line.cursor.location = self.location
-            if line is self._writer:
-                line.cursor.execute("PRAGMA busy_timeout = 0")  # waits in the queue instead
+        if not connection.clean:
+            connection.disconnect()
+        if connection.cursor is None:
+            connection.open = self._connect()
+            connection.cursor = connection.open.cursor(_Cursor)
+            connection.cursor.location = self.location
+            if connection is self._writer:
+                connection.cursor.execute("PRAGMA busy_timeout = 0")  # waits in the queue instead
         self._check_identity()
-        return line.cursor
-
-    def begin(self, cursor: _Cursor, claim: Claim) -> None:
-        """Begin a transaction when it is this process's turn."""
-        self._asking[claim.thread] = claim
-        if not self._queue.wait(cursor.begin, self._timeout):
-            raise LedgerUnusable(self.location, f"{_REASONS[sqlite3.SQLITE_BUSY]} (SQLITE_BUSY)")
-
-    def end(self, claim: Claim) -> None:
-        """Let a thread use the file again."""
-        if self._asking.get(claim.thread) is claim:
-            del self._asking[claim.thread]
+        return connection.cursor
 
     def _connect(self) -> sqlite3.Connection:
         failure = None
@@ -309,12 +281,12 @@ class SQLiteFile(Database):
             raise LedgerUnusable(self.location, "its file system can't hold a write-ahead log; use a local disk")
         return connection
 
-    def _disconnect(self, line: _Line) -> None:
+    def _disconnect(self, connection: _Connection) -> None:
         if os.getpid() == self._process:
-            line.disconnect()
+            connection.disconnect()
         else:
-            _strays.append(line.connection)  # it crossed a fork, and must not be closed here
-            line.connection = line.cursor = None
+            _strays.append(connection.open)  # it crossed a fork, and must not be closed here
+            connection.open = connection.cursor = None
 
     def _check_identity(self) -> None:
         """Refuse to spend a budget in a file that no longer has its name."""
@@ -394,10 +366,11 @@ class SQLiteFile(Database):
             raise LedgerUnusable(self.location, _REASONS[sqlite3.SQLITE_READONLY])
         return found.st_dev, found.st_ino
 
-    def _check_format(self, cursor: sqlite3.Cursor) -> None:
-        """Refuse tables of another format; the log may hold a later one than the file's header."""
+    def _check_tables(self, cursor: Cursor) -> None:
+        """Refuse tables of another format, which the log may hold, and a file that can't be written."""
         (found,) = cursor.execute("PRAGMA user_version").fetchone()
         schema.check_format(self.location, found)
+        cursor.execute(self.statements.set_state, ("", 0, "", None))  # changes nothing
 
 
 def _code(error: sqlite3.Error) -> int | None:
@@ -434,21 +407,32 @@ def _sync_folder(folder: Path) -> None:
 
 _open_files: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
 _strays: list[sqlite3.Connection | None] = []
-_forking = Forking(lambda: [line.lease for file in list(_open_files) for line in (file._writer, file._reader)])
+_held: list[_Connection] = []
 
 
 def _before_fork() -> None:
-    """Wait until no question is under way, and close every connection."""
-    _forking.begin()
+    """Wait until no question of another thread is under way, and close every connection."""
+    me = get_ident()
+    while True:
+        for connection in [line for file in list(_open_files) for line in (file._writer, file._reader)]:
+            if connection.holder == me:
+                continue
+            if not connection.lock.acquire(timeout=0.02):  # holding some of them could stop the one who has it
+                break
+            _held.append(connection)
+        else:
+            break
+        _release()
     for file in list(_open_files):
-        for line in (file._writer, file._reader):
-            if line.connection is not None and not line.connection.in_transaction:
-                file._disconnect(line)
+        for connection in (file._writer, file._reader):
+            if connection.holder != me:
+                file._disconnect(connection)
 
 
-def _after_fork_in_child() -> None:
-    _forking.end(in_child=True)
+def _release() -> None:
+    while _held:
+        _held.pop().lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_forking.end, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_release)

@@ -22,6 +22,7 @@ from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Key, Principal, Role
 
 if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
 __all__ = ["MOST_OF_A_KEY", "SESSION_SECONDS", "Keys", "Sessions"]
@@ -160,7 +161,8 @@ class Keys:
         if self._store.read(_ADMIN):
             return None
         text, key = _made("admin", "", note)
-        with self._store.database.transaction() as cursor:
+
+        def put(cursor: Cursor) -> str | None:
             if self._store.database.on_server:
                 cursor.execute("LOCK TABLE service_keys IN EXCLUSIVE MODE")
             cursor.execute(_ADMIN)
@@ -168,7 +170,9 @@ class Keys:
                 return None
             values = (key.id, _digest(text), "admin", "", note, key.made)
             cursor.execute(self._store.statement(_INSERT), values)
-        return text
+            return text
+
+        return self._store.database.transact(put)
 
     def all(self) -> list[Key]:
         """Return all keys, the oldest first."""

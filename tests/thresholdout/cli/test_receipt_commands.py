@@ -51,8 +51,7 @@ def test_nothing_but_public_keys_is_shown(receipt: str) -> None:
 
 
 def _stored(ledger: SQLLedger) -> str:
-    with ledger.database.reading() as cursor:
-        return str(cursor.execute(ledger.database.statements.setting, ("receipt_keys",)).fetchone()[0])
+    return str(ledger.database.read(ledger.database.statements.setting, ("receipt_keys",))[0][0])
 
 
 @pytest.mark.parametrize("changed", ["ann", "bob"])

@@ -144,8 +144,7 @@ def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path)
         assert new.guards() == [guard]
         digests = []
         for ledger in (old, new):
-            with ledger.database.reading() as cursor:
-                digests += cursor.execute("SELECT content FROM guards").fetchall()
+            digests += ledger.database.read("SELECT content FROM guards")
         assert len(set(digests)) == 2
 
 

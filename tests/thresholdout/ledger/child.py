@@ -56,8 +56,7 @@ def killed_while_computing(file: str) -> None:
 def killed_at_commit(file: str) -> None:
     ledger = SQLLedger(file)
     ask_three(ledger)
-    with ledger.database.transaction() as cursor:
-        connection = cast(sqlite3.Cursor, cursor).connection
+    connection = cast(sqlite3.Cursor, ledger.database.transact(lambda cursor: cursor)).connection
     connection.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
     show(ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())[0])
 

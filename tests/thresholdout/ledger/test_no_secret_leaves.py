@@ -53,8 +53,9 @@ def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) 
         ledger.put_document(GUARD, "more", LABELS)
         assert ledger.known(DOCUMENTS[CONTENT]) == GUARD
         assert ledger.document(GUARD, "labels") == LABELS
-        with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
-            cursor.execute(ledger._sql.add_document, (1, "labels", ledger._encrypt(f"{SECRET} again", "labels")))
+        row = (1, "labels", ledger._encrypt(f"{SECRET} again", "labels"))
+        with pytest.raises(LedgerUnusable) as caught:
+            ledger.database.transact(lambda cursor: cursor.execute(ledger._sql.add_document, row))
         assert "23505" in str(caught.value)
         secret = ledger._secret
     rotate_key(where, new_key=new, key=KEY)
@@ -181,8 +182,8 @@ def test_what_a_database_refuses_shows_no_row(tmp_path: Path) -> None:
             (f"SELECT '{LABELS}' FROM", ()),
         ]
         for statement, parameters in attempts:
-            with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
-                cursor.execute(statement, parameters)
+            with pytest.raises(LedgerUnusable) as caught:
+                ledger.database.transact(lambda cursor: cursor.execute(statement, parameters))  # noqa: B023
             assert SECRET not in everything(caught.value)
             assert caught.value.__context__ is None
         assert_consistent(ledger)
@@ -200,8 +201,8 @@ def test_what_a_server_refuses_shows_no_row(server: Server) -> None:
             (ledger._sql.set_state, (f"{LABELS}\0", 1, "", 1)),
         ]
         for statement, parameters in attempts:
-            with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
-                cursor.execute(statement, parameters)
+            with pytest.raises(LedgerUnusable) as caught:
+                ledger.database.transact(lambda cursor: cursor.execute(statement, parameters))  # noqa: B023
             assert SECRET not in everything(caught.value)
             assert caught.value.__context__ is None
         assert_consistent(ledger)

@@ -19,6 +19,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import Ledger, SQLLedger, open_ledger
+from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.schema import FORMAT, statements
 
 
@@ -45,10 +46,7 @@ def address(empty: str) -> str:
 
 
 def setting(ledger: SQLLedger, name: str) -> str:
-    with ledger.database.reading() as cursor:
-        cursor.execute("SELECT current_setting(%s)", (name,))
-        (value,) = cursor.fetchone()
-    return str(value)
+    return str(ledger.database.read("SELECT current_setting(%s)", (name,))[0][0])
 
 
 # Opening
@@ -321,10 +319,13 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_entries_of_a_client_are_found_without_the_others(address: str) -> None:
-    with SQLLedger(address) as ledger, ledger.database.transaction() as cursor:
+    def explained(cursor: Cursor) -> str:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(f"EXPLAIN {statements('postgresql').asked_since}", ("ann", 1, 5.0))
-        plan = " ".join(row[0] for row in cursor.fetchall())
+        return " ".join(row[0] for row in cursor.fetchall())
+
+    with SQLLedger(address) as ledger:
+        plan = ledger.database.transact(explained)
     assert "entries_client" in plan
     assert "md5(client)" in plan.partition("Index Cond")[2].partition("Filter")[0]

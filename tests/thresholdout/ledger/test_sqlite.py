@@ -19,7 +19,8 @@ from tests.patience import PATIENCE
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, open_ledger
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, open_ledger, sqlite_file
+from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.schema import APPLICATION_ID, FORMAT
 from thresholdout.ledger.sqlite_file import SQLiteFile
@@ -67,9 +68,9 @@ def test_a_reopened_ledger_continues(file: Path) -> None:
 
 
 def test_a_commit_is_synchronised_with_the_disk(file: Path) -> None:
-    with SQLLedger(file) as ledger, ledger.database.reading() as cursor:
-        assert cursor.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert cursor.execute("PRAGMA synchronous").fetchone() == (2,)
+    with SQLLedger(file) as ledger:
+        assert ledger.database.read("PRAGMA journal_mode") == [("wal",)]
+        assert ledger.database.transact(lambda cursor: cursor.execute("PRAGMA synchronous").fetchone()) == (2,)
 
 
 def test_only_the_owner_can_read_the_file_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,9 +316,8 @@ def assert_works(ledger: Ledger) -> None:
 
 def test_a_full_database(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger.database.transaction() as cursor:
-            (pages,) = cursor.execute("PRAGMA page_count").fetchone()
-            cursor.execute(f"PRAGMA max_page_count = {pages}")
+        ((pages,),) = ledger.database.read("PRAGMA page_count")
+        ledger.database.transact(lambda cursor: cursor.execute(f"PRAGMA max_page_count = {pages}"))
         with refused(ledger, "the disk is full"):
             ledger.put_document(GUARD, "long", "x" * 100_000)
         assert_works(ledger)
@@ -501,12 +501,23 @@ def test_a_mechanism_cannot_read_the_ledger(file: Path) -> None:
         assert_works(ledger)
 
 
-def test_a_transaction_left_by_an_interrupt_does_not_stay(file: Path) -> None:
+def test_a_transaction_left_by_an_interrupt_does_not_stay(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a second one comes in the middle of the clean-up."""
+
+    def half(cursor: Cursor) -> None:
+        cursor.execute("UPDATE guards SET state = 'half'")
+        raise KeyboardInterrupt
+
+    def interrupted(connection: object) -> None:
+        raise KeyboardInterrupt
+
     with SQLLedger(file) as ledger:
-        with ledger.database.reading() as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            cursor.execute("UPDATE guards SET state = 'half'")
-        assert_works(ledger)
+        for clean_up in (sqlite_file._Connection.disconnect, interrupted):
+            monkeypatch.setattr(sqlite_file._Connection, "disconnect", clean_up)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.database.transact(half)
+            monkeypatch.undo()
+            assert_works(ledger)
 
 
 def test_the_tables_refuse_a_second_answer(file: Path) -> None:
@@ -543,8 +554,8 @@ def test_a_log_without_its_file_is_not_taken_over(tmp_path: Path) -> None:
 def test_a_ledger_that_is_left_open_is_closed_without_modules(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As at the exit of the interpreter, when names of modules may be gone already."""
     opened = SQLiteFile(str(file), must_exist=True, timeout=1.0)
-    with opened.reading():
-        connection = opened._reader.connection
+    opened.read("SELECT 1")
+    connection = opened._reader.open
     assert connection is not None
     monkeypatch.setattr("thresholdout.ledger.sqlite_file.os", None)
     opened.__del__()

@@ -172,9 +172,8 @@ def test_a_damaged_history_is_not_exported(tmp_path: Path) -> None:
 
 
 def damage(ledger: SQLLedger) -> None:
-    with ledger.database.transaction() as cursor:
-        cursor.execute("DROP TRIGGER entries_update")
-        cursor.execute("UPDATE entries SET value = 0.125 WHERE query = 2")
+    ledger.database.transact(lambda cursor: cursor.execute("DROP TRIGGER entries_update"))
+    ledger.database.transact(lambda cursor: cursor.execute("UPDATE entries SET value = 0.125 WHERE query = 2"))
 
 
 # Moves

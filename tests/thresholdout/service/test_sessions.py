@@ -34,9 +34,7 @@ def service(where: str | Path) -> Iterator[EvaluationService]:
 
 
 def rows(service: EvaluationService) -> list[Any]:
-    with service.ledger.database.reading() as cursor:
-        cursor.execute("SELECT digest, key, until FROM service_sessions")
-        return cursor.fetchall()
+    return service.ledger.database.read("SELECT digest, key, until FROM service_sessions")
 
 
 def refused(service: EvaluationService, text: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from thresholdout.service.schemas import Feedback, Phase
 
 if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
 __all__ = ["Facts", "HoldoutRow", "Holdouts", "Settings"]
@@ -110,7 +111,8 @@ class Holdouts:
     def add(self, name: str, identity: str, settings: Settings, facts: Facts, phase: Phase, shown: int | None) -> bool:
         """List a holdout; False where its name or its guard is in the list already."""
         store = self._store
-        with store.database.transaction() as cursor:
+
+        def put(cursor: Cursor) -> bool:
             if store.database.on_server:
                 cursor.execute("LOCK TABLE service_holdouts IN EXCLUSIVE MODE")
             taken = store.statement("SELECT number FROM service_holdouts WHERE name = ? OR identity = ?")
@@ -132,6 +134,8 @@ class Holdouts:
             )
             cursor.execute(added, row)
             return True
+
+        return store.database.transact(put)
 
     def find(self, name: str) -> HoldoutRow | None:
         """Return the holdout of a name, or None."""

@@ -78,15 +78,16 @@ class Store:
 
     def read(self, text: str, parameters: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a statement."""
-        with self.database.reading() as cursor:
-            cursor.execute(self.statement(text), parameters)
-            return cursor.fetchall()
+        return self.database.read(self.statement(text), parameters)
 
     def write(self, text: str, parameters: Sequence[object] = ()) -> int:
         """Run a statement in a transaction of its own; return how many rows it changed."""
-        with self.database.transaction() as cursor:
+
+        def run(cursor: Cursor) -> int:
             cursor.execute(self.statement(text), parameters)
             return cursor.rowcount
+
+        return self.database.transact(run)
 
 
 def prepare(database: Database) -> Store:
@@ -100,7 +101,8 @@ def prepare(database: Database) -> Store:
     store = Store(database)
     if _format(database.statements.setting, store.read) == FORMAT:
         return store
-    with database.transaction() as cursor:
+
+    def make(cursor: Cursor) -> None:
         if database.on_server:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         cursor.execute(database.statements.setting, (SETTING,))
@@ -109,11 +111,13 @@ def prepare(database: Database) -> Store:
             for statement in _CREATE:
                 cursor.execute(statement)
             cursor.execute(database.statements.put_setting, (SETTING, str(FORMAT)))
-            return store
+            return
         found = _checked(database.location, str(row[0]))
         for step in STEPS[found - 1 :]:
             step(cursor)
         cursor.execute(database.statements.set_setting, (str(FORMAT), SETTING))
+
+    database.transact(make)
     return store
 
 

@@ -120,9 +120,9 @@ def test_in_a_blind_phase_there_is_none(service: EvaluationService) -> None:
 
 def test_of_a_changed_history_there_is_none(service: EvaluationService) -> None:
     ask(service, "ann", "bob")
-    with service.ledger.database.transaction() as cursor:
-        cursor.execute("DROP TRIGGER entries_update")
-        cursor.execute("UPDATE entries SET client = 'eve' WHERE query = 1")
+    database = service.ledger.database
+    database.transact(lambda cursor: cursor.execute("DROP TRIGGER entries_update"))
+    database.transact(lambda cursor: cursor.execute("UPDATE entries SET client = 'eve' WHERE query = 1"))
     with pytest.raises(LedgerDamaged):
         audit_report(service.ledger)
 

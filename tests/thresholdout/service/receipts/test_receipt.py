@@ -211,8 +211,8 @@ def test_the_private_key_is_as_secret_as_the_ledger(tmp_path: Path, encrypted: b
 
 def test_damaged_keys_are_said_to_be_damaged(ledger: SQLLedger) -> None:
     Signer(ledger)
-    with ledger.database.transaction() as cursor:
-        cursor.execute(ledger.database.statements.set_setting, ('{"private": "secret"}', "receipt_keys"))
+    row = ('{"private": "secret"}', "receipt_keys")
+    ledger.database.transact(lambda cursor: cursor.execute(ledger.database.statements.set_setting, row))
     with pytest.raises(LedgerDamaged) as raised:
         Signer(ledger)
     assert "secret" not in str(raised.value)
