@@ -125,7 +125,7 @@ def history(
         columns.append("client")
     rows = [(*_shown(entry), entry.client or None) if named else _shown(entry) for entry in entries]
     lines = [table(columns, rows) if entries else "no queries yet"]
-    from thresholdout.ledger.entry_table import history_frame
+    from thresholdout.ledger.entry import history_frame
 
     frame = history_frame(entries)
     if csv_path is not None:

@@ -512,7 +512,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     @property
     def history(self) -> pd.DataFrame:
         """Every query and answer so far, one row each; nothing in it is secret."""
-        from thresholdout.ledger.entry_table import history_frame
+        from thresholdout.ledger.entry import history_frame
 
         return history_frame(self._ledger.entries(self._id))
 

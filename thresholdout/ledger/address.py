@@ -22,30 +22,7 @@ _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, encrypted: bool) -> Database:
-    """Open the database that a ledger is in, or make it.
-
-    Parameters
-    ----------
-    where : str or path
-        A file, or an address.
-    must_exist : bool
-        Refuse to make a new one.
-    timeout : float
-        Seconds to wait for others.
-    encrypted : bool
-        Whether there is a key to encrypt the secrets with. A server gets no secret as it is: its log keeps what it is
-        told (``log_min_duration_statement``), and so do its copies and archives, and others read them.
-
-    Raises
-    ------
-    ThresholdoutError
-        The library that the database needs is missing.
-    InputError
-        The address of another kind of database, or of a server when there is no key. The address is never shown, since
-        it may hold a password.
-    LedgerUnusable
-        It is not a ledger, or can't be read and written.
-    """
+    """Open the database that a ledger is in, or make it."""
     path = os.fspath(where)
     if not isinstance(path, str):
         raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")

@@ -43,27 +43,7 @@ class DecryptionError(Exception):
 
 
 class Key:
-    """A key, which shows only where it came from.
-
-    Parameters
-    ----------
-    text : str
-        32 bytes as url-safe base64.
-    origin : str
-        Where it came from, for messages.
-    given : bool, default True
-        Whether it was given for this very ledger, and not found in the environment.
-
-    Raises
-    ------
-    InputTypeError, InputError
-        The text is no key; the message does not show it.
-
-    Examples
-    --------
-    >>> Key(new_key(), "key")
-    <Key from key>
-    """
+    """A key, which shows only where it came from."""
 
     __slots__ = ("_bytes", "given", "origin")
 
@@ -77,18 +57,6 @@ class Key:
     @classmethod
     def find(cls, key: str | None = None, key_file: str | os.PathLike[str] | None = None) -> Key | None:
         """Return the key that was given, or the environment's, or None.
-
-        Parameters
-        ----------
-        key : str, optional
-            The key itself.
-        key_file : str or path, optional
-            A file that holds it.
-
-        Raises
-        ------
-        InputError
-            Both are given, a text is no key, or the file can't be read, or can be read by others.
 
         Notes
         -----
@@ -124,32 +92,11 @@ class Key:
 class Cipher:
     """Encrypts texts with a key, and opens them.
 
-    Parameters
-    ----------
-    key : bytes of length 32
-        The key; only the library that encrypts keeps it.
-
-    Raises
-    ------
-    ThresholdoutError
-        The library ``cryptography`` is missing.
-
     Notes
     -----
     AES-256-GCM with a random nonce of 96 bits for each encryption [NIST SP 800-38D, 8.2.2]. Two encryptions with one
     key share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it
     has encrypted four billion questions.
-
-    Examples
-    --------
-    >>> cipher = Key(new_key(), "key").cipher()
-    >>> encrypted = cipher.encrypt("the noisy threshold", "guard", "state", "7")
-    >>> cipher.decrypt(encrypted, "guard", "state", "7")
-    'the noisy threshold'
-    >>> cipher.decrypt(encrypted, "guard", "state", "8")
-    Traceback (most recent call last):
-    ...
-    thresholdout.ledger.cipher.DecryptionError
     """
 
     __slots__ = ("_decrypt", "_encrypt")
@@ -185,13 +132,7 @@ class Cipher:
         return _PREFIX + binascii.b2a_base64(encrypted, newline=False).decode()
 
     def decrypt(self, encrypted: str, *about: str) -> str:
-        """Return the text that was encrypted.
-
-        Raises
-        ------
-        DecryptionError
-            It was encrypted with another key or about something else, or it was changed.
-        """
+        """Return the text that was encrypted."""
         plain = None
         if is_encrypted(encrypted):
             with suppress(Exception):  # whatever goes wrong is one thing to the caller, and no detail leaks
@@ -211,13 +152,7 @@ class Cipher:
 
 
 def is_encrypted(text: str) -> bool:
-    """Whether a text has the form of an encrypted one.
-
-    Examples
-    --------
-    >>> is_encrypted("state 0")
-    False
-    """
+    """Whether a text has the form of an encrypted one."""
     return text.startswith(_PREFIX)
 
 

@@ -13,6 +13,7 @@ from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import (
     JSON,
+    Refusals,
     check_entry,
     check_question,
     check_questions,
@@ -20,7 +21,6 @@ from thresholdout.ledger.entry_checks import (
     check_texts,
     scoped_key,
 )
-from thresholdout.ledger.refusals import Refusals
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
 

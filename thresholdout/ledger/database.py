@@ -40,16 +40,6 @@ class Cursor(Protocol):
 class Database(ABC):
     """A place where tables are kept, safe to use from several threads.
 
-    Attributes
-    ----------
-    location : str
-        Where it is, for messages; never with a password.
-    statements : Statements
-        The ledger's statements in this database's dialect.
-    on_server : bool
-        Whether it is a server, which lets transactions about different guards run at the same time, and may write what
-        it is told into logs that others read.
-
     Notes
     -----
     Errors say in words of this package what went wrong, and have neither cause nor context: a driver's own errors can
@@ -75,15 +65,7 @@ class Database(ABC):
 
     @abstractmethod
     def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of one statement that reads.
-
-        Raises
-        ------
-        LedgerUnusable
-            The statement fails, or the database is closed.
-        LedgerError
-            The calling thread is in the middle of a `transact`.
-        """
+        """Return the rows of one statement that reads."""
 
     @abstractmethod
     def transact(self, work: Callable[[Cursor], Result]) -> Result:
@@ -91,13 +73,6 @@ class Database(ABC):
 
         Whatever it raises, or interrupts it, takes everything back. What `Statements.lock_guard` returned stays true
         until the end: no other transaction changes that guard in between.
-
-        Raises
-        ------
-        LedgerUnusable
-            A statement or the commit fails, or the database is closed; nothing was stored.
-        LedgerError
-            The calling thread is in the middle of a `transact` already.
         """
 
     @abstractmethod

@@ -6,13 +6,12 @@ that the history up to it is still the same. A digest is the SHA-256, in lower-c
 line of UTF-8 text, which any language can write:
 
 - of a new guard, ``thresholdout-guard-1 F P``,
-- of an entry, ``thresholdout-entry-2 D Q R L X E T F K N S C A``; and of one without a time, as an earlier format kept
-  them, ``thresholdout-entry-1 D Q R L X E F K N S C A``.
+- of an entry, ``thresholdout-entry-1 D Q R L X E T F K N S C A``.
 
 D is the digest before it, Q the number of the question, R the answers that remain, L the number of its list, and X the
 train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
 first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
-risk that is left, in 16 such digits, and so is T, the time when it was stored. R, L and E are ``-`` where there is
+risk that is left, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` where there is
 none. F (what the ledger calls the guard), P (parameters as stored), K (key), N (name), S (source), C (candidate) and A
 (client) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
 have the same line. Minus zero counts as zero.
@@ -26,7 +25,7 @@ Examples
 >>> start = first_digest("guard", "{}")
 >>> entry = Entry(1, "first", "accuracy", 0.8, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
 >>> next_digest(start, "guard", entry)[:16]
-'54550e8215c29795'
+'b85f384225db16e5'
 """
 
 from __future__ import annotations
@@ -47,30 +46,12 @@ _number: Final = Struct(">d").pack
 
 
 def first_digest(guard: str, parameters: str) -> str:
-    """Return the digest that the chain of a new guard starts from.
-
-    Parameters
-    ----------
-    guard : str
-        What the ledger calls the guard.
-    parameters : str
-        Its parameters, as the text that is stored.
-    """
+    """Return the digest that the chain of a new guard starts from."""
     return sha256(f"thresholdout-guard-1 {_measured(guard)} {_measured(parameters)}".encode()).hexdigest()
 
 
 def next_digest(digest: str, guard: str, entry: Entry) -> str:
-    """Return an entry's digest.
-
-    Parameters
-    ----------
-    digest : str
-        The digest of the entry before it, or the guard's first.
-    guard : str
-        What the ledger calls the guard.
-    entry : Entry
-        The entry.
-    """
+    """Return an entry's digest."""
     # Adding zero makes a zero of minus zero, and an integer a float: what a database gives back.
     numbers = _numbers(
         entry.train + 0.0,
@@ -83,9 +64,9 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
     remaining = "-" if entry.remaining is None else entry.remaining
     together = "-" if entry.list is None else entry.list
     risk = "-" if entry.risk is None else _number(entry.risk + 0.0).hex()
-    version, time = (1, "") if entry.time is None else (2, f" {_number(entry.time + 0.0).hex()}")
+    time = "-" if entry.time is None else _number(entry.time + 0.0).hex()
     text = (
-        f"thresholdout-entry-{version} {digest} {entry.query} {remaining} {together} {numbers} {risk}{time} "
+        f"thresholdout-entry-1 {digest} {entry.query} {remaining} {together} {numbers} {risk} {time} "
         f"{_measured(guard)} "
         f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)} "
         f"{_measured(entry.candidate)} {_measured(entry.client)}"
@@ -94,17 +75,7 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
 
 
 class Chain:
-    """Entries with their digests, one by one, and how far they went.
-
-    Parameters
-    ----------
-    guard : str
-        What the ledger calls the guard.
-    checkpoint : str
-        The digest to start from.
-    entries : iterable of Entry
-        The entries that follow it.
-    """
+    """Entries with their digests, one by one, and how far they went."""
 
     def __init__(self, guard: str, checkpoint: str, entries: Iterable[Entry]) -> None:
         self.asked = 0

@@ -12,7 +12,9 @@ what is encrypted for a secret.
 
 from __future__ import annotations
 
+import hmac
 import os
+import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -48,7 +50,7 @@ SETTING: Final = "encryption"
 """Name of the setting that an encrypted ledger has: a known text, encrypted with its key."""
 
 SECRET: Final = "secret"
-"""Name of the setting that holds a ledger's own secret; see `thresholdout.ledger.recognition`."""
+"""Name of the setting that holds a ledger's own secret; see `thresholdout.ledger.encryption`."""
 
 RECEIPT_KEYS: Final = "receipt_keys"
 """Name of the setting that holds the keys with which receipts are signed; see `thresholdout.service.receipts`."""
@@ -65,15 +67,7 @@ _WANTED: Final = "give its key as key= or key_file=, or set THRESHOLDOUT_KEY or 
 
 
 class Encryption:
-    """Encrypts a ledger's secrets, or lets them through.
-
-    Parameters
-    ----------
-    location : str
-        The ledger, for messages.
-    cipher : Cipher or None
-        What the ledger is encrypted with; None when it is not encrypted.
-    """
+    """Encrypts a ledger's secrets, or lets them through."""
 
     __slots__ = ("_cipher", "_location")
 
@@ -100,30 +94,13 @@ class Encryption:
             return False
 
     def put(self, text: str, *about: str) -> str:
-        """Return a secret as it is stored.
-
-        Parameters
-        ----------
-        text : str
-            The secret.
-        *about : str
-            What it belongs to: a guard's identity, and ``"document"`` with its name, or ``"state"`` with the number
-            and the digest of the last entry; or ``"setting"`` with its name.
-        """
+        """Return a secret as it is stored."""
         if self._cipher is not None:
             return self._cipher.encrypt(text, *about)
         return _PLAIN + text if is_encrypted(text) or text.startswith(_PLAIN) else text
 
     def get(self, stored: str, *about: str) -> str:
-        """Return a secret from what is stored.
-
-        Raises
-        ------
-        LedgerDamaged
-            It was changed, or put back from an earlier time.
-        LedgerEncrypted
-            The ledger was encrypted while it was open here.
-        """
+        """Return a secret from what is stored."""
         if self._cipher is None:
             if is_encrypted(stored):
                 raise LedgerEncrypted(
@@ -148,31 +125,7 @@ class Encryption:
 
 
 def open_encryption(database: Database, key: Key | None) -> Encryption:
-    """Return the encryption of a ledger that is being opened; an empty one is encrypted with the key now.
-
-    Parameters
-    ----------
-    database : Database
-        Where the ledger is.
-    key : Key or None
-        The key that is there.
-
-    Raises
-    ------
-    LedgerEncrypted
-        The ledger is encrypted, and there is no key or another one.
-    LedgerMismatch
-        The ledger is not encrypted, and a key was given for it.
-    LedgerDamaged
-        It is on a server, where every ledger is encrypted, and is not.
-
-    Warns
-    -----
-    UnencryptedLedgerWarning
-        The ledger is not encrypted, and the environment has a key. The variable is there for all ledgers of a process,
-        and those that are older than the key go on: opening one shows nobody anything new, and refusing it would stop
-        services at the moment when a key is introduced.
-    """
+    """Return the encryption of a ledger that is being opened; an empty one is encrypted with the key now."""
     location = database.location
     setting = _kept(database)
     if setting is None and key is not None:
@@ -206,20 +159,31 @@ def check_encryption(database: Database, cursor: Cursor, encryption: Encryption)
 
     Only what reads nothing needs this: a secret that was encrypted otherwise does not open. It comes after the new rows
     in their transaction, which then waits for an encryption that is under way, and sees what it did.
-
-    Parameters
-    ----------
-    database : Database
-        Where the ledger is.
-    cursor : Cursor
-        Of the transaction.
-    encryption : Encryption
-        What the new secrets were encrypted with.
     """
     if not encryption.fits(_setting(database, cursor)):
         raise LedgerEncrypted(
             database.location, f"its key was changed while it was open here; open it again, and {_WANTED}"
         )
+
+
+def keyed_digest(secret: str, content: str) -> str:
+    """Return what a ledger finds a guard by: 64 hexadecimal digits."""
+    return hmac.new(bytes.fromhex(secret), content.encode(), "sha256").hexdigest()
+
+
+def secret_of(database: Database, encryption: Encryption) -> str:
+    """Return the secret of a ledger, 256 random bits in hexadecimal digits; made when it is first asked for."""
+    statements = database.statements
+    rows = database.read(statements.setting, (SECRET,))
+    if not rows:
+
+        def put(cursor: Cursor) -> None:
+            cursor.execute(statements.put_setting, (SECRET, encryption.put(secrets.token_hex(32), "setting", SECRET)))
+            check_encryption(database, cursor, encryption)
+
+        database.transact(put)
+        rows = database.read(statements.setting, (SECRET,))  # another process may have been faster
+    return encryption.get(str(rows[0][0]), "setting", SECRET)
 
 
 def encrypt(

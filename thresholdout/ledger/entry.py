@@ -1,13 +1,24 @@
-"""One line of a guard's history, and the question that it answers."""
+"""One line of a guard's history, the question that it answers, and a history as a table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from thresholdout.limits.rounded_intervals import larger_side
 
-__all__ = ["Asked", "Entry"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Asked", "Entry", "history_frame"]
+
+_COLUMNS: Final = (
+    "name", "value", "candidate", "low", "high", "key", "lower", "upper", "risk", "list", "client", "time", "train",
+    "remaining", "query", "half_width", "source",
+)  # fmt: skip
+"""Where a screen has no room for all of them, pandas leaves out those in the middle, and shows four at least."""
 
 
 class Asked(NamedTuple):
@@ -72,8 +83,7 @@ class Entry:
     client : str
         Who asked.
     time : float or None
-        When it was stored, by the clock of whoever stored it, in POSIX seconds; None before it is stored, and where an
-        earlier format of the tables kept no times.
+        When it was stored, by the clock of whoever stored it, in POSIX seconds; None before it is stored.
 
     Examples
     --------
@@ -136,3 +146,25 @@ class Entry:
     def half_width(self) -> float:
         """The larger of the two sides of the interval, seen from the value."""
         return larger_side(self.value, self.low, self.high)
+
+
+def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
+    """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
+
+    Columns: ``name``, ``value``, ``candidate``, ``low``, ``high``, ``key``, ``lower``, ``upper``, ``risk`` and ``list``
+    (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing where none was kept), ``train``,
+    ``remaining`` (missing where no budget was declared), ``query``, ``half_width`` and ``source``; see
+    `thresholdout.ledger.Entry`.
+
+    Examples
+    --------
+    >>> entry = Entry(1, "a", "accuracy", 0.8, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
+    >>> history_frame([entry])[["query", "name", "value", "source", "remaining"]]
+       query      name  value   source  remaining
+    0      1  accuracy   0.79  holdout          9
+    """
+    import pandas as pd
+
+    values = attrgetter(*_COLUMNS)
+    frame = pd.DataFrame(map(values, entries), columns=list(_COLUMNS))
+    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64", "time": "float64"})

@@ -1,4 +1,4 @@
-"""What a ledger refuses before it stores anything."""
+"""What every ledger refuses: what can't be stored, and what contradicts the guards that it has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from hashlib import sha256
 from math import isclose, isfinite
 from typing import Final, TypeAlias
 
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import (
+    InputError,
+    InputTypeError,
+    LedgerClosed,
+    LedgerDamaged,
+    LedgerError,
+    LedgerMismatch,
+)
 from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = [
@@ -19,11 +26,13 @@ __all__ = [
     "LONGEST_TEXT",
     "MADE",
     "ContentKey",
+    "Refusals",
     "SpareKey",
     "check_creation",
     "check_document",
     "check_entry",
     "check_history",
+    "check_key",
     "check_question",
     "check_questions",
     "check_repeat",
@@ -54,24 +63,12 @@ LARGEST_COUNT: Final = 2**63 - 1
 
 
 def fresh_key() -> str:
-    """Return a key that no other question has: 128 random bits as 32 hexadecimal digits.
-
-    Examples
-    --------
-    >>> len(fresh_key())
-    32
-    """
+    """Return a key that no other question has: 128 random bits as 32 hexadecimal digits."""
     return os.urandom(16).hex()
 
 
 def scoped_key(key: str | None, client: str) -> str | None:
-    """Return the key under which a client's question is stored: no other client's question has it.
-
-    Examples
-    --------
-    >>> scoped_key("forest", ""), scoped_key("forest", "team 1")
-    ('forest', 'client 054d79a72a9a25950448bbed1c4017df: forest')
-    """
+    """Return the key under which a client's question is stored: no other client's question has it."""
     if key is None or not client:
         return None if key is None else str(key)  # no text of a kind of its own
     return f"client {sha256(client.encode()).hexdigest()[:32]}: {key}"
@@ -150,20 +147,7 @@ def check_slice(start: int, count: int | None) -> int:
 
 
 def check_texts(**texts: str) -> None:
-    """Refuse what is not text that every ledger can store, without repeating it.
-
-    Parameters
-    ----------
-    **texts : str
-        Arguments by name.
-
-    Raises
-    ------
-    InputTypeError
-        One is not a string.
-    InputError
-        One can't be encoded as UTF-8, or has a NUL.
-    """
+    """Refuse what is not text that every ledger can store, without repeating it."""
     for argument, text in texts.items():
         _check_text(argument, text)
 
@@ -230,29 +214,14 @@ def check_repeat(stored: Entry, train: float) -> None:
         )
 
 
+def check_key(stored: Entry, key: str) -> None:
+    """Refuse a key whose digest is another's, where the database finds keys by their digests."""
+    if stored.key != key:
+        raise InputError("key", f"{key!r}, which has the MD5 digest of {stored.key!r}", "another key")
+
+
 def parameters_text(parameters: Mapping[str, JSON]) -> str:
-    """Return parameters as JSON text.
-
-    Parameters
-    ----------
-    parameters : mapping of str to JSON values
-        What a guard was made with.
-
-    Returns
-    -------
-    str
-        The text; reading it gives equal parameters.
-
-    Raises
-    ------
-    InputTypeError
-        The parameters can't be written as JSON.
-
-    Examples
-    --------
-    >>> parameters_text({"threshold": 0.04, "budget": None})
-    '{"threshold": 0.04, "budget": null}'
-    """
+    """Return parameters as JSON text."""
     try:
         text = json.dumps(dict(parameters), allow_nan=False)
         same = bool(json.loads(text) == dict(parameters))
@@ -266,18 +235,7 @@ def parameters_text(parameters: Mapping[str, JSON]) -> str:
 
 
 def read_parameters(text: str) -> dict[str, JSON]:
-    """Return what `parameters_text` wrote.
-
-    Raises
-    ------
-    InputError
-        It is something else.
-
-    Examples
-    --------
-    >>> read_parameters('{"threshold": 0.04}')
-    {'threshold': 0.04}
-    """
+    """Return what `parameters_text` wrote."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -323,3 +281,66 @@ def _check_encodable(argument: str, text: str) -> None:
         encodable = True
     if not encodable:
         raise InputError(argument, "text with lone surrogates", "text that UTF-8 can encode")
+
+
+class Refusals:
+    """The refusals that all ledgers have in common."""
+
+    location: str
+
+    def _parsed(self, guard: str, parameters: str) -> dict[str, JSON]:
+        """Return stored parameters as they were given."""
+        try:
+            return read_parameters(parameters)
+        except InputError:
+            pass
+        raise LedgerDamaged(self.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
+
+    def _unknown(self, guard: str) -> LedgerMismatch:
+        """Error for a guard that is not here."""
+        return LedgerMismatch(
+            self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
+        )
+
+    def _check_closed(self, closed: str | None) -> None:
+        """Refuse what would change a guard that was closed."""
+        if closed is not None:
+            raise LedgerClosed(self.location, closed)
+
+    def _same_records(self, known: str) -> LedgerMismatch:
+        """Error for a second guard for the same records."""
+        return LedgerMismatch(
+            self.location,
+            f"holds guard {known[:12]!r}... for the same records; both would answer about them, so "
+            "keep the one that is there, or restore this one in another ledger",
+        )
+
+    def _there_already(self, guard: str) -> LedgerMismatch:
+        """Error for a history that would be joined to another."""
+        return LedgerMismatch(
+            self.location, f"holds guard {guard[:12]!r}... already, with a history of its own; restore it elsewhere"
+        )
+
+    def _check_parameters(self, guard: str, stored: Mapping[str, JSON], given: Mapping[str, JSON]) -> None:
+        """Refuse parameters that differ from the stored ones."""
+        names = [
+            name
+            for name in dict.fromkeys([*stored, *given])
+            if name not in stored or name not in given or stored[name] != given[name]
+        ]
+        if names:
+            seen = ", ".join(f"{name} is {stored.get(name)!r}, not {given.get(name)!r}" for name in names)
+            raise LedgerMismatch(
+                self.location,
+                f"holds guard {guard[:12]!r}... with other parameters: {seen}; "
+                "use these, or new data with a ledger of its own",
+            )
+
+    def _check_document(self, name: str, stored: str, given: str) -> None:
+        """Refuse a document that would change the stored one."""
+        if stored != given:
+            raise LedgerMismatch(self.location, f"has a document {name!r} with another text; documents never change")
+
+    def _reentered(self) -> LedgerError:
+        """Error for a mechanism that uses the ledger while it is asked."""
+        return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")

@@ -33,20 +33,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
 def check_names(location: str, names: int) -> None:
-    """Refuse a file that has another name.
-
-    Parameters
-    ----------
-    location : str
-        The file, for messages.
-    names : int
-        How many hard links it has.
-
-    Raises
-    ------
-    LedgerUnusable
-        It has more than one.
-    """
+    """Refuse a file that has another name."""
     if names > 1:
         raise LedgerUnusable(
             location,
@@ -57,27 +44,7 @@ def check_names(location: str, names: int) -> None:
 
 
 def check_place(location: str, path: Path, found: os.stat_result) -> None:
-    """Refuse a file that can be opened under two names, and warn where locks may not hold.
-
-    Parameters
-    ----------
-    location : str
-        The file, for messages.
-    path : Path
-        Its path.
-    found : os.stat_result
-        What the system says about it.
-
-    Raises
-    ------
-    LedgerUnusable
-        It has another name, is mounted as a single file, or was renamed without its log, which has its last answers.
-
-    Warns
-    -----
-    LedgerPlaceWarning
-        It is on a network file system.
-    """
+    """Refuse a file that can be opened under two names, and warn where locks may not hold."""
     if found.st_nlink > 1:
         _finish_making(path, found)
         check_names(location, os.stat(path).st_nlink)

@@ -73,13 +73,7 @@ class _Queue(Generic[Request]):
 
 
 class GroupCommit(Generic[Request]):
-    """Runs requests in transactions of a database, several at a time when several threads have one.
-
-    Parameters
-    ----------
-    database : Database
-        Where the transactions are.
-    """
+    """Runs requests in transactions of a database, several at a time when several threads have one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -87,26 +81,7 @@ class GroupCommit(Generic[Request]):
         _all.add(self)
 
     def run(self, request: Request, work: Work[Request], about: str) -> None:
-        """Return when a request's transaction is stored durably.
-
-        Parameters
-        ----------
-        request : object
-            What is to be done.
-        work : callable
-            Does several requests inside a transaction; the same for all. A request that fails alone must keep its
-            error to itself; what is raised here takes the transaction back, with all requests in it. It may be called
-            with the same request again, when nobody knows whether an earlier transaction was stored: it then has to
-            look, and do nothing twice.
-        about : str
-            The guard. Where transactions can run at the same time, only requests about the same one share them, so that
-            none waits for a guard that another process keeps locked.
-
-        Raises
-        ------
-        LedgerError
-            The transaction failed, or the calling thread is in the middle of one; nothing was stored.
-        """
+        """Return when a request's transaction is stored durably."""
         self._database.check_not_asking()
         if threading.get_ident() == threading.main_thread().ident:
             self._database.transact(lambda cursor: work(cursor, (request,)))

@@ -2,10 +2,10 @@
 
 The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
 
-    {"format": "thresholdout guard", "version": 2, "guard": F, "parameters": P, "checkpoint": D, "count": N}
+    {"format": "thresholdout guard", "version": 1, "guard": F, "parameters": P, "checkpoint": D, "count": N}
     {"query": 1, "key": ..., "name": ..., "train": ..., ..., "client": ..., "time": ..., "digest": ...}
 
-Entries of version 1 have no time. Parameters are the JSON text that the chain starts from, as a string. JSON has no
+Parameters are the JSON text that the chain starts from, as a string. JSON has no
 infinite numbers: where no risk is left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
 """
 
@@ -35,13 +35,12 @@ from thresholdout.ledger.entry_checks import (
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 
 _FORMAT: Final = "thresholdout guard"
-_VERSION: Final = 2
+_VERSION: Final = 1
 _HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "checkpoint": str, "count": int}
 _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
 _TEXTS: Final = ("key", "name", "source", "candidate", "client")
 _NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
-_WITHOUT_TIMES: Final = tuple(name for name in _FIELDS if name != "time")
 _LONGEST_FIRST: Final = 1 << 24
 _LONGEST_LINE: Final = 1 << 20
 """Bytes of a line: 12 for each character of five texts of an entry, and 400 kB for the rest."""
@@ -70,25 +69,7 @@ class ExportedHistory:
 
 
 class HistoryFile:
-    """An exported history, opened to be read once from its first entry to its last.
-
-    Parameters
-    ----------
-    file : str or path
-        The file.
-
-    Attributes
-    ----------
-    header : ExportedHistory
-        What the file says it holds; true once `entries` has come to its end.
-    digest : str
-        Digest of the last entry that was read.
-
-    Raises
-    ------
-    LedgerUnusable
-        The file can't be read, or is no exported history.
-    """
+    """An exported history, opened to be read once from its first entry to its last."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.location = os.fspath(file)
@@ -97,20 +78,14 @@ class HistoryFile:
         except OSError as error:
             raise LedgerUnusable(self.location, f"it can't be read: {error.strerror}") from None
         try:
-            self.header, self._fields = self._header()
+            self.header = self._header()
             self.digest = first_digest(self.header.guard, self.header.parameters)
         except BaseException:
             self._file.close()
             raise
 
     def entries(self) -> Iterator[Entry]:
-        """Give each entry, checked against its digest; that they are all there is only sure at the end.
-
-        Raises
-        ------
-        LedgerDamaged
-            A line is damaged, missing or too much, or the entries are not the ones that the first line announces.
-        """
+        """Give each entry, checked against its digest; that they are all there is only sure at the end."""
         header = self.header
         number = 0
         while line := self._file.readline(_LONGEST_LINE + 1):
@@ -137,8 +112,8 @@ class HistoryFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _header(self) -> tuple[ExportedHistory, tuple[str, ...]]:
-        """Return what the first line says, and which fields entries of its version have."""
+    def _header(self) -> ExportedHistory:
+        """Return what the first line says."""
         line = self._file.readline(_LONGEST_FIRST)
         try:
             fields = _object(line)
@@ -147,11 +122,11 @@ class HistoryFile:
         if fields.get("format") != _FORMAT:
             raise LedgerUnusable(self.location, "it is not an exported history")
         version = fields.get("version")
-        if version not in (1, _VERSION) or isinstance(version, bool):
+        if version != _VERSION or isinstance(version, bool):
             raise LedgerUnusable(
                 self.location,
-                f"its format has version {repr(version)[:40]}, this program knows versions up to {_VERSION}; "
-                "use the program that made it, or a newer one",
+                f"its format has version {repr(version)[:40]}, this program knows version {_VERSION}; "
+                "use the program that made it",
             )
         if list(fields) != list(_HEADER) or any(type(fields[name]) is not kind for name, kind in _HEADER.items()):
             raise self._damaged(1, f"it has not the fields {', '.join(_HEADER)}")
@@ -164,16 +139,15 @@ class HistoryFile:
                 raise ValueError
         except ValueError:
             raise self._damaged(1, "its guard or its parameters are not what a ledger holds") from None
-        return header, _WITHOUT_TIMES if version == 1 else _FIELDS
+        return header
 
     def _entry(self, line: bytes, number: int) -> tuple[Entry, str]:
         """Return an entry and its digest from a line."""
         try:
             fields = _object(line)
             stored = fields.pop("digest")
-            if tuple(fields) != self._fields:
+            if tuple(fields) != _FIELDS:
                 raise ValueError
-            fields.setdefault("time", None)
             if fields["risk"] == _NOTHING_LEFT:
                 fields["risk"] = -math.inf
             if not _well_typed(fields):
@@ -192,24 +166,7 @@ class HistoryFile:
 
 
 def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries: Iterable[Entry]) -> None:
-    """Write a history, whole or not at all.
-
-    Parameters
-    ----------
-    file : str or path
-        Where to; a file that is there is replaced once the new one is complete.
-    header : ExportedHistory
-        What is written.
-    entries : iterable of Entry
-        Its entries, in their order.
-
-    Raises
-    ------
-    LedgerUnusable
-        The file can't be written.
-    LedgerDamaged
-        The entries are not those of the header; nothing is written.
-    """
+    """Write a history, whole or not at all."""
     path = Path(file)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

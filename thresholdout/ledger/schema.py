@@ -253,20 +253,7 @@ class Statements:
 
 
 def check_format(location: str, found: int) -> None:
-    """Refuse tables of another format than this program's.
-
-    Parameters
-    ----------
-    location : str
-        The ledger, for messages.
-    found : int
-        The format of its tables.
-
-    Raises
-    ------
-    LedgerUnusable
-        It is another one.
-    """
+    """Refuse tables of another format than this program's."""
     if found != FORMAT:
         raise LedgerUnusable(
             location,
@@ -276,18 +263,7 @@ def check_format(location: str, found: int) -> None:
 
 @cache
 def statements(dialect: DialectName) -> Statements:
-    """Return the statements of a ledger.
-
-    Parameters
-    ----------
-    dialect : {"sqlite", "postgresql"}
-        The database: parameters are written ``?`` in SQLite and ``%s`` in PostgreSQL.
-
-    Examples
-    --------
-    >>> statements("sqlite").setting.split()[-3:]
-    ['settings.name', '=', '?']
-    """
+    """Return the statements of a ledger."""
     rules = _dialect(dialect)
 
     def compiled(statement: ClauseElement) -> str:

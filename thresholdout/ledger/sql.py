@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from thresholdout.data.client_states import client_key, join_state, split_state
-from thresholdout.errors import InputError
 from thresholdout.ledger.address import connect
 from thresholdout.ledger.cipher import Key
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.digest_chain import Chain, first_digest
-from thresholdout.ledger.encryption import check_encryption, open_encryption
+from thresholdout.ledger.encryption import SECRETS, check_encryption, keyed_digest, open_encryption, secret_of
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import (
     CONTENT,
@@ -24,6 +23,7 @@ from thresholdout.ledger.entry_checks import (
     check_creation,
     check_document,
     check_history,
+    check_key,
     check_repeat,
     check_slice,
     check_texts,
@@ -33,7 +33,6 @@ from thresholdout.ledger.entry_checks import (
     scoped_key,
 )
 from thresholdout.ledger.group_commit import GroupCommit
-from thresholdout.ledger.recognition import keyed_digest, secret_of
 
 __all__ = ["SQLLedger"]
 
@@ -284,7 +283,7 @@ class SQLLedger(Ledger):
         self._check_closed(kept.closed)
         for asked, key, before in zip(question.asked, question.keys, stored, strict=True):
             if before is not None:
-                _check_key(before, key)
+                check_key(before, key)
                 check_repeat(before, asked.train)
         places = tuple(place for place, before in enumerate(stored) if before is None)
         if not places:
@@ -385,7 +384,7 @@ class SQLLedger(Ledger):
         rows = self._read(self._sql.entry, guard_id, key)
         if not rows:
             return None
-        _check_key(stored := Entry(*rows[0]), key)
+        check_key(stored := Entry(*rows[0]), key)
         return stored
 
     def state(self, guard: str, client: str = "") -> str:
@@ -533,6 +532,35 @@ class SQLLedger(Ledger):
             self._find(guard)
         return sorted(name for (name,) in rows)
 
+    def read_setting(self, name: str) -> str | None:
+        """Return what the ledger keeps about itself under a name, or None."""
+        rows = self._read(self._sql.setting, name)
+        return self._opened(name, str(rows[0][0])) if rows else None
+
+    def change_setting(self, name: str, change: Callable[[str | None], str]) -> str:
+        """Replace what the ledger keeps under a name, in a transaction in which nobody else does; return the new text.
+
+        What `change` makes of the present text, or of None, is encrypted if it is one of
+        `thresholdout.ledger.encryption.SECRETS`. It must not use the ledger.
+        """
+
+        def put(cursor: Cursor) -> str:
+            for statement in self._sql.lock_secrets:
+                cursor.execute(statement)
+            row = cursor.execute(self._sql.setting, (name,)).fetchone()
+            text = change(None if row is None else self._opened(name, str(row[0])))
+            stored = self._encrypt(text, "setting", name) if name in SECRETS else text
+            cursor.execute(self._sql.put_setting, (name, stored))
+            cursor.execute(self._sql.set_setting, (stored, name))
+            if name in SECRETS:
+                check_encryption(self.database, cursor, self._encryption)
+            return text
+
+        return self.database.transact(put)
+
+    def _opened(self, name: str, stored: str) -> str:
+        return self._decrypt(stored, "setting", name) if name in SECRETS else stored
+
     @property
     def encrypted(self) -> bool:
         """Whether the secrets are encrypted where they are stored."""
@@ -543,11 +571,9 @@ class SQLLedger(Ledger):
         self.database.close()
 
     def _encrypt(self, text: str, *about: str) -> str:
-        """Return a secret as it is stored, given what it belongs to."""
         return self._encryption.put(text, *about)
 
     def _decrypt(self, text: str, *about: str) -> str:
-        """Return a secret that was stored."""
         return self._encryption.get(text, *about)
 
     def _read(self, statement: str, *parameters: object) -> list[Any]:
@@ -568,9 +594,3 @@ class SQLLedger(Ledger):
         if row is None:
             raise self._unknown(guard)
         return row
-
-
-def _check_key(stored: Entry, key: str) -> None:
-    """Refuse a key whose digest is another's, where the database finds keys by their digests."""
-    if stored.key != key:
-        raise InputError("key", f"{key!r}, which has the MD5 digest of {stored.key!r}", "another key")

@@ -209,7 +209,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     named at the source can take the guard, because nobody could know that the first one has not got it.
 
     The secrets stay at the source too; delete its file when it holds no other guard. What the guard is called moves
-    with it; the digest by which its records are found again is made anew, see `thresholdout.ledger.recognition`.
+    with it; the digest by which its records are found again is made anew, see `thresholdout.ledger.encryption`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.ledger.entry_table import history_frame
+from thresholdout.ledger.entry import history_frame
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict

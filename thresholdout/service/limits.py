@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from thresholdout.service.refusals import ServiceRefused
 
 if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
     from thresholdout.service.schemas import Principal
     from thresholdout.service.store.tables import Store
 
@@ -53,11 +54,14 @@ class Failures:
         self.check(by)
         hour = int(time.time() // _HOUR)
         store = self._store
-        with store.database.transaction() as cursor:
+
+        def add(cursor: Cursor) -> None:
             cursor.execute(store.statement(_FORGET), (by.key, hour))
             cursor.execute(store.statement(_ADD), (by.key, hour))
             if int(cursor.fetchone()[0]) > self._most:
                 raise self._refusal()  # which takes back the count
+
+        store.database.transact(add)
 
     def _refusal(self) -> ServiceRefused:
         wait = int(_HOUR - time.time() % _HOUR) + 1

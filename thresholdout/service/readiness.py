@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import ThresholdoutError
-from thresholdout.ledger.settings import change_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -53,7 +52,7 @@ def readiness(
             found |= {"status": "damaged", "damaged": names}
         if writes:
             begun = time.perf_counter()
-            change_setting(ledger, "ready", lambda _: f"{time.time():.0f}")
+            ledger.change_setting("ready", lambda _: f"{time.time():.0f}")
             found["commit"] = time.perf_counter() - begun
             counts = [ledger.count(row.identity) for row in rows]
             told = [0.0]

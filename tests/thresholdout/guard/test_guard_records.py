@@ -27,7 +27,7 @@ from thresholdout.errors import (
 from thresholdout.guard.answering import FAILURES, failure_share
 from thresholdout.guard.holdout import origin
 from thresholdout.ledger import MemoryLedger, export_history, import_history
-from thresholdout.ledger.entry_table import history_frame
+from thresholdout.ledger.entry import history_frame
 from thresholdout.mechanisms import SparseVectorParameters
 
 

@@ -397,7 +397,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
             left = b"-" if remaining is None else b"%d" % remaining
             risk = struct.pack("!d", -0.5).hex().encode() if remaining else b"-"
             time = struct.pack("!d", entry.time).hex().encode()
-            line = b"thresholdout-entry-2 %s %d %s - %s " % (digest.encode(), number, left, numbers.encode())
+            line = b"thresholdout-entry-1 %s %d %s - %s " % (digest.encode(), number, left, numbers.encode())
             line += b"%s %s " % (risk, time)
             line += b" ".join(measured(part) for part in (GUARD, entry.key, name, "train", "forest", "Zoë"))
             digest = hashlib.sha256(line).hexdigest()

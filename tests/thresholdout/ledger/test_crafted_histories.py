@@ -37,7 +37,7 @@ def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **heade
         lines.append(json.dumps(asdict(entry) | {"digest": digest}))
     first = {
         "format": "thresholdout guard",
-        "version": 2,
+        "version": 1,
         "guard": GUARD,
         "parameters": parameters,
         "checkpoint": digest,

@@ -42,7 +42,7 @@ class Stop(BaseException):
 def leaves_a_with(frame: FrameType) -> bool:
     """Whether the next thing is the call of an ``__exit__``, or the store that ends a call of `transact`."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-    into = dis.opname[frame.f_code.co_code[frame.f_lasti]] != "LOAD_CONST"
+    into = dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "PUSH_NULL")
     return (line.startswith("with ") and not into) or line.endswith(".holder = None")
 
 

@@ -23,7 +23,7 @@ from tests.thresholdout.ledger.test_crashes import finish, start
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.file_queue import FileQueue
+from thresholdout.ledger.sqlite_file import FileQueue
 
 ROOT = Path(__file__).parents[3]
 OTHERS = ("second", "third", "fourth")
@@ -245,7 +245,7 @@ def test_what_a_killed_process_leaves_in_the_queue_stops_nobody(tmp_path: Path) 
 QUEUES = """
 import sys
 from pathlib import Path
-from thresholdout.ledger import file_queue
+from thresholdout.ledger import sqlite_file
 
 def attempt():
     try:
@@ -254,9 +254,9 @@ def attempt():
         return False
     return True
 
-file_queue._PATIENCE = 600.0
+sqlite_file._PATIENCE = 600.0
 free, mine = Path(sys.argv[2]), Path(sys.argv[3])
-assert file_queue.FileQueue(Path(sys.argv[1])).wait(attempt, 600)
+assert sqlite_file.FileQueue(Path(sys.argv[1])).wait(attempt, 600)
 """
 
 

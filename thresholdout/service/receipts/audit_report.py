@@ -16,7 +16,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import InputError
-from thresholdout.ledger.settings import read_setting
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
 from thresholdout.service.guarantee_text import looked_at, promise, truth
@@ -239,7 +238,7 @@ def ids_digest(ids: Iterable[str]) -> str:
 
 def _of_service(ledger: SQLLedger, guard: str) -> HoldoutRow | None:
     """Return what a service knows of a guard, where there is a service."""
-    return None if read_setting(ledger, SETTING) is None else Holdouts(Store(ledger.database)).of_guard(guard)
+    return None if ledger.read_setting(SETTING) is None else Holdouts(Store(ledger.database)).of_guard(guard)
 
 
 def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:

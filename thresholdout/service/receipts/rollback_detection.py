@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger.digest_chain import first_digest
-from thresholdout.ledger.settings import change_setting, read_setting
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.receipt import written_time
 from thresholdout.service.receipts.witness import accepted_line, checkpoint_line, mark_of, read_lines, started_line
@@ -296,7 +295,7 @@ def accepted_copies(ledger: SQLLedger) -> list[AcceptedCopy]:
     ledger : SQLLedger
         The service's.
     """
-    return _parsed(ledger, read_setting(ledger, _ACCEPTED))
+    return _parsed(ledger, ledger.read_setting(_ACCEPTED))
 
 
 def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
@@ -358,7 +357,7 @@ def remember_line(ledger: SQLLedger, line: str) -> None:
         The line; nothing is done for an empty one.
     """
     if line:
-        change_setting(ledger, _MARK, lambda _: mark_of(line))
+        ledger.change_setting(_MARK, lambda _: mark_of(line))
 
 
 def _kept(copy: AcceptedCopy, guard: str) -> int | None:
@@ -372,7 +371,7 @@ def _examined(
     ledger: SQLLedger, witness: Witness | None
 ) -> tuple[ThresholdoutError | None, dict[str, tuple[int, int]]]:
     """Return what is wrong, if anything is, and the guards that are behind."""
-    mark = read_setting(ledger, _MARK) or None
+    mark = ledger.read_setting(_MARK) or None
     if witness is None:
         if mark is None:
             return None, {}
@@ -403,8 +402,8 @@ def _accept(ledger: SQLLedger, reason: str, seen: str, behind: dict[str, tuple[i
     def change(text: str | None) -> str:
         return json.dumps([asdict(copy) for copy in (*_parsed(ledger, text), accepted)])
 
-    change_setting(ledger, _ACCEPTED, change)
-    change_setting(ledger, _MARK, lambda _: "")  # it remembers no line of a witness that is given up
+    ledger.change_setting(_ACCEPTED, change)
+    ledger.change_setting(_MARK, lambda _: "")  # it remembers no line of a witness that is given up
     return accepted
 
 

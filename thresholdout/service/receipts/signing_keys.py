@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.ledger.encryption import RECEIPT_KEYS
-from thresholdout.ledger.settings import change_setting, read_setting
 from thresholdout.service.receipts.signed_text import ALGORITHM, decoded, encoded, private_key, public_key, signed
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Signer:
     """
 
     def __init__(self, ledger: SQLLedger) -> None:
-        stored = _read(ledger) or _parsed(ledger, change_setting(ledger, RECEIPT_KEYS, _first))
+        stored = _read(ledger) or _parsed(ledger, ledger.change_setting(RECEIPT_KEYS, _first))
         self._key = private_key(decoded(stored["private"]))
         self.key = thumbprint(self._key.public_key().public_bytes_raw())
 
@@ -218,12 +217,12 @@ def _replaced(ledger: SQLLedger, withdrawn: str) -> str:
         earlier = [key for key in stored["earlier"] if thumbprint(decoded(key)) != withdrawn]
         return json.dumps({"private": stored["private"], "earlier": earlier})
 
-    stored = _parsed(ledger, change_setting(ledger, RECEIPT_KEYS, change))
+    stored = _parsed(ledger, ledger.change_setting(RECEIPT_KEYS, change))
     return thumbprint(decoded(_public(stored["private"])))
 
 
 def _read(ledger: SQLLedger) -> dict[str, Any] | None:
-    text = read_setting(ledger, RECEIPT_KEYS)
+    text = ledger.read_setting(RECEIPT_KEYS)
     return None if text is None else _parsed(ledger, text)
 
 

@@ -16,6 +16,7 @@ from tests.patience import wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, N, made, right_in
 from tests.thresholdout.service.http.applications import Calls, csv, opened, parquet, running, settings_form
 from thresholdout.errors import LedgerUnusable
+from thresholdout.ledger import SQLLedger
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http import submission_routes
 from thresholdout.service.http.app import make_app
@@ -475,7 +476,7 @@ def test_a_disk_that_takes_nothing_is_not_ready_and_the_process_lives(
     def full(*_: Any) -> None:
         raise LedgerUnusable("b.db", "database or disk is full")
 
-    monkeypatch.setattr("thresholdout.service.readiness.change_setting", full)
+    monkeypatch.setattr(SQLLedger, "change_setting", full)
     with running(make_app(service)) as client:
         assert client.get("/live").json() == {"status": "ok"}
         found = client.get("/ready")
