@@ -377,7 +377,7 @@ def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
     statements = database.statements
 
     def rewrite(cursor: Cursor) -> None:
-        for statement in (*statements.lock_secrets, *statements.allow_rewriting):
+        for statement in (*statements.lock_secrets, statements.allow_rewriting):
             cursor.execute(statement)
         check_encryption(database, cursor, old)
         for (guard,) in cursor.execute(statements.guards).fetchall():
@@ -396,8 +396,7 @@ def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
                 cursor.execute(statements.set_setting, (text, name))
         cursor.execute(statements.put_setting, (SETTING, new.setting()))
         cursor.execute(statements.set_setting, (new.setting(), SETTING))
-        for statement in statements.refuse_rewriting:
-            cursor.execute(statement)
+        cursor.execute(statements.refuse_rewriting)
 
     database.transact(rewrite)
 

@@ -11,7 +11,6 @@ write the database can remove them too, and for that there is the chain of diges
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, cast
 
@@ -154,104 +153,6 @@ _POSTGRESQL_FUNCTION: Final = """CREATE FUNCTION ledger_refuses() RETURNS trigge
     BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$"""
 
 
-@dataclass(frozen=True, slots=True)
-class Statements:
-    """A ledger's statements in one dialect; parameters are positional, in the order given here."""
-
-    create: tuple[str, ...]
-    """Make the tables, indexes and triggers."""
-
-    add_guard: str
-    """Parameters: identity, content, state, parameters, asked, checkpoint. Changes no row when it is there."""
-
-    guard: str
-    """Parameter: identity. Row: id, state, parameters, asked, checkpoint, closed."""
-
-    lock_guard: str
-    """The same, and no other transaction changes the row until this one ends."""
-
-    guards: str
-    """Rows: identity."""
-
-    known: str
-    """Parameter: content. Row: identity."""
-
-    set_state: str
-    """Parameters: state, number and digest of the last entry, id."""
-
-    client: str
-    """Parameters: id, name. Row: state."""
-
-    clients: str
-    """Parameter: id. Rows: name, state."""
-
-    set_client: str
-    """Parameters: id, name, state."""
-
-    close: str
-    """Parameters: why, id."""
-
-    add_entry: str
-    """Parameters: id, an entry's fields in their order, its digest."""
-
-    entry: str
-    """Parameters: id, key. Row: an entry's fields in their order."""
-
-    entries: str
-    """Parameters: id, first and last number. Rows: an entry's fields in their order."""
-
-    entries_of: str
-    """Parameters: client, id, first number, how many at most, how many are left out before. Rows as of `entries`."""
-
-    asked_by: str
-    """Parameters: client, id. Row: how many entries the client has."""
-
-    asked_since: str
-    """Parameters: client, id, time. Row: how many entries the client has from then on."""
-
-    chain: str
-    """As `entries`, with the digest behind the fields."""
-
-    extent: str
-    """Parameter: identity. Row: id, parameters, asked, checkpoint, number of the last entry or None; at one moment."""
-
-    sources: str
-    """Parameters: id, last number. Rows: source, how many entries up to that number have it."""
-
-    add_document: str
-    """Parameters: id, name, text."""
-
-    document: str
-    """Parameters: id, name. Row: text."""
-
-    documents: str
-    """Parameter: identity. Rows: name."""
-
-    put_setting: str
-    """Parameters: name, value. Changes no row when the setting is there."""
-
-    setting: str
-    """Parameter: name. Row: value."""
-
-    lock_secrets: tuple[str, ...]
-    """Until the transaction ends, nobody else stores a secret or begins to."""
-
-    allow_rewriting: tuple[str, ...]
-    """Let documents change in this transaction, which must end with `refuse_rewriting`."""
-
-    refuse_rewriting: tuple[str, ...]
-    """Documents never change again."""
-
-    set_document: str
-    """Parameters: text, id, name."""
-
-    set_setting: str
-    """Parameters: value, name."""
-
-    forget: tuple[str, ...]
-    """Outside of a transaction: write the tables anew, so that nothing is left of what rows held before."""
-
-
 def check_format(location: str, found: int) -> None:
     """Refuse tables of another format than this program's."""
     if found != FORMAT:
@@ -261,100 +162,147 @@ def check_format(location: str, found: int) -> None:
         )
 
 
-@cache
-def statements(dialect: DialectName) -> Statements:
-    """Return the statements of a ledger."""
-    rules = _dialect(dialect)
+class Statements:
+    """A ledger's statements in one dialect; parameters are positional, in the order given at each."""
 
-    def compiled(statement: ClauseElement) -> str:
-        return str(statement.compile(dialect=rules))
+    def __init__(self, dialect: DialectName) -> None:
+        rules = _dialect(dialect)
 
-    def new(table: Table, *columns: str) -> Any:
-        """Insert what is not there yet."""
-        values: dict[str, Any] = {name: bindparam(name) for name in columns}
-        if dialect == "sqlite":
-            return sqlite_insert(table).values(values).on_conflict_do_nothing()
-        return postgresql_insert(table).values(values).on_conflict_do_nothing()
+        def compiled(statement: ClauseElement) -> str:
+            return str(statement.compile(dialect=rules))
 
-    fields = [column for column in _entries.c if column.name not in ("guard", "digest")]
-    guard = select(
-        _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.checkpoint, _guards.c.closed
-    ).where(_guards.c.identity == bindparam("guard"))
-    key: Any = bindparam("asked_key")
-    same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
-    between = _entries.c.query.between(bindparam("first"), bindparam("last"))
-    of_guard = _entries.c.guard == bindparam("guard_id")
-    of_client = _of_client(dialect)
-    columns = ("identity", "content", "state", "parameters", "asked", "checkpoint")
-    last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
-    return Statements(
-        create=tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect),
-        add_guard=compiled(new(_guards, *columns)),
-        guard=compiled(guard),
-        lock_guard=compiled(guard.with_for_update()),
-        guards=compiled(select(_guards.c.identity).order_by(_guards.c.id)),
-        known=compiled(select(_guards.c.identity).where(_guards.c.content == bindparam("digest"))),
-        set_state=compiled(
+        def new(table: Table, *columns: str) -> Any:
+            """Insert what is not there yet."""
+            values: dict[str, Any] = {name: bindparam(name) for name in columns}
+            if dialect == "sqlite":
+                return sqlite_insert(table).values(values).on_conflict_do_nothing()
+            return postgresql_insert(table).values(values).on_conflict_do_nothing()
+
+        fields = [column for column in _entries.c if column.name not in ("guard", "digest")]
+        guard = select(
+            _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.checkpoint, _guards.c.closed
+        ).where(_guards.c.identity == bindparam("guard"))
+        key: Any = bindparam("asked_key")
+        same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
+        between = _entries.c.query.between(bindparam("first"), bindparam("last"))
+        of_guard = _entries.c.guard == bindparam("guard_id")
+        of_client = _of_client(dialect)
+        columns = ("identity", "content", "state", "parameters", "asked", "checkpoint")
+        last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
+        # Make the tables, indexes and triggers.
+        self.create = tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect)
+        # Parameters: identity, content, state, parameters, asked, checkpoint. Changes no row when it is there.
+        self.add_guard = compiled(new(_guards, *columns))
+        # Parameter: identity. Row: id, state, parameters, asked, checkpoint, closed.
+        self.guard = compiled(guard)
+        # The same, and no other transaction changes the row until this one ends.
+        self.lock_guard = compiled(guard.with_for_update())
+        # Rows: identity.
+        self.guards = compiled(select(_guards.c.identity).order_by(_guards.c.id))
+        # Parameter: content. Row: identity.
+        self.known = compiled(select(_guards.c.identity).where(_guards.c.content == bindparam("digest")))
+        # Parameters: state, number and digest of the last entry, id.
+        self.set_state = compiled(
             update(_guards)
             .values(state=bindparam("new_state"), asked=bindparam("new_asked"), checkpoint=bindparam("new_checkpoint"))
             .where(_guards.c.id == bindparam("guard_id"))
-        ),
-        client=compiled(
+        )
+        # Parameters: id, name. Row: state.
+        self.client = compiled(
             select(_clients.c.state).where(
                 _clients.c.guard == bindparam("guard_id"), _clients.c.name == bindparam("client")
             )
-        ),
-        clients=compiled(select(_clients.c.name, _clients.c.state).where(_clients.c.guard == bindparam("guard_id"))),
-        set_client=compiled(_upsert(dialect)),
-        close=compiled(update(_guards).values(closed=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))),
-        add_entry=compiled(insert(_entries)),
-        entry=compiled(select(*fields).where(of_guard, same_key)),
-        entries=compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query)),
-        entries_of=compiled(
+        )
+        # Parameter: id. Rows: name, state.
+        self.clients = compiled(
+            select(_clients.c.name, _clients.c.state).where(_clients.c.guard == bindparam("guard_id"))
+        )
+        # Parameters: id, name, state.
+        self.set_client = compiled(_upsert(dialect))
+        # Parameters: why, id.
+        self.close = compiled(
+            update(_guards).values(closed=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))
+        )
+        # Parameters: id, an entry's fields in their order, its digest.
+        self.add_entry = compiled(insert(_entries))
+        # Parameters: id, key. Row: an entry's fields in their order.
+        self.entry = compiled(select(*fields).where(of_guard, same_key))
+        # Parameters: id, first and last number. Rows: an entry's fields in their order.
+        self.entries = compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query))
+        # Parameters: client, id, first number, how many at most, how many are left out before. Rows as of `entries`.
+        self.entries_of = compiled(
             select(*fields)
             .where(*of_client, of_guard, _entries.c.query >= bindparam("first"))
             .order_by(_entries.c.query)
             .limit(bindparam("most", type_=BigInteger))
             .offset(bindparam("skipped", type_=BigInteger))  # which SQLite's dialect writes in any case
-        ),
-        asked_by=compiled(select(func.count(_entries.c.query)).where(*of_client, of_guard)),
-        asked_since=compiled(
+        )
+        # Parameters: client, id. Row: how many entries the client has.
+        self.asked_by = compiled(select(func.count(_entries.c.query)).where(*of_client, of_guard))
+        # Parameters: client, id, time. Row: how many entries the client has from then on.
+        self.asked_since = compiled(
             select(func.count(_entries.c.query)).where(*of_client, of_guard, _entries.c.time >= bindparam("since"))
-        ),
-        chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
-        extent=compiled(
+        )
+        # As `entries`, with the digest behind the fields.
+        self.chain = compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query))
+        # Parameter: identity. Row: id, parameters, asked, checkpoint, number of the last entry or None; at one moment.
+        self.extent = compiled(
             select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.checkpoint, last).where(
                 _guards.c.identity == bindparam("guard")
             )
-        ),
-        sources=compiled(
+        )
+        # Parameters: id, last number. Rows: source, how many entries up to that number have it.
+        self.sources = compiled(
             select(_entries.c.source, func.count())
             .where(of_guard, _entries.c.query <= bindparam("last"))
             .group_by(_entries.c.source)
-        ),
-        add_document=compiled(insert(_documents)),
-        document=compiled(
+        )
+        # Parameters: id, name, text.
+        self.add_document = compiled(insert(_documents))
+        # Parameters: id, name. Row: text.
+        self.document = compiled(
             select(_documents.c.text).where(
                 _documents.c.guard == bindparam("guard_id"), _documents.c.name == bindparam("document")
             )
-        ),
-        documents=compiled(
+        )
+        # Parameter: identity. Rows: name.
+        self.documents = compiled(
             select(_documents.c.name)
             .join(_guards, _documents.c.guard == _guards.c.id)
             .where(_guards.c.identity == bindparam("guard"))
-        ),
-        put_setting=compiled(new(_settings, "name", "value")),
-        setting=compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting"))),
-        set_document=compiled(
+        )
+        # Parameters: name, value. Changes no row when the setting is there.
+        self.put_setting = compiled(new(_settings, "name", "value"))
+        # Parameter: name. Row: value.
+        self.setting = compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting")))
+        # Parameters: text, id, name.
+        self.set_document = compiled(
             update(_documents)
             .values(text=bindparam("new_text"))
             .where(_documents.c.guard == bindparam("guard_id"), _documents.c.name == bindparam("document"))
-        ),
-        set_setting=compiled(
+        )
+        # Parameters: value, name.
+        self.set_setting = compiled(
             update(_settings).values(value=bindparam("new_value")).where(_settings.c.name == bindparam("setting"))
-        ),
-        **_reencryption(dialect),
-    )
+        )
+        # Until the transaction ends, nobody else stores a secret or begins to.
+        self.lock_secrets: tuple[str, ...] = ()  # a transaction has the file for itself
+        # Let documents change in this transaction, which must end with the next one.
+        self.allow_rewriting = "DROP TRIGGER documents_update"
+        self.refuse_rewriting = next(s for s in self.create if s.startswith("CREATE TRIGGER documents_update "))
+        # Outside of a transaction: write the tables anew, so that nothing is left of what rows held before.
+        self.forget: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+        if dialect == "postgresql":
+            self.lock_secrets = tuple(f"LOCK TABLE {table} IN EXCLUSIVE MODE" for table in ("guards", "documents"))
+            self.allow_rewriting = "ALTER TABLE documents DISABLE TRIGGER documents_update"
+            self.refuse_rewriting = "ALTER TABLE documents ENABLE TRIGGER documents_update"
+            self.forget = tuple(f"VACUUM (FULL) {table}" for table in ("guards", "documents", "settings"))
+
+
+@cache
+def statements(dialect: DialectName) -> Statements:
+    """Return the statements of a ledger."""
+    return Statements(dialect)
 
 
 def _upsert(dialect: DialectName) -> Any:
@@ -378,23 +326,6 @@ def _dialect(name: DialectName) -> Dialect:
     if name == "sqlite":
         return sqlite.dialect(paramstyle="qmark")
     return cast(Dialect, postgresql.dialect(paramstyle="format"))  # type: ignore[no-untyped-call]
-
-
-def _reencryption(dialect: DialectName) -> dict[str, tuple[str, ...]]:
-    """Return the statements around a change of all secrets."""
-    if dialect == "sqlite":
-        return {
-            "lock_secrets": (),  # a transaction has the file for itself
-            "allow_rewriting": ("DROP TRIGGER documents_update",),
-            "refuse_rewriting": tuple(s for s in _guarded(dialect) if s.startswith("CREATE TRIGGER documents_update ")),
-            "forget": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
-        }
-    return {
-        "lock_secrets": ("LOCK TABLE guards IN EXCLUSIVE MODE", "LOCK TABLE documents IN EXCLUSIVE MODE"),
-        "allow_rewriting": ("ALTER TABLE documents DISABLE TRIGGER documents_update",),
-        "refuse_rewriting": ("ALTER TABLE documents ENABLE TRIGGER documents_update",),
-        "forget": ("VACUUM (FULL) guards", "VACUUM (FULL) documents", "VACUUM (FULL) settings"),
-    }
 
 
 def _guarded(dialect: DialectName) -> tuple[str, ...]:
