@@ -108,25 +108,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:pNE/woN3cCrJq8wKtW1TzG163qevol6qwHM+XXjGe3s/nMBS9JUO1LU0qJ2HaIbdcOTigogCNO1ICR3sWRnBkr+R6KKkvafTzeowX3t2bSiRxzrTXv/E8drm7R8=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:eAeOuJXu/LJk3pX5WPZXFkVUrk0jeRa/sywsu64I8N311/YuQW1Ck0VZ6mzDaz00lenrO5c41X2ziwTyLv228Qwu6Iqo7VUH9mBCsXU16D3JfR9lN7oNPquLOEM=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:0oI4Lb+ilrEFPSHe3uwda9JjTDOqiB+x5o4+6HW08jazlPI9QARmKFg0zHy7NUmDoopLlR/Hu0uIO6P+qZ575lS7XKRL9zT5OApuid7KVRn6rVG78Ul5imh/rtM=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:5zzQ/j72vTWzxv9+QFtFzK87dukX/X6zwn/wF09pmryrHMRwNd/uXBxAYGwfPrBfTuPWKZW5GvJTKJl9nT6mwFKkMcn/IJ9FqnlPTs42p/ilV1lC+mp4O6do/SI=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795853248.6748981, '8df5ed1b5b1abe616d1a7495f13cf4b71514ce4ab2c7e0f6afcdb7e0d49282cf');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.2473321590853832, 0.10282202507820047, 0.4129870092526619, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795853249.320858, '22fd40a7667d51b23d968ccba0df3e3ef86874593f904254cfef8ae0e040b7d8');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7495757733674058, 0.5838234561425031, 0.8944260949106526, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795853249.3528888, 'fcf7776d4ebeb1cc01224388f69d1c24fdc40f45c1098e16cec37c1cc675385a');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795853585.2509527, '57102a6e12cb6b91d3369978909dc345bc77a519a327e17f31d8c008cd68a0c7');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.2598979639590002, 0.11402037715974282, 0.4259302151421441, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795853585.3276467, 'cc1ca38651f00fe74f4277094468475556749226ada9e93b3e55cfc2a491f17e');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.740522843335631, 0.5745024292312404, 0.8863552825606897, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795853585.3662226, '7f298142bafbf7520651d0546d5940ab1b32cd06ef5c1031ad18b0d7c4e10f20');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, '1470b85efb72ff1a9c8d57d31ed6627f', '992e0a6689697a0de666c5b4576352498550bb00e342a044853ccc742cbcef8f', 'encrypted:1:rxYChp/YZXlT6q7Cy3Fuwau0zDnoSzLRlxqUMKLWaPcts+/JUFRv83bzFnWUUSCNkHZgGgWdD+XdYjVeXac=', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'fcf7776d4ebeb1cc01224388f69d1c24fdc40f45c1098e16cec37c1cc675385a', NULL);
+INSERT INTO thresholdout.guards VALUES (1, 'c76d170a43e9e5e63b8aaa03d7fead02', '3433ad11d556f668010cbae922e974506487b90eac0004b0109bca6117516e66', 'encrypted:1:j7XqGiR4sRjGE22wYEBUjWvkOcIcQLp57yvP+Z21nX6R5qpp1AVscvy4U9o4QOTt2oycV09Vln1pTeseboY=', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '7f298142bafbf7520651d0546d5940ab1b32cd06ef5c1031ad18b0d7c4e10f20', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:/lnPAk1DesQNL/4rHWe1/JT19ZQPkE24uqKCg+CT9LiYt5YDeO9MWw==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:yRXt0zpiDiil4UvJKBYtP80ae9In+vS/rizdSn+2Svzeb6l0cNJMQ+oO3qAGLpFm4d2DOJfp19k/GbfZEwvbscm91YPnmXKML5psyZ8L0uYoBa1sdTPVlb2S8Lg=');
-INSERT INTO thresholdout.settings VALUES ('identity', 'ba9ef7250d974183146c5b7bf63f7f6e');
+INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:WUT/TuurdRg7L95/6ZoDvbkgIAnbH9PfBLTLBp61S5RRlNKvdOVy2Q==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:erTro4ZZEW5no8I2xNh0pur2BVo/bmv49TUZbvvJI745ZXBFnURYIJV1rt9JN/7PFtQWmfyhNmGeuvXhpfkUu+1PFdkZy++RH0dRKSyJxQsbvl+LHWBRwoxmkkQ=');
+INSERT INTO thresholdout.settings VALUES ('identity', '88cf8fababf71e0df56d05b8447225b0');
 
 
 

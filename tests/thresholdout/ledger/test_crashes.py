@@ -65,7 +65,7 @@ def test_killed_after_the_commit_the_lost_answer_can_be_fetched(file: Path) -> N
         assert_consistent(ledger)
 
 
-@pytest.mark.parametrize(("step", "least"), [(19, 5), pytest.param(1, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("step", "least"), [(9, 5), pytest.param(1, 50, marks=pytest.mark.slow)])
 def test_killed_at_every_line_of_a_question(file: Path, step: int, least: int) -> None:
     (said,) = finish(start("killed_at_every_line", file, step))
     kills, before = map(int, said.split())
