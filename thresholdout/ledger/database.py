@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from thresholdout.errors import LedgerError
@@ -12,7 +12,7 @@ from thresholdout.errors import LedgerError
 if TYPE_CHECKING:
     from thresholdout.ledger.schema import Statements
 
-__all__ = ["Cursor", "Database", "Result"]
+__all__ = ["Connection", "Cursor", "Database", "Forking", "Result"]
 
 Result = TypeVar("Result")
 
@@ -35,6 +35,43 @@ class Cursor(Protocol):
 
     def fetchall(self) -> list[Any]:
         """Return the rows that are left."""
+
+
+class Connection:
+    """A connection, for one thread at a time."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.holder: int | None = None
+        """The thread that has the lock."""
+        self.clean = True
+        """Whether the last use ended as it should."""
+
+
+class Forking:
+    """Holds the locks of connections while a process forks, so that no other thread is in the middle of a question."""
+
+    def __init__(self, connections: Callable[[], Sequence[Connection]]) -> None:
+        self._connections = connections
+        self._held: list[Connection] = []
+
+    def begin(self) -> None:
+        """Take all locks but those of the thread that forks, all at once: holding some of them could stop others."""
+        while True:
+            for connection in self._connections():
+                if connection.holder == get_ident():
+                    continue
+                if not connection.lock.acquire(timeout=0.02):
+                    break
+                self._held.append(connection)
+            else:
+                return
+            self.end()
+
+    def end(self) -> None:
+        """Leave all locks."""
+        while self._held:
+            self._held.pop().lock.release()
 
 
 class Database(ABC):

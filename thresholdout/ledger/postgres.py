@@ -8,6 +8,7 @@ reason when a server can't be reached.
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import os
 import threading
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import InputError, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import schema
-from thresholdout.ledger.database import Cursor, Database, Result
+from thresholdout.ledger.database import Connection, Cursor, Database, Forking, Result
 
 if TYPE_CHECKING:
     import psycopg
@@ -90,8 +91,8 @@ class _Address:
     """Whether anybody could connect before."""
 
 
-class _Connection:
-    """One connection, for one thread at a time, which is opened when it is first used.
+class _Connection(Connection):
+    """One connection, which is opened when it is first used.
 
     It can fail when nobody can tell whether its last commit was done. The server decides that at the latest when it
     lets the connection's session end. So whatever was left behind in an unknown condition is ended, and waited for,
@@ -99,11 +100,7 @@ class _Connection:
     """
 
     def __init__(self, address: _Address) -> None:
-        self.lock = threading.Lock()
-        self.holder: int | None = None
-        """The thread that has the lock."""
-        self.clean = True
-        """Whether the last use ended as it should."""
+        super().__init__()
         self.open: psycopg.Connection[Any] | None = None
         self._address = address
         self._session: Session | None = None
@@ -198,7 +195,7 @@ class _Connection:
     def _connected(self, patient: bool) -> psycopg.Connection[Any]:
         """Return a connection, after the end of what was abandoned."""
         if self.open is None:
-            self.open = self._connect(patient)
+            self.open = _undisturbed(lambda: self._connect(patient))
         until = time.monotonic() + self._address.timeout
         for session in list(self._address.abandoned):
             self._end(session, self.open, until)
@@ -337,31 +334,67 @@ def _has_ended(connection: psycopg.Connection[Any]) -> bool:
     return False
 
 
+def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
+    """Connect where no signal handler runs, so that no interrupt leaves a connection that nobody closes."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return connect()
+    made: list[psycopg.Connection[Any]] = []
+    failures: list[BaseException] = []
+    end: dict[str, bool] = {}
+    done = threading.Lock()
+
+    def work() -> None:
+        try:
+            made.append(connect())
+        except BaseException as error:
+            failures.append(error)
+        if not end.setdefault("wanted", True):
+            for connection in made:
+                connection.close()
+        done.release()
+
+    done.acquire()
+    try:
+        # A `threading.Thread` waits for its start with a condition, which an interrupt leaves in disorder.
+        _thread.start_new_thread(work, ())
+        done.acquire()
+    except BaseException:
+        if end.setdefault("wanted", False):
+            for connection in made:
+                connection.close()
+        raise
+    if failures:
+        raise failures.pop()
+    return made.pop()
+
+
 class PostgresServer(Database):
     """A database of a PostgreSQL server, and the connections to it that all threads share.
 
     The address is all that libpq reads: options such as ``?host=/run/postgresql``, environment variables, a password
-    file. The timeout is for others, for the server, and for a server that is gone to come back.
+    file. The timeout is for others, for the server, and for its coming back.
 
-    Notes
-    -----
     Everything is in a schema of its own, made when it is first used. Commits wait for the server's disk, whatever
     the defaults of the server, the database or the role. A server that runs with ``fsync = off`` is refused: it
     loses answers at a power failure, and no session can change that.
 
     A pool of connections in front of the server must keep one session for each client.
 
-    A commit is durable on this server. A replica that takes over must have it too, or answers that were given are
-    missing there and their budget is spent again: let commits wait for it (``synchronous_standby_names``), and let no
-    asynchronous replica take over. Recovery to a point in time, and a dump that is restored, put budgets back in the
-    same way. After any of them, give `thresholdout.ledger.Ledger.verify` the checkpoint that was kept elsewhere before
-    anybody asks; where it is not in the history, close the guard.
+    A commit is durable on this server. A replica that takes over must have it too, or the budget is spent again: let
+    commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a dump that is restored, put
+    budgets back as well: verify with a checkpoint that was kept elsewhere before anybody asks.
     """
 
     on_server = True
 
     def __init__(self, address: str, *, must_exist: bool, timeout: float) -> None:
-        self._driver = _driver()
+        try:
+            import psycopg
+        except ImportError:
+            raise ThresholdoutError(
+                "ledgers on PostgreSQL need the library psycopg: pip install 'thresholdout[postgres]'"
+            ) from None
+        self._driver = psycopg
         self.location, connect = self._read(address, timeout)
         self.statements = schema.statements("postgresql")
         self._address = _Address(self.location, self._driver, connect, timeout)
@@ -548,37 +581,8 @@ class PostgresServer(Database):
         return location, connect
 
 
-def _driver() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise ThresholdoutError(
-            "ledgers on PostgreSQL need the library psycopg: pip install 'thresholdout[postgres]'"
-        ) from None
-    return psycopg
-
-
 _open_servers: weakref.WeakSet[PostgresServer] = weakref.WeakSet()
-_held: list[_Connection] = []
-
-
-def _before_fork() -> None:
-    """Wait until no question of another thread is under way."""
-    while True:
-        for connection in [line for server in list(_open_servers) for line in server._connections()]:
-            if connection.holder == threading.get_ident():
-                continue
-            if not connection.lock.acquire(timeout=0.02):  # holding some of them could stop the one who has it
-                break
-            _held.append(connection)
-        else:
-            return
-        _release()
-
-
-def _release() -> None:
-    while _held:
-        _held.pop().lock.release()
+_forking = Forking(lambda: [line for server in list(_open_servers) for line in server._connections()])
 
 
 def _after_fork_in_child() -> None:
@@ -589,8 +593,8 @@ def _after_fork_in_child() -> None:
             connection.cross_fork(asking)
         if not asking:
             server._address.process = os.getpid()
-    _release()
+    _forking.end()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_forking.begin, after_in_parent=_forking.end, after_in_child=_after_fork_in_child)

@@ -15,7 +15,6 @@ import secrets
 import sqlite3
 import stat
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from urllib.parse import quote
 
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import schema
-from thresholdout.ledger.database import Cursor, Database, Result
+from thresholdout.ledger.database import Connection, Cursor, Database, Forking, Result
 from thresholdout.ledger.file_location import check_names, check_place
 
 if sys.platform != "win32":
@@ -224,15 +223,11 @@ class _Cursor(sqlite3.Cursor):
         raise LedgerUnusable(self.location, reason)
 
 
-class _Connection:
-    """One connection to the file, for one thread at a time."""
+class _Connection(Connection):
+    """One connection to the file."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.holder: int | None = None
-        """The thread that has the lock."""
-        self.clean = True
-        """Whether the last use ended as it should."""
+        super().__init__()
         self.open: sqlite3.Connection | None = None
         self.cursor: _Cursor | None = None
 
@@ -522,32 +517,17 @@ def _sync_folder(folder: Path) -> None:
 
 _open_files: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
 _strays: list[sqlite3.Connection | None] = []
-_held: list[_Connection] = []
+_forking = Forking(lambda: [line for file in list(_open_files) for line in (file._writer, file._reader)])
 
 
 def _before_fork() -> None:
     """Wait until no question of another thread is under way, and close every connection."""
-    me = get_ident()
-    while True:
-        for connection in [line for file in list(_open_files) for line in (file._writer, file._reader)]:
-            if connection.holder == me:
-                continue
-            if not connection.lock.acquire(timeout=0.02):  # holding some of them could stop the one who has it
-                break
-            _held.append(connection)
-        else:
-            break
-        _release()
+    _forking.begin()
     for file in list(_open_files):
         for connection in (file._writer, file._reader):
-            if connection.holder != me:
+            if connection.holder != get_ident():
                 file._disconnect(connection)
 
 
-def _release() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=_before_fork, after_in_parent=_forking.end, after_in_child=_forking.end)

@@ -130,7 +130,7 @@ def test_a_system_that_says_nothing_about_mounts_is_taken_as_it_is(file: Path, m
 def test_a_file_that_was_renamed_without_its_log_is_refused(tmp_path: Path) -> None:
     """A process that dies leaves its last answers in the log; without it the budget would be whole again."""
     program = (
-        "import os, sys\nimport numpy as np\nfrom thresholdout import Thresholdout\n"
+        "import os, sys\nimport numpy as np\nfrom thresholdout import Claims, Thresholdout\n"
         "guard = Thresholdout(np.arange(100.0), mechanism=Claims(holdout_answers=3), ledger=sys.argv[1])\n"
         "guard.ask(0.9, np.arange(100) < 20)\nos._exit(0)\n"
     )

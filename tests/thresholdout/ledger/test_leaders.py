@@ -1,7 +1,7 @@
 """Exceptions that are thrown into a thread from outside, at every line of a question: nobody waits for ever.
 
-Lines at which Python throws none are left out: on the way out of a `with`, and into a `finally` that calls nothing,
-there is no call after which it could.
+Lines at which Python throws none are left out: on the way out of a `with`, into a `finally` that calls nothing, and at
+a `try` alone, there is no call after which it could.
 
 A thread that works for others is their leader. It is stopped once at each of its lines, those of the code that tidies
 up included; whoever waits must get an answer, and the history must hold each question once.
@@ -39,11 +39,11 @@ class Stop(BaseException):
     """Is thrown into a thread from outside."""
 
 
-def leaves_a_with(frame: FrameType) -> bool:
-    """Whether the next thing is the call of an ``__exit__``, or the store that ends a call of `transact`."""
+def throws_nothing(frame: FrameType) -> bool:
+    """Whether the next thing is the call of an ``__exit__``, the store that ends a call of `transact`, or a ``try``."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     into = dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "PUSH_NULL")
-    return (line.startswith("with ") and not into) or line.endswith(".holder = None")
+    return (line.startswith("with ") and not into) or line.endswith(".holder = None") or line == "try:"
 
 
 class Stopping:
@@ -56,7 +56,7 @@ class Stopping:
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
         if not frame.f_code.co_filename.startswith(SOURCE):
             return None
-        if event == "line" and not leaves_a_with(frame):
+        if event == "line" and not throws_nothing(frame):
             self.lines += 1
             self.left -= 1
             if self.left == 0:
