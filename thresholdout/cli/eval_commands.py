@@ -160,6 +160,30 @@ def diff_command(
     ctx.exit(found.exit(allow_unclear))
 
 
+@evaluation.command("agree")
+@click.argument("run")
+@click.argument("judges", nargs=2, metavar="JUDGE JUDGE")
+@_reading
+def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
+    """Say how often two judges (metrics of RUN) agree; a verdict is about what its judge says."""
+    from thresholdout.evaluations import agreement
+    from thresholdout.evaluations.formats import points
+
+    if options["metric"] is not None:
+        raise click.UsageError("--metric is named twice: pass the two judges as arguments")
+    first, second = (_read(run, {**options, "metric": judge}) for judge in judges)
+    found = agreement(first, second, allow_missing=options["allow_missing"])
+    kind = "exact" if found.exact else "normal"
+    say(
+        f"{judges[0]} and {judges[1]} agree on {100.0 * found.share:.1f} % of {found.items} items "
+        f"[{100.0 * found.low:.1f}, {100.0 * found.high:.1f}], {kind} 95 % interval"
+    )
+    say(
+        f"{judges[1]} is {points(found.difference)} points from {judges[0]} "
+        f"[{points(found.difference_low)}, {points(found.difference_high)}]; a verdict is about what its judge says"
+    )
+
+
 @evaluation.command("plan")
 @click.argument("run", required=False)
 @_reading
@@ -359,7 +383,10 @@ def _report(guard: EvaluationGuard) -> str:
     clusters = "" if found.clusters == found.gate_items else f" in {found.clusters} clusters"
     says = "worse" if found.mode == "alarm" else f"not worse by {100.0 * found.margin:g} points"
     drop = (
-        "no drop can be seen any more; add items by refresh"
+        f"the next check proves a change without effect with probability {found.proof_power:.2f}, "
+        "if a tenth of the items differ"
+        if found.proof_power is not None
+        else "no drop can be seen any more; add items by refresh"
         if found.smallest_drop is None
         else f"the next check sees a drop of {100.0 * found.smallest_drop:.1f} points with power .8 "
         "if a tenth of the items differ"

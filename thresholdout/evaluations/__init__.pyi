@@ -1,3 +1,7 @@
+from .agreement import (
+    Agreement as Agreement,
+    agreement as agreement,
+)
 from .difference import (
     Difference as Difference,
     Ranking as Ranking,

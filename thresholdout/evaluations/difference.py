@@ -290,7 +290,7 @@ def _difference(
         verdict, test = "worse", worse_test
     elif pairs.not_worse(margin, log_level, any_laws):
         verdict, test = "not worse", margin_test
-    low, high = _interval(pairs)
+    low, high = interval(pairs)
     return Difference(
         base.name,
         candidate.name,
@@ -312,7 +312,8 @@ def _difference(
     )
 
 
-def _interval(pairs: Pairs) -> tuple[float, float]:
+def interval(pairs: Pairs) -> tuple[float, float]:
+    """Return the normal 95 % interval of the mean difference: Student's t on cluster totals."""
     error = pairs.error
     if math.isinf(error):
         return -1.0, 1.0
@@ -352,7 +353,7 @@ def _slices(pairs: Pairs, level: float, any_laws: bool) -> tuple[Slice, ...]:
     worse = set(_holm([part.log_p_worse(any_laws) for part in parts], level, names))
     found = []
     for name, part in zip(names, parts, strict=True):
-        low, high = _interval(part)
+        low, high = interval(part)
         found.append(Slice(name, part.differences.size, part.mean, low, high, name in worse))
     return tuple(found)
 

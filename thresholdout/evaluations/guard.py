@@ -17,7 +17,7 @@ import numpy as np
 from thresholdout.errors import EvaluationSetUsed, InputError, LedgerMismatch
 from thresholdout.evaluations.account import Account, Promise
 from thresholdout.evaluations.difference import smallest_drop
-from thresholdout.evaluations.pairing import pair
+from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, shown
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
@@ -116,6 +116,7 @@ class Status:
     surprised: int
     level: float
     smallest_drop: float | None
+    proof_power: float | None
     closed: str | None
     history: tuple[Event, ...]
 
@@ -423,6 +424,7 @@ class EvaluationGuard:
             account.surprised,
             0.0 if math.isinf(level) else math.exp(level),
             drop,
+            _proof_power(same, level, float(parameters["margin"])) if parameters["mode"] == "proof" else None,
             self._ledger.closed(self._name),
             history,
         )
@@ -588,6 +590,15 @@ def _scores(text: str) -> Scores:
         kept["judge"],
         kept["binary"],
     )
+
+
+def _proof_power(pairs: Pairs, log_level: float, margin: float) -> float:
+    """Return about how likely a proof is for a change without effect, by the normal law."""
+    if math.isinf(log_level) or pairs.error == 0.0:
+        return 0.0
+    from scipy.special import ndtr, ndtri_exp
+
+    return float(ndtr(margin / pairs.error + float(ndtri_exp(log_level))))
 
 
 def _spread(items: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

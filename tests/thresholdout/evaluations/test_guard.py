@@ -85,6 +85,8 @@ class TestChecks:
     def test_a_proof(self) -> None:
         g = guard(mode="proof", margin=0.1)
         assert g.status().tests[1] == "exact trinomial"
+        # .1 over the deviation sqrt(.1 / 400), less the quantile of .05 300/301: 6.32 - 1.65
+        assert g.status().proof_power == pytest.approx(1.0, abs=1e-5)
         found = g.check(run(300))
         assert (found.outcome, found.surprises_left, found.passes("proof")) == ("not worse", 5, True)
         lost = g.check(run(240))

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from tests.documents import ROOT
 from thresholdout.cli import main
-from thresholdout.evaluations import EvaluationGuard, read
+from thresholdout.errors import InputError
+from thresholdout.evaluations import EvaluationGuard, agreement, read
 from thresholdout.evaluations.pytest_plugin import EvalGate
 from thresholdout.evaluations.sizing import drop_seen, variability
 
@@ -65,6 +67,34 @@ class TestFixture:
         )
         assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
         assert "none.csv is not there" in done.stdout
+
+
+class TestJudges:
+    FRAME = pd.DataFrame(
+        {"id": range(50), "a": [1, 0] * 25, "b": [1, 0] * 20 + [1] * 10, "c": [i // 10 for i in range(50)]}
+    )
+
+    def test_the_interval_is_clopper_pearsons(self) -> None:
+        found = agreement(read(self.FRAME, "a"), read(self.FRAME, "b"))
+        interval = stats.binomtest(45, 50).proportion_ci(0.95, method="exact")
+        assert (found.share, found.exact) == (0.9, True)
+        assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=1e-7)
+        assert found.difference == pytest.approx(0.1)
+
+    def test_clusters_widen_it(self) -> None:
+        found = agreement(read(self.FRAME, "a", cluster="c"), read(self.FRAME, "b", cluster="c"))
+        assert not found.exact
+        assert found.low < 0.782 < 0.967 < found.high
+
+    def test_scales_have_to_be_alike(self) -> None:
+        with pytest.raises(InputError, match="range"):
+            agreement(read(self.FRAME, "a"), read(self.FRAME, "b", range=(0, 5)))
+
+    def test_the_command(self, tmp_path: Path) -> None:
+        self.FRAME.to_csv(tmp_path / "run.csv", index=False)
+        done = CliRunner().invoke(main, ["eval", "agree", str(tmp_path / "run.csv"), "a", "b"])
+        assert done.output.splitlines()[0] == "a and b agree on 90.0 % of 50 items [78.2, 96.7], exact 95 % interval"
+        assert done.exit_code == 0
 
 
 class TestPlan:

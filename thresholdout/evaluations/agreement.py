@@ -1,0 +1,84 @@
+"""How far two judges of the same answers agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from thresholdout.evaluations.difference import interval
+from thresholdout.evaluations.pairing import pair
+from thresholdout.evaluations.scores import Scores
+from thresholdout.limits.binomial import binomial_lower, binomial_upper
+
+__all__ = ["Agreement", "agreement"]
+
+_SAME: Final = 1e-9  # two mapped scores are one
+_TAIL: Final = math.log(0.025)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two judges on the same items.
+
+    Parameters
+    ----------
+    items : int
+    share, low, high : float
+        Items on which both say the same, and a 95 % interval: exact for independent items, normal with clusters.
+    exact : bool
+        Whether the interval is exact.
+    difference, difference_low, difference_high : float
+        Mean of second less first, with its normal 95 % interval.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import agreement, read
+    >>> frame = pd.DataFrame({"id": range(50), "strict": [1, 0] * 25, "mild": [1, 0] * 20 + [1] * 10})
+    >>> found = agreement(read(frame, "strict"), read(frame, "mild"))
+    >>> found.share, round(found.low, 3), round(found.high, 3), found.difference
+    (0.9, 0.782, 0.967, 0.1)
+    """
+
+    items: int
+    share: float
+    low: float
+    high: float
+    exact: bool
+    difference: float
+    difference_low: float
+    difference_high: float
+
+
+def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> Agreement:
+    """Return how often two judges agree; a verdict is about what its judge says.
+
+    Parameters
+    ----------
+    first, second : Scores
+        Scores of the same answers by two metrics, on one range.
+    allow_missing : float, default=1
+        Percent of items that may be without a score.
+
+    Returns
+    -------
+    Agreement
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import read
+    >>> frame = pd.DataFrame({"id": range(50), "a": [1, 0] * 25, "b": [1, 0] * 25})
+    >>> agreement(read(frame, "a"), read(frame, "b")).share
+    1.0
+    """
+    pairs = pair(replace(first, judge=""), replace(second, metric=first.metric, judge=""), allow_missing)
+    same = np.abs(pairs.differences) <= _SAME
+    count, n = int(np.count_nonzero(same)), same.size
+    low, high = binomial_lower(count, n, _TAIL), binomial_upper(count, n, _TAIL)
+    if pairs.clustered:
+        low, high = interval(replace(pairs, differences=same.astype(float)))
+    return Agreement(n, count / n, max(0.0, low), high, not pairs.clustered, pairs.mean, *interval(pairs))
