@@ -28,6 +28,6 @@ from .models.markov_field import MarkovField as MarkovField
 from .models.panel import Panel as Panel
 from .models.mixing_series import MixingSeries as MixingSeries
 from .models.moving_window import MovingWindow as MovingWindow
-from .models.pedigree import pedigree as pedigree
+from .models.bayesian_network import pedigree as pedigree
 
 __all__: list[str]

@@ -19,11 +19,10 @@ from graphs.fitted_limits import FittedLimits
 from graphs.inflation.influences import spectral_radius
 from graphs.known_records import BoolArray, CutNetwork, Network, coded, named
 from graphs.leakage.profile import Profile
-from graphs.markov_structure import MarkovStructure
+from graphs.markov_structure import MarkovStructure, Parted
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
-from graphs.structure.parted import Parted
 from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["Adversary", "DependenceModel", "Given"]

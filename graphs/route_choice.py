@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.half_widths import answer_half_width, check_confidence, mean_half_width, records_within
-from graphs.leakage.largest_budget import largest_below
+from graphs.leakage.largest_budget import largest_below, searching
 from graphs.leakage.profile import Profile, smallest
-from graphs.leakage.warm_starts import searching
 from graphs.numerics.arguments import FloatArray, check_count, check_epsilon, check_target, check_word
 from graphs.routes import INFLATIONS, ROUTES
 from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered

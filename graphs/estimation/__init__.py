@@ -12,10 +12,9 @@ from graphs.estimation.autoregression import autoregression_limit
 from graphs.estimation.confidence import budget_interval
 from graphs.estimation.diagnosis import diagnose
 from graphs.estimation.fitted_fields import fit_autoregression, fit_components, fit_kernel, fit_panel
-from graphs.estimation.panel_effects import panel_limits
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.estimation.spatial_range import range_limit
-from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit
+from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit, panel_limits
 from graphs.models.baum_welch import baum_welch
 
 __all__ = [

@@ -2,13 +2,186 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from graphs.errors import RouteUnavailable
+import numpy as np
+
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.estimation.fitted_fields import fit_autoregression
+from graphs.estimation.permutation import autocorrelations, centred
+from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.inflation.half_widths import answer_half_width, mean_half_width
 from graphs.model import DependenceModel
+from graphs.models.baum_welch import baum_welch
+from graphs.models.gaussian_field import GaussianField
+from graphs.models.hidden_markov import HiddenMarkov
+from graphs.models.law_free import Groups
+from graphs.models.markov_chain import MarkovChain
+from graphs.numerics.arguments import FloatArray, IntArray
 
-__all__ = ["Candidate"]
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["Candidate", "of_graph", "of_groups", "of_order"]
+
+#: Longest series to which a hidden chain, or a limit for an autoregression, is fitted as a matter of course.
+LONGEST = 5000
+
+#: Added to every count of transitions, so that no state of the fitted chain is a dead end.
+SMOOTHING = 0.5
+
+#: Series that are drawn from each fitted model, to see whether it has the autocorrelations of the data.
+DRAWN = 99
+
+#: Models that fewer of the drawn series contradict are taken not to fit.
+DOUBTFUL = 0.05
+
+#: Models whose BIC is so much larger than that of another one of the same values are set aside [Kass, Raftery 1995].
+BEHIND = 6.0
+
+#: Probability of failure of the limit for an autoregression.
+FAILURE = 0.01
+
+
+def of_order(codes: IntArray, numbers: FloatArray | None, lags: int, seed: int) -> list[Candidate]:
+    """Return models of a series, and which of them is preferred.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Category of each record, or the quarter that its number falls into.
+    numbers : ndarray of shape (n,) or None
+        The numbers, where there are such.
+    lags : int
+        Largest lag at which fitted and seen autocorrelations are compared, and order of the longest autoregression.
+    seed : int
+        Of random starts, and of the series that are drawn from fitted models.
+
+    Returns
+    -------
+    list of Candidate
+        Preferred is the one with the largest variance inflation among those that fit, or among all where none does: of
+        models that the data cannot tell apart the one that promises least. Those whose BIC is worse by 6 than that
+        of another are set aside first.
+
+    Examples
+    --------
+    >>> series = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=300).sample(np.random.default_rng(1))
+    >>> [(c.name, c.preferred) for c in of_order(series, None, 6, 0)]
+    [('chain', True), ('hidden chain', False)]
+    """
+    found = _categories(codes, seed) if numbers is None else _numbers(codes, numbers, lags, seed)
+    rng = np.random.default_rng([seed, 1])
+    indicators = np.eye(int(codes.max()) + 1)
+    tried = []
+    for candidate in found:
+        numeric = numbers is not None and candidate.name != "chain of quarters"
+        seen = numbers[:, None] if numeric and numbers is not None else indicators[codes]
+        tried.append(replace(candidate, p_value=_p_value(candidate.model, seen, lags, rng)))
+    least = min((c.bic for c in tried if np.isfinite(c.bic)), default=0.0)
+    likely = [c for c in tried if not c.bic > least + BEHIND]
+    fitting = [c for c in likely if not c.p_value <= DOUBTFUL] or likely
+    best = max(fitting, key=lambda c: c.model.variance_inflation())
+    return [replace(c, preferred=c is best) for c in tried]
+
+
+def _categories(codes: IntArray, seed: int) -> list[Candidate]:
+    chain = MarkovChain.fit(codes, smoothing=SMOOTHING)
+    return [Candidate("chain", chain, bic=_chain_bic(codes, chain.transition)), *_hidden(codes, "categorical", seed)]
+
+
+def _numbers(codes: IntArray, numbers: FloatArray, lags: int, seed: int) -> list[Candidate]:
+    n = len(codes)
+    quarters = HiddenMarkov(MarkovChain.fit(codes, smoothing=SMOOTHING).transition, n)
+    found = [Candidate("chain of quarters", quarters), *_hidden(numbers, "gaussian", seed)]
+    coefficients = _autoregression(numbers, lags)
+    if len(coefficients):
+        found.append(Candidate(f"autoregression of order {len(coefficients)}", GaussianField.ar(coefficients, n)))
+    if n <= LONGEST:
+        try:
+            limit: DependenceModel = fit_autoregression(numbers, n, fit_failure=FAILURE)
+        except ArgumentError:  # a unit root is not excluded: nothing is known of how long a shock lasts
+            found.append(Candidate("autoregression, unit root not excluded", Groups(np.zeros(n, dtype=np.int64))))
+        else:
+            found.append(Candidate("autoregression of order 1, upper limit", limit))
+    return found
+
+
+def _hidden(records: IntArray | FloatArray, kind: str, seed: int) -> list[Candidate]:
+    if len(records) > LONGEST:
+        return []
+    fitted = baum_welch(records, emission=kind, restarts=4, seed=seed)  # type: ignore[arg-type]
+    try:
+        model = HiddenMarkov(fitted.transition, len(records), emission=fitted.emission)
+    except ArgumentError:  # a state that is never left or never entered: no stationary law
+        return []
+    return [Candidate("hidden chain", model, bic=fitted.bic)]
+
+
+def _autoregression(numbers: FloatArray, most: int) -> FloatArray:
+    """Return the coefficients of the autoregression with the smallest BIC, by the recursion of Levinson and Durbin."""
+    n = len(numbers)
+    correlations = autocorrelations(centred(numbers[:, None]), most)
+    left, coefficients, best = 1.0, np.zeros(0), (0.0, np.zeros(0))
+    for order in range(1, most + 1):
+        partial = float(correlations[order - 1] - coefficients @ correlations[: order - 1][::-1]) / left
+        coefficients = np.append(coefficients - partial * coefficients[::-1], partial)
+        left *= 1 - partial**2
+        criterion = n * float(np.log(left)) + order * float(np.log(n))
+        if criterion < best[0]:
+            best = (criterion, coefficients)
+    return best[1]
+
+
+def _p_value(model: DependenceModel, seen: FloatArray, lags: int, rng: np.random.Generator) -> float:
+    """Return the share of series drawn from a model whose autocorrelations are as far from the model's as those seen.
+
+    Far is measured in standard deviations at the lag where it is most. A model that is one group says nothing of lags:
+    its share is 1.
+    """
+    if isinstance(model, Groups):
+        return 1.0
+    numeric = seen.shape[1] == 1
+    rows = [autocorrelations(centred(seen), lags)]
+    for _ in range(DRAWN):
+        drawn = np.asarray(model.sample(rng))
+        features = drawn.astype(np.float64)[:, None] if numeric else np.eye(seen.shape[1])[drawn.astype(np.int64)]
+        rows.append(autocorrelations(centred(features), lags) if np.ptp(features, axis=0).any() else np.zeros(lags))
+    table = np.array(rows)
+    middle, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-12)
+    distances = np.abs((table - middle) / spread).max(axis=1)
+    return float((distances >= distances[0]).mean())
+
+
+def _chain_bic(codes: IntArray, transition: FloatArray) -> float:
+    """Return BIC of a chain, its first record included with the share of its category."""
+    count, n = len(transition), len(codes)
+    likelihood = float(np.log(transition[codes[:-1], codes[1:]]).sum()) + float(np.log(np.mean(codes == codes[0])))
+    return -2 * likelihood + (count * (count - 1) + count - 1) * float(np.log(n))
+
+
+def of_groups(model: Groups) -> list[Candidate]:
+    """Return the groups themselves: they need no fit."""
+    return [Candidate("groups", model)]
+
+
+def of_graph(graph: nx.Graph[Any], codes: IntArray, numbers: FloatArray | None) -> list[Candidate]:
+    """Return a field of the categories, or of numbers above and below their median.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> of_graph(nx.cycle_graph(6), np.array([0, 0, 0, 1, 1, 1]), None)[0].name
+    'Ising field'
+    """
+    if numbers is not None:
+        middle = np.median(numbers)
+        upper = numbers > middle if (numbers > middle).any() else numbers >= middle
+        return [Candidate("Ising field of halves", fit_ising(graph, upper.astype(np.int64)))]
+    if codes.max() == 1:
+        return [Candidate("Ising field", fit_ising(graph, codes))]
+    return [Candidate("Potts field", fit_potts(graph, codes))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.estimation.autoregression import Means, autoregression_limit
-from graphs.estimation.panel_effects import panel_limits
 from graphs.estimation.spatial_range import range_limit
-from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit
+from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit, panel_limits
 from graphs.fitted_limits import FittedLimits
 from graphs.models.gaussian_field import GaussianField
 from graphs.models.panel import Panel

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.candidate import Candidate
+from graphs.estimation.candidate import Candidate, of_graph
 from graphs.estimation.fitted_fields import fit_kernel
-from graphs.estimation.fitted_models import of_graph
 from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
 

@@ -10,13 +10,222 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from graphs.numerics.arguments import FloatArray
-from graphs.numerics.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 
-__all__ = ["chain_influences", "passed_on", "spectral_radius"]
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = [
+    "burn_in",
+    "chain_influences",
+    "dominating",
+    "dominating_parts",
+    "interdependence",
+    "interdependence_squares",
+    "passed_on",
+    "spectral_radius",
+]
+
+#: Iterations of the linear solver.
+ITERATIONS = 500
+
+#: Steps of the power method that looks for a spectral radius of at least 1 before anything is solved.
+STEPS = 50
+
+#: Weight of latent nodes on the right-hand side: positive, so that the spectral radius is certified there too.
+FAINT = 1e-7
+
+
+def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> sparse.csr_array:
+    """Return the matrix C of a pairwise network.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two nodes of each edge; diameters of parallel edges add up.
+    diameters : ndarray of shape (E,)
+        Projective diameters, possibly infinite.
+    n_nodes : int
+        Number of nodes.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+        C_ij = tanh(Delta_ij / 4), rounded up, at most 1.
+
+    Examples
+    --------
+    >>> interdependence(np.array([[0, 1]]), np.array([4.0]), 2).toarray().round(6)
+    array([[0.      , 0.761594],
+           [0.761594, 0.      ]])
+    """
+    from scipy import sparse
+
+    rows, columns = np.concatenate([edges, edges[:, ::-1]]).T
+    both = np.concatenate([diameters, diameters])
+    table = sparse.coo_array((both, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
+    most = int(np.bincount(rows, minlength=1).max(initial=1))
+    table.data = np.minimum(up(np.tanh(up(table.data, most) / 4), FUNCTION_ULPS + 2), 1.0)
+    return table
+
+
+def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | None:
+    """Return a vector v with v >= C^T v + weights, and so an upper bound on (I - C^T)^-1 weights.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C, entries not negative.
+    weights : ndarray of shape (m,)
+        Positive.
+
+    Returns
+    -------
+    ndarray of shape (m,), or None
+        None when no such vector was found; there is none when the spectral radius of C is 1 or more.
+
+    Notes
+    -----
+    v > 0 and C^T v <= v - weights < v prove that the spectral radius is below 1 [Collatz-Wielandt], so
+    (I - C^T)^-1 is the sum of all powers of C^T, and iterating v >= C^T v + weights gives v >= the sum of
+    (C^T)^k weights. A solution from conjugate gradients (or their nonsymmetric relative) is enlarged until the
+    inequality holds with the rounding of its two sides charged.
+    """
+    found = dominating_parts(matrix, weights, np.zeros(len(weights), dtype=np.int64))
+    return found if np.isfinite(found).all() else None
+
+
+def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
+    """Return `dominating` for each independent part, infinite in those where no such vector was found.
+
+    Parameters
+    ----------
+    matrix, weights
+        As for `dominating`.
+    part : ndarray of shape (m,)
+        Number of the part of each node; no entry of C is between two parts.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> pairs = interdependence(np.array([[0, 1], [2, 3]]), np.array([4 * np.arctanh(0.5), np.inf]), 4)
+    >>> dominating_parts(pairs, np.ones(4), np.array([0, 0, 1, 1])).round(6)
+    array([ 2.,  2., inf, inf])
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab, cg
+
+    found = np.full(len(weights), np.inf)
+    transposed = matrix.T.tocsr()
+    symmetric = abs(matrix - transposed).sum() == 0
+    kept = np.flatnonzero(~_growing(transposed, part)[part]) if symmetric else np.arange(len(weights))
+    if not len(kept):
+        return found
+    if len(kept) < len(weights):
+        transposed = transposed[kept][:, kept].tocsr()
+        weights, part = weights[kept], part[kept]
+    size = len(weights)
+    operator = LinearOperator((size, size), matvec=lambda x: x - transposed @ x, dtype=np.float64)
+    solve: Callable[..., Any] = cg if symmetric else bicgstab
+    with np.errstate(all="ignore"):
+        guess, _ = solve(operator, weights, x0=weights.copy(), rtol=1e-14, atol=0.0, maxiter=ITERATIONS)
+        entries = np.diff(transposed.indptr)
+        passed = up(transposed @ guess, float(entries.max(initial=0) + 2))
+        left = guess - passed - 2 * UNIT * guess
+        shares = np.where(np.isfinite(guess) & (guess > 0), left / weights, -1.0)
+        shares[np.isnan(shares)] = -1.0
+        share = np.full(int(part.max()) + 1, np.inf)
+        np.minimum.at(share, part, shares)
+        share *= 1 - 8 * UNIT
+        factor = np.maximum(1.0, (1 / share) * (1 + 8 * UNIT))[part]
+        found[kept] = np.where(share[part] > 0, guess * factor, np.inf)
+    return found
+
+
+def _growing(matrix: sparse.csr_array, part: IntArray) -> npt.NDArray[np.bool_]:
+    """Return in which parts a few steps of the power method show that a spectral radius is 1 or more."""
+    count = int(part.max()) + 1
+    vector = np.ones(matrix.shape[0])
+    growth = np.zeros(count)
+    for _ in range(STEPS):
+        following = matrix @ vector
+        lengths = np.sqrt(np.bincount(part, weights=following**2, minlength=count))
+        before = np.sqrt(np.bincount(part, weights=vector**2, minlength=count))
+        growth = np.divide(lengths, before, out=np.zeros(count), where=before > 0)
+        vector = np.divide(following, lengths[part], out=np.zeros(len(vector)), where=lengths[part] > 0)
+    return growth >= 1
+
+
+def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
+    """Return, for each part, the smaller of the sums of w_i^2 and of 2 c_i w_i, w = (I - C^T)^-1 c.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C, for all nodes.
+    weights : ndarray of shape (m,)
+        c, by how much a statistic times n changes with each node at most: 1 for records, 0 for other nodes, which
+        do not count in the sums.
+    part : ndarray of shape (m,)
+        Number of the independent part of each node.
+
+    Returns
+    -------
+    ndarray of shape (number of parts,)
+        Rounded up; infinite where the spectral radius of C could not be shown to be below 1.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> ring = 0.3 * (np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
+    >>> squares = interdependence_squares(scipy.sparse.csr_array(ring), np.ones(12), np.zeros(12, dtype=int))
+    >>> (squares / 12).round(9)
+    array([5.])
+    """
+    bound = dominating_parts(matrix, np.maximum(weights, FAINT * weights.max()), part)
+    used = np.where(weights > 0, bound, 0.0)
+    first, second = (np.bincount(part, weights=terms).astype(np.float64) for terms in (used**2, 2 * weights * used))
+    return up(np.minimum(first, second), len(weights) + 4)
+
+
+def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
+    """Return a number of sweeps after which a Gibbs sampler is close to its law.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C.
+    distance : float
+        Total variation distance that is to be reached, whatever the start.
+
+    Returns
+    -------
+    int or None
+        None when the spectral radius of C could not be shown to be below 1.
+
+    Notes
+    -----
+    Couple a sweep with one from a stationary start, each update greedily; let e_i be the probability that the two
+    differ at i. Updating i makes e_i at most (C e)_i. If e <= a v with C v <= theta v, then e <= a v stays true
+    during a sweep and e <= theta a v holds after it. So k sweeps from e <= 1 leave sum e_i <= theta^k sum(v) / min(v).
+    """
+    bound = dominating(matrix.T.tocsr(), np.ones(matrix.shape[0]))
+    if bound is None:
+        return None
+    contraction = 1 - float((1 / bound).min()) * (1 - 4 * UNIT)
+    if contraction <= 0 or matrix.nnz == 0:
+        return 1
+    spread = float(bound.sum()) / float(bound.min())
+    return max(int(np.ceil(np.log(spread / distance) / -np.log(contraction))), 1)
+
 
 #: Steps of the power method, from all ones and from a vector that is close.
 STEPS, FEW = 32, 6

@@ -6,20 +6,215 @@ of s_g) / (8 n^2); sums of different parts may come from different routes. Proof
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from graphs.inflation.changes import Changes
+from graphs.inflation.changes import Arcs, Changes
 from graphs.inflation.forward_coupling import ForwardCoupling
-from graphs.inflation.interdependence import interdependence, interdependence_squares
-from graphs.inflation.ordered_messages import ordered_squares
+from graphs.inflation.influences import interdependence, interdependence_squares
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 from graphs.routes import INFLATIONS
 from graphs.structure.incidence import Incidence
 
-__all__ = ["NetworkParts"]
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = ["NetworkParts", "ordered_squares"]
+
+#: Most rounds in which blocks are joined, and the arcs that they look at together, about.
+JOINS = 12
+MOST_JOINED = 4_000_000
+
+#: Most rounds in which nodes of few neighbours are taken away.
+PEELS = 24
+
+#: Most links of a walk, and most walks of one length, that are followed behind an arc.
+DEPTH = 6
+MOST_WALKS = 300_000
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def ordered_squares(arcs: Arcs, weights: FloatArray, part: IntArray) -> FloatArray:
+    """Return, for each part, the smallest sum of squares that was found.
+
+    Parameters
+    ----------
+    arcs : Arcs
+        What a node pays for each other node that is behind it in the order.
+    weights : ndarray of shape (m,)
+        What each node counts; 0 for nodes that are no records.
+    part : ndarray of shape (m,)
+        Number of the independent part of each node.
+
+    Returns
+    -------
+    ndarray of shape (number of parts,)
+        Bound on the sum of squares of the widths of all martingale differences, rounded up.
+
+    Examples
+    --------
+    >>> from graphs.inflation.changes import Changes
+    >>> from graphs.structure.incidence import Incidence
+    >>> path = Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.full(2, 4 * np.arctanh(0.5)), 3)
+    >>> ordered_squares(Changes(path).arcs(np.ones(3)), np.ones(3), np.zeros(3, dtype=int)).round(9)
+    array([6.])
+    """
+    m = len(part)
+    costs = arcs.shares * arcs.behind
+    best, rank = np.full(int(part.max()) + 1, np.inf), np.zeros(m, dtype=np.int64)
+    for order in _orders(arcs, weights, part, costs):
+        for tried in _ranks(order, weights, part):
+            best, rank = _better(best, rank, _squares(tried, weights, part, arcs, costs), tried, part)
+    costs = _reached(rank, weights, arcs)
+    best = np.minimum(best, _squares(rank, weights, part, arcs, costs))
+    for turn in range(min(JOINS, 1 + MOST_JOINED // (len(costs) + 1))):
+        before = best
+        for joined in _joined(rank, arcs, costs, weights, turn):
+            again = _reached(joined, weights, arcs)
+            best, rank = _better(best, rank, _squares(joined, weights, part, arcs, again), joined, part)
+        if not (best < before).any():
+            break
+        costs = _reached(rank, weights, arcs)
+    return best
+
+
+def _better(
+    best: FloatArray, rank: IntArray, squares: FloatArray, tried: IntArray, part: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the smaller sum for each part, and the ranks that it has."""
+    return np.minimum(best, squares), np.where((squares < best)[part], tried, rank)
+
+
+def _squares(rank: IntArray, weights: FloatArray, part: IntArray, arcs: Arcs, costs: FloatArray) -> FloatArray:
+    """Return the sum of squared widths over the blocks of each part; a block is the nodes of one rank.
+
+    Nodes of the last rank, the number of nodes, are never revealed.
+    """
+    m = len(part)
+    paying = rank[arcs.payers]
+    behind = rank[arcs.others] > paying
+    widths = np.bincount(rank, weights=weights, minlength=m + 1)
+    widths = widths + np.bincount(paying[behind], weights=costs[behind], minlength=m + 1)
+    widths[m] = 0.0
+    home = np.zeros(m + 1, dtype=np.int64)
+    home[rank] = part
+    squares: FloatArray = np.bincount(home, weights=widths**2, minlength=int(part.max()) + 1).astype(np.float64)
+    return up(squares, 3 * (m + len(costs)) + 8)
+
+
+def _ranks(order: IntArray, weights: FloatArray, part: IntArray) -> Iterator[IntArray]:
+    """Yield the ranks of an order, part after part, and those with nodes that are no records never revealed."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order[np.argsort(part[order], kind="stable")]] = np.arange(len(order))
+    yield rank
+    if (weights == 0).any():
+        yield np.where(weights == 0, len(order), rank)
+
+
+def _orders(arcs: Arcs, weights: FloatArray, part: IntArray, costs: FloatArray) -> Iterator[IntArray]:
+    """Yield orders of the nodes that are worth trying."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import breadth_first_order
+
+    m = len(weights)
+    yield np.arange(m)
+    heavy = np.argsort(-(weights + np.bincount(arcs.payers, weights=costs, minlength=m)), kind="stable")
+    yield heavy
+    root = np.empty(int(part.max()) + 1, dtype=np.int64)
+    root[part[heavy[::-1]]] = heavy[::-1]
+    start, end = np.concatenate([arcs.payers, np.full(len(root), m)]), np.concatenate([arcs.others, root])
+    links = sparse.csr_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(m + 1, m + 1))
+    yield breadth_first_order(links, m, return_predecessors=False)[1:].astype(np.int64)
+    peeled = _peeled(sparse.csr_array(links[:m, :m]))
+    yield peeled[::-1]
+    yield peeled
+
+
+def _peeled(links: sparse.csr_array) -> IntArray:
+    """Return the nodes in the order in which those of few neighbours are taken away."""
+    links.data[:] = 1
+    left = np.diff(links.indptr).astype(np.float64)
+    stage = np.full(len(left), PEELS, dtype=np.int64)
+    for turn in range(PEELS):
+        inside = stage == PEELS
+        if not inside.any():
+            break
+        gone = inside & (left <= left[inside].min())
+        stage[gone] = turn
+        left -= links @ gone.astype(np.float64)
+    return np.argsort(stage, kind="stable")
+
+
+def _reached(rank: IntArray, weights: FloatArray, arcs: Arcs) -> FloatArray:
+    """Return what arcs cost when walks go on to nodes behind the payer only, and never meet themselves."""
+    m = len(weights)
+    starts = np.searchsorted(arcs.payers, np.arange(m + 1))
+    first = np.flatnonzero((rank[arcs.others] > rank[arcs.payers]) & (rank[arcs.payers] < m))
+    steps, since = [first], [np.zeros(0, dtype=np.int64)]
+    from_rank, trail = rank[arcs.payers[first]], arcs.others[first][:, None]
+    while len(steps) < DEPTH:
+        at = steps[-1]
+        counts = np.diff(starts)[arcs.others[at]]
+        if counts.sum() > MOST_WALKS:
+            break
+        parent = np.repeat(np.arange(len(at)), counts)
+        offsets = np.cumsum(counts) - counts
+        onward = np.arange(len(parent)) - offsets[parent] + starts[arcs.others[at]][parent]
+        entered = arcs.others[onward]
+        kept = (rank[entered] > from_rank[parent]) & (arcs.factors[onward] != arcs.factors[at][parent])
+        kept &= (trail[parent] != entered[:, None]).all(axis=1)
+        parent, onward = parent[kept], onward[kept]
+        if not len(onward):
+            steps.append(onward)
+            since.append(parent)
+            break
+        steps.append(onward)
+        since.append(parent)
+        from_rank, trail = from_rank[parent], np.hstack([trail[parent], arcs.others[onward][:, None]])
+    values = arcs.behind[steps[-1]]
+    for depth in range(len(steps) - 1, 0, -1):
+        at = steps[depth - 1]
+        sums = np.bincount(since[depth], weights=arcs.shares[steps[depth]] * values, minlength=len(at))
+        counts = np.bincount(since[depth], minlength=len(at)).max(initial=0)
+        values = np.minimum(arcs.behind[at], up(weights[arcs.others[at]] + sums, float(counts) + 3))
+    costs = up(arcs.shares * arcs.behind, 1)
+    costs[first] = up(arcs.shares[first] * values, 1)
+    return costs
+
+
+def _joined(rank: IntArray, arcs: Arcs, costs: FloatArray, weights: FloatArray, turn: int) -> Iterator[IntArray]:
+    """Yield ranks with pairs of blocks joined that had better be one, at the later place and at the earlier."""
+    m = len(rank)
+    low, high = rank[arcs.payers], rank[arcs.others]
+    used = (low < high) & (high < m)
+    if not used.any():
+        return
+    widths = np.bincount(rank, weights=weights, minlength=m + 1)
+    behind = low < high
+    widths = widths + np.bincount(low[behind], weights=costs[behind], minlength=m + 1)
+    keys, place = np.unique(low[used] * m + high[used], return_inverse=True)
+    between = np.bincount(place, weights=costs[used])
+    first, second = np.divmod(keys, m)
+    both = widths[first] + widths[second]
+    gain = widths[first] ** 2 + widths[second] ** 2 - (both - between) ** 2
+    gain *= np.random.default_rng(turn).uniform(0.9, 1.0, len(gain))
+    order = np.argsort(-gain, kind="stable")
+    best = np.full(m, -1, dtype=np.int64)
+    ends = np.stack([first[order], second[order]], axis=1).ravel()
+    blocks, where = np.unique(ends, return_index=True)
+    best[blocks] = order[where // 2]
+    chosen = np.flatnonzero((gain > 0) & (best[first] == np.arange(len(gain))) & (best[second] == np.arange(len(gain))))
+    if not len(chosen):
+        return
+    for old, new in ((first, second), (second, first)):
+        moved = np.arange(m + 1)
+        moved[old[chosen]] = new[chosen]
+        yield moved[rank]
 
 
 class NetworkParts:

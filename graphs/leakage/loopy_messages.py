@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from graphs.leakage.largest_budget import keep, kept, settled_at
 from graphs.leakage.segment_sums import BLOCK, Contraction, Map, Segments
-from graphs.leakage.warm_starts import keep, kept, settled_at
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
-from graphs.structure.branch_weights import Branches
-from graphs.structure.spanning_forest import grouped
+from graphs.structure.spanning_forest import Branches, grouped
 
 __all__ = ["ROUNDS", "Rounds", "contracted", "settled"]
 

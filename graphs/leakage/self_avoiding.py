@@ -5,18 +5,274 @@ Proofs: `graphs/PROOFS.md`, section 3, messages with memory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from graphs.leakage.largest_budget import keep, kept
 from graphs.leakage.loopy_messages import ROUNDS, contracted, settled
 from graphs.leakage.segment_sums import Map
-from graphs.leakage.warm_starts import keep, kept
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, charges, up
-from graphs.structure.branch_weights import Branches
-from graphs.structure.walks import Walks
+from graphs.structure.spanning_forest import Branches
 
-__all__ = ["MOST_WALKS", "SelfAvoiding"]
+__all__ = ["MOST_WALKS", "SelfAvoiding", "Walks"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """Walks on a graph, as a directed graph: each walk with the walks that may follow it.
+
+    The first 2E walks are the links of the graph.
+
+    Parameters
+    ----------
+    last : ndarray of shape (N,)
+        The link that each walk ends with.
+    rows, followers : ndarray of shape (A,)
+        A walk, not decreasing, and a walk that follows it: the longest walk that is kept and ends like the first one
+        with one vertex more.
+    complete : bool
+        Whether walks on longer cycles would say nothing more.
+    work : int
+        How many walks and arcs were looked at.
+    """
+
+    last: IntArray
+    rows: IntArray
+    followers: IntArray
+    complete: bool
+    work: int
+
+    @classmethod
+    def within(cls, sources: IntArray, targets: IntArray, barred: BoolArray, longest: int, most: int) -> Walks | None:
+        """Return the walks on cycles as long as a limit on the work allows.
+
+        Parameters
+        ----------
+        sources, targets, barred
+            As for `along`.
+        longest : int
+            No cycle has more vertices.
+        most : int
+            Most walks and arcs; four times as many are looked at in all.
+
+        Returns
+        -------
+        Walks or None
+            None when the links alone are too many.
+
+        Notes
+        -----
+        Vertices with the most neighbours are not passed by walks of more than one link where these would be too many.
+        """
+        degrees = np.bincount(sources, minlength=len(barred))
+        ways = np.sort(degrees * (degrees - 1))
+        affordable = np.searchsorted(np.cumsum(ways), most // 4, side="right")
+        passable = degrees * (degrees - 1) <= (ways[affordable - 1] if affordable else -1)
+        best, left, length = None, 4 * most, 2
+        while length <= max(longest, 2):
+            found = cls.along(sources, targets, barred, passable, length, min(most, left))
+            if found is None:
+                break
+            best, left = found, left - found.work
+            if found.complete:
+                break
+            step = 1 if len(found.last) > len(sources) else length // 4
+            length = min(length + max(step, 1), max(longest, length + 1))
+        return best
+
+    @classmethod
+    def along(
+        cls, sources: IntArray, targets: IntArray, barred: BoolArray, passable: BoolArray, length: int, most: int
+    ) -> Walks | None:
+        """Return the walks that lie on cycles of at most `length` vertices.
+
+        Parameters
+        ----------
+        sources, targets : ndarray of shape (2E,)
+            Both directions of every link, no two with the same ends, ordered by source.
+        barred : ndarray of shape (V,)
+            Vertices whose other neighbours may not be entered either, once a walk has left them.
+        passable : ndarray of shape (V,)
+            Vertices that walks of more than one link may pass.
+        length : int
+            At least 2; with 2 the walks are the links.
+        most : int
+            Most walks and arcs that are looked at.
+
+        Returns
+        -------
+        Walks or None
+            None when there are more than `most`.
+
+        Examples
+        --------
+        On a triangle each link is followed by one other, and then there is no way on.
+
+        >>> sources, targets = np.array([0, 0, 1, 1, 2, 2]), np.array([1, 2, 0, 2, 0, 1])
+        >>> free = np.zeros(3, dtype=bool)
+        >>> found = Walks.along(sources, targets, free, ~free, 3, 100)
+        >>> len(found.last), found.rows, found.followers
+        (12, array([0, 1, 2, 3, 4, 5]), array([ 6,  7,  8,  9, 10, 11]))
+        """
+        return _Growth(sources, targets, barred, passable, length, most).walks()
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Walks of one number of links.
+
+    Walks are numbered through all levels, from `start` on in this one. Each has a first vertex and a last link;
+    `suffix` is the walk without its first vertex, `prefix` the one without its last. An arc leads from a walk of this
+    level (`rows`, counted within the level) to a vertex (`enters`) and the walk that follows. `closes` says whether the
+    first vertex forbids an arc that the suffix has.
+    """
+
+    start: int
+    first: IntArray
+    last: IntArray
+    suffix: IntArray
+    prefix: IntArray
+    rows: IntArray
+    enters: IntArray
+    followers: IntArray
+    closes: BoolArray
+
+
+class _Growth:
+    """Level by level, each walk from the one without its first vertex and the one without its last."""
+
+    def __init__(
+        self, sources: IntArray, targets: IntArray, barred: BoolArray, passable: BoolArray, length: int, most: int
+    ) -> None:
+        self._sources, self._targets = sources, targets
+        self._barred, self._passable = barred, passable
+        self._length, self._most = length, most
+        self._size = len(barred)
+        self._keys = sources * self._size + targets
+        self._near: list[IntArray] = [np.zeros(0, dtype=np.int64), self._keys]
+        self._complete, self._work = True, 0
+
+    def walks(self) -> Walks | None:
+        """Return the walks that say more than the link they end with."""
+        levels = self._levels()
+        if levels is None:
+            return None
+        total = sum(len(level.last) for level in levels)
+        useful = np.zeros(total, dtype=np.bool_)
+        for level in reversed(levels):
+            useful[level.start : level.start + len(level.last)] |= level.closes
+            if level.start:
+                useful[level.prefix[useful[level.start : level.start + len(level.last)]]] = True
+        links = len(self._sources)
+        useful[:links] = True
+        standing = np.arange(total)
+        for level in levels[1:]:
+            own = slice(level.start, level.start + len(level.last))
+            standing[own] = np.where(useful[own], standing[own], standing[level.suffix])
+        number = np.cumsum(useful) - 1
+        rows, followers, last = [], [], []
+        for level in levels:
+            kept = useful[level.start : level.start + len(level.last)]
+            chosen = kept[level.rows]
+            rows.append(number[level.start + level.rows[chosen]])
+            followers.append(number[standing[level.followers[chosen]]])
+            last.append(level.last[kept])
+        arcs = np.concatenate(rows), np.concatenate(followers)
+        return Walks(np.concatenate(last), *arcs, self._complete, self._work)
+
+    def _levels(self) -> list[_Level] | None:
+        """Return the walks of every number of links, or None when there are too many."""
+        degrees = np.bincount(self._sources, minlength=self._size)
+        self._work += len(self._sources) + int(degrees @ degrees)
+        if self._work > self._most:
+            return None
+        level = self._links()
+        levels = [level]
+        while len(levels) + 1 < self._length:
+            links = len(levels) + 1
+            arcs = np.flatnonzero(self._may_grow(level, links))
+            starts = np.searchsorted(level.rows, np.arange(len(level.last) + 1))
+            self._work += len(arcs) + int(np.diff(starts)[level.followers[arcs] - level.start].sum())
+            if self._work > self._most:
+                return None
+            if not len(arcs):
+                break
+            level = self._longer(level, arcs, starts)
+            if 2 * links < self._length:
+                pairs = level.first * self._size + self._targets[level.last]
+                self._near.append(np.union1d(self._near[-1], pairs))
+                self._work += len(self._near[-1])
+            levels.append(level)
+        self._complete &= not bool((level.followers >= level.start).any())
+        return levels
+
+    def _links(self) -> _Level:
+        """Return the walks of one link, each followed by links that do not lead back."""
+        starts = np.searchsorted(self._sources, np.arange(self._size + 1))
+        rows, followers = _expanded(starts, self._targets)
+        enters = self._targets[followers]
+        free = ~self._forbidden(self._sources[rows], enters)
+        arcs = rows[free], enters[free], followers[free]
+        count = len(self._sources)
+        none = np.zeros(0, dtype=np.int64)
+        return _Level(0, self._sources, np.arange(count), none, none, *arcs, np.zeros(count, dtype=np.bool_))
+
+    def _may_grow(self, level: _Level, links: int) -> BoolArray:
+        """Return which arcs of a level lead to a walk of one more link that may lie on a short cycle."""
+        whole = level.followers >= level.start
+        chosen: BoolArray = whole & self._passable[self._targets[level.last]][level.rows]
+        if 2 * links > self._length:
+            places = np.flatnonzero(chosen)
+            pairs = level.first[level.rows[places]] * self._size + level.enters[places]
+            chosen[places] = _within(pairs, self._near[self._length - links])
+        self._complete &= bool((whole == chosen).all())
+        return chosen
+
+    def _longer(self, level: _Level, arcs: IntArray, starts: IntArray) -> _Level:
+        """Return the walks that arcs of a level make: the walk at their start with the last vertex of their end.
+
+        `starts` are the places at which the arcs of each walk of the level begin.
+        """
+        start = level.start + len(level.last)
+        prefix, suffix = level.rows[arcs], level.followers[arcs] - level.start
+        level.followers[arcs] = start + np.arange(len(arcs))
+        first, last = level.first[prefix], level.last[suffix]
+        rows, places = _expanded(starts, suffix)
+        free = ~self._forbidden(first[rows], level.enters[places])
+        closes = np.zeros(len(arcs), dtype=np.bool_)
+        closes[rows[~free]] = True
+        rows, places = rows[free], places[free]
+        onwards = rows, level.enters[places], level.followers[places]
+        return _Level(start, first, last, suffix + level.start, prefix + level.start, *onwards, closes)
+
+    def _forbidden(self, left: IntArray, entered: IntArray) -> BoolArray:
+        """Return whether a vertex may not be entered by a walk that has left another one."""
+        found: BoolArray = left == entered
+        barred = np.flatnonzero(self._barred[left] & ~found)
+        if len(barred):
+            found[barred] = _within(left[barred] * self._size + entered[barred], self._keys)
+        return found
+
+
+def _expanded(starts: IntArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+    """Return, for each of several groups of places, the number of the group in the list and every place in it."""
+    counts = np.diff(starts)[groups]
+    rows = np.repeat(np.arange(len(groups)), counts)
+    offsets = np.cumsum(counts) - counts
+    return rows, np.arange(len(rows)) - offsets[rows] + starts[groups][rows]
+
+
+def _within(keys: IntArray, ordered: IntArray) -> BoolArray:
+    """Return which keys are in an ordered array."""
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    found: BoolArray = keys == ordered[place]
+    return found
+
 
 #: Walks and arcs between them, about: half a second for each privacy budget, and 200 megabytes.
 MOST_WALKS = 1_000_000

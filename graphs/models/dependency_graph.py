@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, colours_needed
-from graphs.inflation.elimination_order import elimination_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
@@ -19,11 +20,158 @@ from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence
-from graphs.structure.known_paths import joined_edges
 from graphs.structure.layout import GraphLike, read_graph
 from graphs.structure.revealed_blocks import RevealedBlocks
 
-__all__ = ["DependencyGraph"]
+__all__ = ["DependencyGraph", "elimination_inflation", "joined_edges"]
+
+
+def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> IntArray | None:
+    """Return the edges between unknown records, and those that paths with known interior add.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two records of each edge.
+    known : ndarray of bool, shape (n,)
+        Which records are known.
+    most : int
+        Largest number of pairs that paths may join.
+
+    Returns
+    -------
+    ndarray of shape (F, 2), or None
+        Numbers among the unknown records, the smaller first, each pair once, in order; None beyond `most`.
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1], [1, 2], [2, 3]])
+    >>> joined_edges(path, np.array([False, True, True, False]), 100).tolist()
+    [[0, 1]]
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    n, ends = len(known), known[edges]
+    inside = edges[ends.all(axis=1)]
+    matrix = sparse.coo_array((np.ones(len(inside), dtype=np.int8), (inside[:, 0], inside[:, 1])), shape=(n, n))
+    cluster = connected_components(matrix, directed=False)[1].astype(np.int64)
+    border = edges[ends.sum(axis=1) == 1]
+    stop = np.where(known[border[:, 0]], border[:, 0], border[:, 1])
+    outer = border.sum(axis=1) - stop
+    pairs = np.unique(cluster[stop] * n + outer)
+    counts = np.bincount(pairs // n, minlength=1)
+    if float((counts.astype(np.float64) * (counts - 1) / 2).sum()) > most:
+        return None
+    # each pair of a cluster with all that follow it there
+    starts = np.r_[0, np.cumsum(counts)][pairs // n]
+    follow = counts[pairs // n] - (np.arange(len(pairs)) - starts) - 1
+    first = np.repeat(np.arange(len(pairs)), follow)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(follow) - follow, follow)
+    found = np.stack([pairs[first] % n, pairs[second] % n], axis=1)
+    number = np.cumsum(~known) - 1
+    both = np.sort(number[np.concatenate([edges[~ends.any(axis=1)], found])], axis=1)
+    left = max(int((~known).sum()), 1)
+    keys = np.unique(both[:, 0] * left + both[:, 1])
+    return np.stack([keys // left, keys % left], axis=1).astype(np.int64)
+
+
+#: Pairs of neighbours that are joined at most, about a second; what is left of a component then is one block.
+MOST_JOINED = 3_000_000
+
+
+def elimination_inflation(edges: IntArray, component: IntArray) -> float:
+    """Return the variance inflation of statistics with bounded differences, rounded up.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two records of each edge.
+    component : ndarray of shape (n,)
+        Number of the connected component of each record.
+
+    Examples
+    --------
+    A tree: every record with the one above it, and the root by itself.
+
+    >>> path = np.array([[0, 1], [1, 2], [2, 3]])
+    >>> round(elimination_inflation(path, np.zeros(4, dtype=int)), 9)
+    3.0
+    """
+    widths, _ = joined_blocks(*eliminated(edges, component))
+    squares: FloatArray = widths.astype(np.float64) ** 2
+    whole = np.bincount(component).astype(np.float64) ** 2
+    blocks = np.bincount(component, weights=squares, minlength=len(whole))
+    return float(up(np.minimum(blocks, whole).sum() / len(component), len(component) + 4))
+
+
+def eliminated(edges: IntArray, component: IntArray) -> tuple[list[int], IntArray, IntArray, IntArray]:
+    """Return the order, the parent in the elimination tree, the number of later neighbours and the block of records.
+
+    Records are eliminated by their number of neighbours at the time (minimum degree), and their neighbours are joined.
+    The last records of a component, once all of them are neighbours or too many, are one block, which stands in the
+    order at one of them. Every other block is one record. Roots are their own parents.
+    """
+    n = len(component)
+    near: list[set[int]] = [set() for _ in range(n)]
+    for first, second in edges.tolist():
+        near[first].add(second)
+        near[second].add(first)
+    parts = component.tolist()
+    left: list[set[int]] = [set() for _ in range(max(parts) + 1)]
+    for node, part in enumerate(parts):
+        left[part].add(node)
+    fronts, homes = np.zeros(n, dtype=np.int64), list(range(n))
+    order: list[int] = []
+    heap = [(len(others), node) for node, others in enumerate(near)]
+    heapq.heapify(heap)
+    budget = MOST_JOINED
+    while heap:
+        degree, node = heapq.heappop(heap)
+        rest = left[parts[node]]
+        if node not in rest or degree != len(near[node]):
+            continue
+        order.append(node)
+        budget -= degree**2
+        if degree + 1 == len(rest) or budget < 0:
+            for other in rest:
+                homes[other] = node
+            rest.clear()
+            continue
+        rest.remove(node)
+        fronts[node] = degree
+        for other in near[node]:
+            near[other] |= near[node]
+            near[other] -= {other, node}
+            heapq.heappush(heap, (len(near[other]), other))
+    place = {node: turn for turn, node in enumerate(order)}
+    parents = np.arange(n)
+    for node in order:
+        if fronts[node]:
+            parents[node] = min((homes[other] for other in near[node]), key=place.__getitem__)
+    return order, parents, fronts, np.array(homes, dtype=np.int64)
+
+
+def joined_blocks(order: list[int], parents: IntArray, fronts: IntArray, homes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the widths of blocks, 0 for records at which none stands, and the block of each record.
+
+    From the leaves upwards a block joins that of its parent where the square of one width is less than two.
+    """
+    counts, above = np.bincount(homes, minlength=len(parents)).tolist(), parents.tolist()
+    widths, joins = np.zeros(len(parents), dtype=np.int64), np.arange(len(parents))
+    for node in order:
+        parent = above[node]
+        width = counts[node] + int(fronts[node])
+        if parent != node:
+            apart = width**2 + (counts[parent] + int(fronts[parent])) ** 2
+            if (counts[node] + counts[parent] + int(fronts[parent])) ** 2 < apart:
+                counts[parent] += counts[node]
+                joins[node], width = parent, 0
+        widths[node] = width
+    for node in reversed(order):
+        joins[node] = joins[joins[node]]
+    return widths, joins[homes]
+
 
 #: Where known records join more pairs than this, what is left is groups: the connected components.
 MOST_EDGES = 10_000_000

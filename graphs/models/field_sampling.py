@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from graphs.errors import ArgumentError
 from graphs.inflation.colouring import greedy_colouring
-from graphs.inflation.interdependence import burn_in
+from graphs.inflation.influences import burn_in
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.interactions import Interactions
 from graphs.structure.spanning_forest import Rooted

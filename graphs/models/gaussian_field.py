@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.inflation.copula import copula_inflation, copula_records, smoothed_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, as_real, check_count, real_array
-from graphs.numerics.rounding import up
+from graphs.numerics.rounding import up, upward_sum
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, check_coefficients
 from graphs.structure.correlation.blocks import BlockCorrelation
 from graphs.structure.correlation.components import read_components
@@ -31,7 +30,53 @@ from graphs.structure.layout import GraphLike, read_graph
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GaussianField"]
+__all__ = ["GaussianField", "copula_inflation", "copula_records", "smoothed_inflation"]
+
+
+def copula_inflation(diagonal: FloatArray) -> float:
+    """Return tr(P)/n, rounded up.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        Of P.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(copula_inflation(np.array([1.5, 1.5, 1.0])), 9)
+    1.333333333
+    """
+    return upward_sum(diagonal) / len(diagonal) * (1 + 2**-50)
+
+
+def copula_records(radius: float, n: int) -> float:
+    """Return n over a bound on the largest eigenvalue of R, rounded down, at least 1 and at most n.
+
+    Examples
+    --------
+    >>> round(copula_records(3.0, 3), 9)
+    1.0
+    """
+    return min(max(n / radius * (1 - 2**-50), 1.0), float(n))
+
+
+def smoothed_inflation(of_means: float, least: float) -> float:
+    """Return 1 + (2/pi) (Lambda - s)/s, rounded up: the inflation of statistics with bounded differences.
+
+    Parameters
+    ----------
+    of_means : float
+        Lambda = tr(P)/n as in `copula_inflation`.
+    least : float
+        s, a positive lower bound on the smallest eigenvalue of R.
+
+    Examples
+    --------
+    >>> round(smoothed_inflation(3.0, 1 / 3), 6)
+    6.092958
+    """
+    return 1.0 + 2.0 / math.pi * (of_means - least) / least * (1 + 2**-48)
 
 
 class _Copula(DependenceModel):

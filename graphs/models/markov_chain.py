@@ -15,18 +15,17 @@ from graphs.inflation import concentration
 from graphs.inflation.chain_evidence import contraction, contractions_of, stretches
 from graphs.inflation.influences import chain_influences
 from graphs.known_records import BoolArray, CutNetwork, Network
-from graphs.leakage.chain_quilts import ChainQuilts
+from graphs.leakage.chain_quilts import ChainQuilts, Penalty
 from graphs.leakage.chain_supports import LEAST, Supports, distances_from, supports_of
 from graphs.leakage.influence import Kernels
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
-from graphs.leakage.nearest_quilts import Penalty
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
 from graphs.markov_structure import quilt_table
 from graphs.model import Adversary, DependenceModel
 from graphs.models import chain_states
-from graphs.models.chain_stretches import ChainStretches
+from graphs.models.chain_states import ChainStretches
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.structure.incidence import Incidence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.inflation.interdependence import interdependence
+from graphs.inflation.influences import interdependence
 from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
@@ -77,7 +77,7 @@ class MarkovField(NetworkModel):
     diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`); the route
     "self-avoiding" adds that no message returns to a node which it has left a few steps ago
     (`graphs.leakage.self_avoiding`). Node weights, and what else is known about other records, do not enter.
-    *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.inflation.interdependence`.
+    *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.inflation.influences`.
 
     Examples
     --------

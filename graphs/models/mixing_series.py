@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.inflation.series_blocks import block_inflation
+from graphs.inflation.concentration import block_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphs import ArgumentError, DependencyGraph, MarkovField, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, fractional_chromatic_number, greedy_colouring
-from graphs.inflation.interdependence import burn_in, dominating, interdependence, interdependence_squares
+from graphs.inflation.influences import burn_in, dominating, interdependence, interdependence_squares
 
 
 def interdependence_inflation(matrix: sparse.csr_array, is_record: Any) -> float:

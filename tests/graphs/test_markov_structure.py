@@ -22,8 +22,7 @@ from graphs import (
     MovingWindow,
 )
 from graphs.leakage import network_quilts
-from graphs.leakage.ball_quilts import BallQuilts
-from graphs.leakage.network_quilts import NetworkQuilts
+from graphs.leakage.network_quilts import BallQuilts, NetworkQuilts
 from graphs.models.bayesian_network import moralise
 from graphs.structure.separators import Effort
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
 from graphs.leakage.chain_supports import distances_from
-from graphs.leakage.spectral import is_reversible, published_budget, published_quilts, spectral_gap, stationary_law
-from graphs.numerics.scaled_floats import Wide
+from graphs.leakage.spectral import (
+    Wide,
+    is_reversible,
+    published_budget,
+    published_quilts,
+    spectral_gap,
+    stationary_law,
+)
 from graphs.routes import ROUTES
 from tests.sizes import sizes
 

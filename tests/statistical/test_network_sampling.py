@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-import graphs.models.factor_sampling
+import graphs.models.factor_graph
 from graphs import FactorGraph
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 from tests.sizes import corners
@@ -58,8 +58,8 @@ def test_a_sampler_of_another_law_is_caught() -> None:
 
 def test_gibbs_draws_are_close_to_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """With weak couplings a few sweeps bring the sampler within 1e-6 of its law."""
-    monkeypatch.setattr(graphs.models.factor_sampling, "EXACT", 2)
-    monkeypatch.setattr(graphs.models.factor_sampling, "SWEEPS", 12)
+    monkeypatch.setattr(graphs.models.factor_graph, "EXACT", 2)
+    monkeypatch.setattr(graphs.models.factor_graph, "SWEEPS", 12)
     rng = np.random.default_rng(3)
     pairs = [(0, 1), (1, 2), (2, 3), (3, 0)]
     factors = [(pair, np.exp(0.15 * rng.standard_normal((2, 2)))) for pair in pairs]

@@ -14,8 +14,7 @@ from graphs.numerics.arguments import FloatArray, IntArray, real_array
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.conditional import given_values, given_variances
-from graphs.structure.correlation.diagonal import dominating_diagonal
+from graphs.structure.correlation.dense import dominating_diagonal, given_values, given_variances
 from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
 
 __all__ = ["AutoregressiveCorrelation", "ResponseOfSeries", "check_coefficients"]

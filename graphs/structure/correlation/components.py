@@ -14,7 +14,7 @@ from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, as_re
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, ResponseOfSeries, check_coefficients
-from graphs.structure.correlation.conditional import given_values
+from graphs.structure.correlation.dense import given_values
 from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
 from graphs.structure.labelled_values import align, has_labels, numbered_labels, read
 

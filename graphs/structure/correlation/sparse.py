@@ -14,9 +14,7 @@ from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.conditional import given_values
-from graphs.structure.correlation.dense import TOLERANCE, refuse_indefinite
-from graphs.structure.correlation.diagonal import dominating_diagonal
+from graphs.structure.correlation.dense import TOLERANCE, dominating_diagonal, given_values, refuse_indefinite
 from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
 
 __all__ = ["SparseCorrelation", "check_sparse"]

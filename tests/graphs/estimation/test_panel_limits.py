@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, f
 
 from graphs import ArgumentError
-from graphs.estimation.panel_effects import _largest_ratio, panel_limits
+from graphs.estimation.variance_ratios import _largest_ratio, panel_limits
 from tests.sizes import sizes
 
 Array = npt.NDArray[np.float64]

@@ -14,8 +14,8 @@ from scipy import stats
 from graphs import DependencyGraph, GaussianField
 from graphs.errors import RouteUnavailable
 from graphs.fitted_limits import FittedLimits
-from graphs.inflation import elimination_order
-from graphs.inflation.elimination_order import eliminated, joined_blocks
+from graphs.models import dependency_graph
+from graphs.models.dependency_graph import eliminated, joined_blocks
 from graphs.numerics.definite import smallest_eigenvalue
 from tests.oracles.moments import worst_of_bounded_differences
 from tests.sizes import sizes
@@ -59,7 +59,7 @@ def by_definition(graph: nx.Graph[int], blocks: list[list[int]]) -> int:
 
 @pytest.mark.parametrize("most", [3_000_000, 25])
 def test_widths_are_those_of_the_definition(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination_order, "MOST_JOINED", most)
+    monkeypatch.setattr(dependency_graph, "MOST_JOINED", most)
     for seed in range(60):
         graph = nx.gnp_random_graph(int(np.random.default_rng(seed).integers(1, 16)), 0.25, seed=seed)
         model = DependencyGraph(graph)

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from graphs import BayesianNetwork, DependenceModel, FactorGraph, MarkovChain, MarkovField, Panel, pedigree
-from graphs.inflation.changes import Changes
-from graphs.inflation.linear_rounds import LinearRounds
-from graphs.inflation.ordered_messages import ordered_squares
-from graphs.inflation.parts import NetworkParts
+from graphs.inflation.changes import Changes, LinearRounds
+from graphs.inflation.parts import NetworkParts, ordered_squares
 from graphs.leakage.segment_sums import Shrinkage
 from graphs.structure.incidence import Incidence
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from graphs.leakage.band_sweeps import Bands
-from graphs.leakage.forest_messages import Sweeps
+from graphs.leakage.forest_messages import Bands, Sweeps
 from graphs.leakage.loopy_messages import Rounds, settled
 from graphs.leakage.network_messages import Propagation, propagate
 from graphs.leakage.segment_sums import Contraction, Map, Segments, Shrinkage
-from graphs.structure.branch_weights import Branches
 from graphs.structure.incidence import Incidence
-from graphs.structure.spanning_forest import Rooted
+from graphs.structure.spanning_forest import Branches, Rooted
 from tests.sizes import corners, sizes
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from graphs import MarkovField
-from graphs.leakage import warm_starts
+from graphs.leakage import largest_budget
+from graphs.leakage.largest_budget import keep, kept, searching
 from graphs.leakage.network_messages import Propagation
-from graphs.leakage.warm_starts import keep, kept, searching
 from graphs.structure.incidence import Incidence
 
 
 @contextmanager
 def for_all_sizes(patch: pytest.MonkeyPatch) -> Iterator[None]:
     with patch.context() as changed:
-        changed.setattr(warm_starts, "FEWEST", 0)
+        changed.setattr(largest_budget, "FEWEST", 0)
         yield
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from graphs import ArgumentError, Crossed, Groups, RouteUnavailable, exact_leakage
-from graphs.inflation.crossed_effects import SharedEffects
+from graphs.models.crossed import SharedEffects
 from tests.oracles.moments import worst_inflation
 from tests.sizes import sizes
 

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import graphs.models.factor_sampling
+import graphs.models.factor_graph
 from graphs import ArgumentError, FactorGraph, Groups, RouteUnavailable
 from graphs.structure.potentials import Potentials, factor_diameters
 from tests.graphs.random_networks import joint_by_brute_force, random_factor_graph
@@ -202,7 +202,7 @@ def test_entries_far_apart_are_refused_where_they_multiply() -> None:
 
 
 def test_wide_networks_with_zeros_cannot_be_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs.models.factor_sampling, "EXACT", 2)
+    monkeypatch.setattr(graphs.models.factor_graph, "EXACT", 2)
     model = FactorGraph([2] * 3, [((0, 1), [[1, 1], [0, 1]]), ((1, 2), EVEN)])
     with pytest.raises(ArgumentError, match="zeros"):
         model.sample(np.random.default_rng(0))

@@ -22,7 +22,7 @@ from graphs import (
     exact_leakage,
 )
 from graphs.leakage.messages import phi
-from graphs.leakage.weighted_kernels import weighted_diameters
+from graphs.models.hidden_markov import weighted_diameters
 from tests.sizes import corners
 
 FloatArray = npt.NDArray[np.float64]

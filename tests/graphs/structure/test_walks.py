@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from graphs.structure.walks import Walks
+from graphs.leakage.self_avoiding import Walks
 
 #: Vertices of a walk, and the number of the walk that stands for it.
 Step = tuple[tuple[int, ...], int]
