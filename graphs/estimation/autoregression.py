@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.fitted_values import aligned_values, check_failure, level_numbers
+from graphs.estimation.fitted_values import aligned_values, check_failure, level_numbers, ratio_tail
 from graphs.numerics.arguments import FloatArray, IntArray, check_word
 from graphs.numerics.bisection import bisect
-from graphs.numerics.chi_squares import ratio_tail
 
 __all__ = ["Means", "autoregression_limit"]
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.candidate import Candidate, of_graph, of_groups, of_order
+from graphs.estimation.candidate import (
+    Candidate,
+    neighbour_edges,
+    of_graph,
+    of_groups,
+    of_order,
+    of_places,
+    read_places,
+)
 from graphs.estimation.permutation import (
     PermutationTest,
     autocorrelation,
@@ -17,7 +25,6 @@ from graphs.estimation.permutation import (
     morans_i,
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
-from graphs.estimation.spatial_models import neighbour_edges, of_places, read_places
 from graphs.inflation.half_widths import check_confidence
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.fitted_values import aligned_values, check_failure
+from graphs.estimation.fitted_values import aligned_values, check_failure, ratio_tail
 from graphs.numerics.arguments import FloatArray, real_array
-from graphs.numerics.chi_squares import ratio_tail
 
 __all__ = ["range_limit"]
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphs.leakage.loopy_messages import ROUNDS, Rounds
+from graphs.leakage.loopy_messages import ROUNDS, Map, Rounds, Shrinkage
 from graphs.leakage.network_messages import Propagation
-from graphs.leakage.segment_sums import Map, Shrinkage
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.incidence import Incidence
@@ -46,7 +45,7 @@ class LinearRounds(Rounds):
     --------
     A ring, on which nothing turns back:
 
-    >>> from graphs.leakage.segment_sums import Shrinkage
+    >>> from graphs.leakage.loopy_messages import Shrinkage
     >>> ends = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0])
     >>> both = np.concatenate(ends), np.concatenate(ends[::-1])
     >>> ring = LinearRounds(*both, np.full(8, 4 * np.arctanh(0.5)), np.zeros(4, dtype=int), Shrinkage)

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.leakage.chain_supports import LEAST, Supports
-from graphs.leakage.influence import BoolArray, Kernels
+from graphs.leakage.influence import LEAST, BoolArray, Kernels, Supports
 from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, charges, up
@@ -180,7 +179,7 @@ class ChainQuilts:
         Stationary law and bound on its relative error; None when there is no unique one, at least 1e-280 everywhere.
     distances : ndarray
         How far the law of the first records is from the stationary one, see
-        `graphs.leakage.chain_supports.distances_from`; zeros for a chain that starts in its stationary law.
+        `graphs.leakage.influence.distances_from`; zeros for a chain that starts in its stationary law.
 
     Notes
     -----

@@ -45,9 +45,9 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.leakage.influence import known_subsets, largest_influences, largest_ranges
+from graphs.leakage.loopy_messages import Segments
 from graphs.leakage.messages import phi
 from graphs.leakage.network_messages import Links, Propagation
-from graphs.leakage.segment_sums import Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate

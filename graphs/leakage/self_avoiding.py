@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.leakage.largest_budget import keep, kept
-from graphs.leakage.loopy_messages import ROUNDS, contracted, settled
-from graphs.leakage.segment_sums import Map
+from graphs.leakage.loopy_messages import ROUNDS, Map, contracted, settled
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, charges, up
 from graphs.structure.spanning_forest import Branches

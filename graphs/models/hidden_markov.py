@@ -13,7 +13,7 @@ from graphs.errors import ArgumentError
 from graphs.inflation.chain_evidence import contractions_of
 from graphs.inflation.influences import passed_on
 from graphs.known_records import BoolArray
-from graphs.leakage.chain_supports import Supports
+from graphs.leakage.influence import Supports
 from graphs.leakage.messages import Edges, along_chain, projective_diameter
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary
@@ -58,7 +58,7 @@ def weighted_diameters(
 
     Examples
     --------
-    >>> from graphs.leakage.chain_supports import supports_of
+    >>> from graphs.leakage.influence import supports_of
     >>> walk = np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
     >>> possible = supports_of(walk, np.array([0.25, 0.5, 0.25]))
     >>> weighted_diameters(walk, np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]), possible, 2).round(6)

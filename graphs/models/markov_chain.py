@@ -16,8 +16,7 @@ from graphs.inflation.chain_evidence import contraction, contractions_of, stretc
 from graphs.inflation.influences import chain_influences
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.chain_quilts import ChainQuilts, Penalty
-from graphs.leakage.chain_supports import LEAST, Supports, distances_from, supports_of
-from graphs.leakage.influence import Kernels
+from graphs.leakage.influence import LEAST, Kernels, Supports, distances_from, supports_of
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.leakage.profile import Profile, smallest

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
-from graphs.leakage.chain_supports import distances_from
+from graphs.leakage.influence import distances_from
 from graphs.leakage.spectral import (
     Wide,
     is_reversible,

@@ -307,7 +307,7 @@ def whatever_the_labels(model: DependenceModel) -> DependenceModel:
     '20 records in 1 independent group of 20'
     """
     from graphs import Groups, Independent
-    from graphs.models.group_sizes import GroupSizes
+    from graphs.models.law_free import GroupSizes
 
     if isinstance(model, (Independent, Groups, GroupSizes)):
         return model

@@ -32,7 +32,7 @@ _ASK: Final = (
 )
 _MODELS: Final = (
     "None for independent records, groups= the name of a column, or a model in which no record has a place: "
-    "graphs.Independent(n), graphs.models.group_sizes.GroupSizes(sizes)"
+    "graphs.Independent(n), graphs.models.law_free.GroupSizes(sizes)"
 )
 
 
@@ -168,7 +168,7 @@ class LazyRecords(Records):
         return Declared(model)
 
     def _in_groups(self, groups: object) -> DependenceModel:
-        from graphs.models.group_sizes import GroupSizes
+        from graphs.models.law_free import GroupSizes
 
         if not isinstance(groups, str):
             seen = f"a {type(groups).__name__} for a lazy frame"
@@ -280,7 +280,7 @@ class LazyRecords(Records):
 
 def _without_places(model: DependenceModel) -> bool:
     from graphs import Independent
-    from graphs.models.group_sizes import GroupSizes
+    from graphs.models.law_free import GroupSizes
 
     return isinstance(model, (Independent, GroupSizes))
 

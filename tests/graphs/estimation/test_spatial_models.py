@@ -11,8 +11,8 @@ import pytest
 
 from graphs import ArgumentError, GaussianField, Groups
 from graphs.estimation import diagnose
+from graphs.estimation.candidate import FITTED, NEIGHBOURS, neighbour_edges
 from graphs.estimation.permutation import morans_i
-from graphs.estimation.spatial_models import FITTED, NEIGHBOURS, neighbour_edges
 from graphs.models.markov_field import MarkovField
 
 

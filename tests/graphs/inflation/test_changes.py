@@ -13,7 +13,7 @@ import pytest
 from graphs import BayesianNetwork, DependenceModel, FactorGraph, MarkovChain, MarkovField, Panel, pedigree
 from graphs.inflation.changes import Changes, LinearRounds
 from graphs.inflation.parts import NetworkParts, ordered_squares
-from graphs.leakage.segment_sums import Shrinkage
+from graphs.leakage.loopy_messages import Shrinkage
 from graphs.structure.incidence import Incidence
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 from tests.oracles.adversarial import outcomes, worst_coins

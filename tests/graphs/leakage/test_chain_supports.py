@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from graphs.leakage.chain_supports import distances_from
+from graphs.leakage.influence import distances_from
 
 MATRIX = np.array([[0.9, 0.1], [0.2, 0.8]])
 STATIONARY = np.array([2 / 3, 1 / 3])

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from graphs.leakage.forest_messages import Bands, Sweeps
-from graphs.leakage.loopy_messages import Rounds, settled
-from graphs.leakage.network_messages import Propagation, propagate
-from graphs.leakage.segment_sums import Contraction, Map, Segments, Shrinkage
+from graphs.leakage.loopy_messages import Contraction, Map, Rounds, Segments, Shrinkage, settled
+from graphs.leakage.network_messages import Bands, Propagation, Sweeps, propagate
 from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import Branches, Rooted
 from tests.sizes import corners, sizes

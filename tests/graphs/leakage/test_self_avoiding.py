@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphs import Communities, FactorGraph, MarkovField, RouteUnavailable, exact_leakage
+from graphs.leakage.loopy_messages import Contraction
 from graphs.leakage.network_messages import Propagation
-from graphs.leakage.segment_sums import Contraction
 from graphs.leakage.self_avoiding import SelfAvoiding
 from graphs.structure.incidence import Incidence
 from tests.sizes import sizes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphs import ArgumentError, Groups
-from graphs.models.group_sizes import GroupSizes
+from graphs.models.law_free import GroupSizes
 
 
 def both(sizes: list[int]) -> tuple[GroupSizes, Groups]:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from graphs import ArgumentError, DependencyGraph, MixingSeries, MovingWindow, RouteUnavailable
 from graphs.inflation.concentration import block_inflation, even_block_inflation, uneven_block_inflation
-from graphs.structure.reach import Reach
+from graphs.models.moving_window import Reach
 from tests.oracles.moments import worst_inflation, worst_of_bounded_differences
 from tests.sizes import sizes
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from graphs.numerics.chi_squares import ratio_tail
+from graphs.estimation.fitted_values import ratio_tail
 
 
 @pytest.mark.parametrize(("zeros", "ones"), [(2, 2), (10, 7), (3, 60), (400, 300)])

@@ -22,7 +22,7 @@ from graphs import (
     Panel,
 )
 from graphs.inflation.concentration import forgetting_far
-from graphs.models.group_sizes import GroupSizes
+from graphs.models.law_free import GroupSizes
 from graphs.structure.revealed_blocks import RevealedBlocks
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import sklearn.metrics
 
-from graphs.models.group_sizes import GroupSizes
+from graphs.models.law_free import GroupSizes
 from tests.sizes import corners
 from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart

@@ -18,7 +18,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain
-from graphs.models.group_sizes import GroupSizes
+from graphs.models.law_free import GroupSizes
 from tests.patience import PATIENCE
 from thresholdout import Claims, KFoldGuard, Thresholdout, TimeOrder
 from thresholdout.data.parts.lazy_part import LazyPart
