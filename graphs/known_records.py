@@ -123,27 +123,6 @@ class CutNetwork:
 def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[int], list[Any]]:
     """Return the positions of known records, and their states where they are given.
 
-    Parameters
-    ----------
-    known : iterable of records, or mapping from record to state
-        By label where records have labels, by number elsewhere.
-    labels : sequence of hashable, optional
-        The labels of the records.
-    n : int
-        Number of records.
-
-    Returns
-    -------
-    places : list of int
-        In the order given.
-    states : list
-        Likewise; empty where none are given.
-
-    Raises
-    ------
-    ArgumentError
-        For records that do not exist or repeat, and for what has no order.
-
     Examples
     --------
     >>> named({"bob": 1}, ["ann", "bob"], 2), named([1], None, 2)
@@ -171,11 +150,6 @@ def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[i
 
 def coded(values: Mapping[int, Any], names: Iterable[Any] | None) -> dict[int, int]:
     """Return numbers of states for the known records, from their names; they are numbers where there are no names.
-
-    Raises
-    ------
-    ArgumentError
-        For a state that is no name, or no number.
 
     Examples
     --------

@@ -31,25 +31,6 @@ def progress_bar(
     It appears after two seconds, in terminals and notebooks, and goes when the work is done. The environment variable
     ``TQDM_DISABLE`` (any text) turns all bars off; processes that others started show none.
 
-    Parameters
-    ----------
-    items : iterable, optional
-        What the work goes over.
-    doing : str
-        What is done, such as "scoring models".
-    unit : str
-        What one step is called, in the plural.
-    total : int, optional
-        Number of steps; that of the items when left out.
-    done : int
-        Steps that were done before.
-    show : bool
-        Whether to show it at all.
-
-    Returns
-    -------
-    tqdm.tqdm
-
     Examples
     --------
     >>> [number**2 for number in progress_bar(range(3), doing="squaring", unit="numbers")]

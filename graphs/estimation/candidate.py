@@ -38,20 +38,6 @@ MOST_PLACES = 3000
 def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
     """Return where each record lies, shape (n, d).
 
-    Parameters
-    ----------
-    coordinates : array_like or DataFrame
-        A number or d numbers for each record.
-    n : int
-        Number of records.
-    values : object
-        What a table of coordinates has to have the index of, where both have one.
-
-    Raises
-    ------
-    ArgumentError
-        For other shapes, missing or infinite numbers, too many records, and an index that is not that of the values.
-
     Examples
     --------
     >>> read_places([0.0, 1.5], 2, None).tolist()
@@ -75,16 +61,6 @@ def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
 def neighbour_edges(places: FloatArray) -> IntArray:
     """Return the pairs of records of which one is among the six nearest of the other.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n, d)
-        Where they lie.
-
-    Returns
-    -------
-    ndarray of shape (m, 2)
-        Each pair once, the smaller number first.
-
     Examples
     --------
     >>> len(neighbour_edges(np.arange(7.0)[:, None]))  # each is among the six nearest of all
@@ -103,20 +79,6 @@ def of_places(
     places: FloatArray, edges: IntArray, codes: IntArray, numbers: FloatArray | None, seed: int
 ) -> list[Candidate]:
     """Return a field of numbers whose correlations fall with distance, or a field of categories on near neighbours.
-
-    Parameters
-    ----------
-    places : ndarray of shape (n, d)
-        Where the records lie.
-    edges : ndarray of shape (m, 2)
-        Near neighbours.
-    codes : ndarray of shape (n,)
-        Categories.
-    numbers : ndarray of shape (n,) or None
-        Numbers, where there are such: normal values with correlations ``exp(-distance/range)`` at an upper confidence
-        limit of the range, or one group of all records where no range is excluded.
-    seed : int
-        Of the choice of the records to which the range is fitted.
 
     Examples
     --------
@@ -161,24 +123,6 @@ FAILURE = 0.01
 
 def of_order(codes: IntArray, numbers: FloatArray | None, lags: int, seed: int) -> list[Candidate]:
     """Return models of a series, and which of them is preferred.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Category of each record, or the quarter that its number falls into.
-    numbers : ndarray of shape (n,) or None
-        The numbers, where there are such.
-    lags : int
-        Largest lag at which fitted and seen autocorrelations are compared, and order of the longest autoregression.
-    seed : int
-        Of random starts, and of the series that are drawn from fitted models.
-
-    Returns
-    -------
-    list of Candidate
-        Preferred is the one with the largest variance inflation among those that fit, or among all where none does: of
-        models that the data cannot tell apart the one that promises least. Those whose BIC is worse by 6 than that
-        of another are set aside first.
 
     Examples
     --------

@@ -26,24 +26,6 @@ _BLOCK = 64
 def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float = 1e-13, enough: float = 0.0) -> float:
     """Bound the probability that a weighted mean of squares of normal variables is at most a number.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (k,)
-        Finite numbers.
-    counts : ndarray of shape (k,)
-        How many independent squares have each weight, positive integers.
-    at : float
-        The number.
-    error : float
-        By how much the bound may be too large, where so many squares are there that this is possible; at least 1e-13.
-    enough : float
-        A bound of at most so much will do, however far it is from the probability: Markov's inequality is tried first.
-
-    Returns
-    -------
-    float
-        An upper bound on ``P(sum w_j Z_j^2 <= at sum Z_j^2)``, rounding included.
-
     Notes
     -----
     The probability that a weighted sum Q of squares is negative is the mean of a wave that is 1 below 0 and 0 above,
@@ -102,11 +84,6 @@ _LEAST_FAILURE = 1e-9
 def check_failure(failure: object) -> float:
     """Return the probability with which a limit may fail.
 
-    Raises
-    ------
-    ArgumentError
-        When it is no number from 1e-9 to below 1.
-
     Examples
     --------
     >>> check_failure(1.5)
@@ -121,25 +98,6 @@ def check_failure(failure: object) -> float:
 
 def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, tuple[list[Any], ...]]:
     """Return numbers, less their mean and over their norm, and labels in the same order of records.
-
-    Parameters
-    ----------
-    values : sequence of length n, or Series
-        Finite numbers that are not all the same.
-    least : int
-        How many there have to be.
-    **labels : sequence of length n, or Series
-        By the names of the arguments; aligned by index where there is one.
-
-    Returns
-    -------
-    numbers : ndarray of shape (n,)
-    labels : tuple of list
-
-    Raises
-    ------
-    ArgumentError
-        For missing or infinite values, values that are all the same, too few, and labels that do not match.
 
     Examples
     --------

@@ -57,22 +57,6 @@ class PermutationTest:
 def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Generator, lags: int = 1) -> PermutationTest:
     """Test whether records some steps apart in a series are alike, or unlike: the largest autocorrelation, two-sided.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n, d)
-        One row of features for each record, in order: the number itself, or one indicator for each of d categories.
-    permutations : int
-        How many.
-    rng : numpy.random.Generator
-        Source of the permutations.
-    lags : int
-        Lags 1 to `lags` are looked at, below n.
-
-    Returns
-    -------
-    PermutationTest
-        Effect: the autocorrelation of the largest absolute value; its name says at which lag.
-
     Examples
     --------
     >>> wave = np.sin(np.arange(200) / 5)[:, None]
@@ -116,22 +100,6 @@ def morans_i(
 ) -> PermutationTest:
     """Test whether neighbours in a graph are alike, or unlike: Moran's I, two-sided [Moran 1950].
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n, d)
-        One row of features for each record.
-    edges : ndarray of shape (m, 2)
-        Records joined by each edge.
-    permutations, rng
-        As in `autocorrelation`.
-    name : str
-        Of the test.
-
-    Returns
-    -------
-    PermutationTest
-        Effect: (n/m) sum over edges of v_i v_j / sum of v_i^2, for centred v.
-
     Examples
     --------
     >>> ring = np.array([[i, (i + 1) % 10] for i in range(10)])
@@ -156,21 +124,6 @@ def intraclass_correlation(
     columns: FloatArray, groups: IntArray, permutations: int, rng: np.random.Generator
 ) -> PermutationTest:
     """Test whether members of a group are alike: intra-class correlation, one-sided.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n, d)
-        One row of features for each record.
-    groups : ndarray of shape (n,)
-        Number of each record's group, 0, 1, ...
-    permutations, rng
-        As in `autocorrelation`.
-
-    Returns
-    -------
-    PermutationTest
-        Effect: (B - W) / (B + (m - 1) W), B and W the mean squares between and within groups and m the mean size
-        corrected for unequal sizes [Shrout and Fleiss 1979, ICC(1)].
 
     Examples
     --------

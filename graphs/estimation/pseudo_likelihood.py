@@ -130,11 +130,6 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 def graph_edges(graph: nx.Graph[Any]) -> IntArray:
     """Return the edges as pairs of positions in `graph.nodes`, shape (m, 2).
 
-    Raises
-    ------
-    ArgumentError
-        For a graph without edges, with an edge from a node to itself, directed, or with parallel edges.
-
     Examples
     --------
     >>> import networkx as nx
@@ -159,11 +154,6 @@ def graph_edges(graph: nx.Graph[Any]) -> IntArray:
 
 def node_labels(graph: nx.Graph[Any], labels: Any) -> tuple[IntArray, tuple[Hashable, ...]]:
     """Return the labels of all nodes as numbers, and the labels, in sorted order where they can be sorted.
-
-    Raises
-    ------
-    ArgumentError
-        For a missing label, or another number of labels than nodes.
 
     Examples
     --------

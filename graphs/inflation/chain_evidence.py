@@ -136,15 +136,6 @@ def contraction(diameters: FloatArray) -> FloatArray:
 def contractions_of(kernels: Kernels, possible: BoolArray, transition: FloatArray) -> Contractions:
     """Return the contractions of a chain over up to a few hundred steps.
 
-    Parameters
-    ----------
-    kernels : Kernels
-        Kernels of the chain.
-    possible : ndarray of bool, shape (k,)
-        States possible at any record.
-    transition : ndarray of shape (k, k)
-        Transition matrix, rows normalised.
-
     Examples
     --------
     >>> matrix = np.array([[0.9, 0.1], [0.2, 0.8]])

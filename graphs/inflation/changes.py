@@ -174,18 +174,7 @@ class Changes:
         return self._propagation.component
 
     def totals(self, weights: FloatArray) -> FloatArray:
-        """Return w, for each node the expected weight that changes with it, at most that of its component.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_nodes,)
-            What each node counts, not negative; 0 for nodes that are no records.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Rounded up.
-        """
+        """Return w, for each node the expected weight that changes with it, at most that of its component."""
         links, size = self._links, self._size
         into = links.targets < size
         values = self._messages(weights)[into]
@@ -221,17 +210,7 @@ class Changes:
         return self._solved[1]
 
     def arcs(self, weights: FloatArray) -> Arcs:
-        """Return what each node pays for each other node of its factors.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_nodes,)
-            As for `totals`.
-
-        Returns
-        -------
-        Arcs
-        """
+        """Return what each node pays for each other node of its factors."""
         links, size = self._links, self._size
         sources, targets = links.sources, links.targets
         values, shares = self._messages(weights), Shrinkage(links.diameters).factors

@@ -25,18 +25,6 @@ MOST_SETS = 5_000
 def greedy_colouring(edges: IntArray, n_nodes: int) -> IntArray:
     """Colour a graph so that neighbours differ, nodes of many neighbours first.
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two nodes of each edge.
-    n_nodes : int
-        Number of nodes.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-        Colours 0, 1, ...; none above the degree of its node.
-
     Examples
     --------
     >>> greedy_colouring(np.array([[0, 1], [1, 2], [2, 3]]), 4)
@@ -56,20 +44,6 @@ def greedy_colouring(edges: IntArray, n_nodes: int) -> IntArray:
 
 def colouring_inflation(edges: IntArray, component: IntArray) -> float:
     """Return the variance inflation of means over a dependency graph.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two records of each edge.
-    component : ndarray of shape (n,)
-        Number of the connected component of each record.
-
-    Returns
-    -------
-    float
-        Sum over components of the smallest of (sum over colours of sqrt(size))^2, s plus the sum of its degrees, and
-        chi s, divided by n, rounded up; s the size of the component and chi its fractional chromatic number
-        (components of up to 30 nodes). Never above the mean degree plus one.
 
     Examples
     --------
@@ -99,19 +73,6 @@ def colouring_inflation(edges: IntArray, component: IntArray) -> float:
 def colours_needed(edges: IntArray, component: IntArray) -> float:
     """Return the largest number of colours that any component needs, fractional in small ones.
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two records of each edge.
-    component : ndarray of shape (n,)
-        Number of the connected component of each record.
-
-    Returns
-    -------
-    float
-        Upper bound on the largest fractional chromatic number of a component; the number of colours of a greedy
-        colouring in components of more than 30 nodes.
-
     Examples
     --------
     A ring of five beside a pair:
@@ -133,19 +94,6 @@ def colours_needed(edges: IntArray, component: IntArray) -> float:
 
 def fractional_chromatic_number(edges: IntArray, n_nodes: int) -> float:
     """Return an upper bound on the fractional chromatic number of a small graph, exact up to rounding.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two nodes of each edge.
-    n_nodes : int
-        Number of nodes.
-
-    Returns
-    -------
-    float
-        The least total weight of independent sets that cover every node with weight 1; the number of colours of a
-        greedy colouring when there are more than 5,000 maximal independent sets.
 
     Examples
     --------

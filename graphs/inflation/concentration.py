@@ -31,21 +31,6 @@ __all__ = [
 def block_inflation(steps: FloatArray, beyond: float, n: int) -> float:
     """Return the variance inflation of n records with equal blocks of the best length, rounded up.
 
-    Parameters
-    ----------
-    steps : ndarray of shape (K,)
-        t_1, t_2, ..., t_K, rounded up.
-    beyond : float
-        Sum of t_k over k above K, rounded up, possibly infinite.
-    n : int
-        Number of records.
-
-    Returns
-    -------
-    float
-        The smallest, over the lengths B that are tried, of the sum over blocks of ``(B + t_1 + ... + t_R)^2 / n``, R
-        the records that follow the block: about 4 S where S, the sum of all t_k, is above 1, and (1 + S)^2 below.
-
     Examples
     --------
     >>> round(block_inflation(np.array([0.5, 0.25]), 0.25, 10**6), 3), round(block_inflation(np.ones(9), 0, 10**6), 3)
@@ -92,11 +77,6 @@ def even_block_inflation(n: int, m: int) -> float:
 
 def uneven_block_inflation(last: IntArray) -> float:
     """Return the same for records that depend on each other up to a last one each, which differs from record to record.
-
-    Parameters
-    ----------
-    last : ndarray of shape (n,)
-        The last record on which each may depend, not decreasing and not before the record itself.
 
     Examples
     --------
@@ -147,13 +127,6 @@ def dobrushin_inflation(coefficient: float, n: int) -> float:
 def coupling_inflation(transition: FloatArray, n: int) -> float:
     """Return the same with the Dobrushin coefficient of P^m in place of theta^m.
 
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix.
-    n : int
-        Number of records.
-
     Examples
     --------
     >>> round(coupling_inflation(np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]), 1000), 3)
@@ -167,13 +140,6 @@ def coupling_inflation(transition: FloatArray, n: int) -> float:
 
 def forgetting(transition: FloatArray, n: int) -> FloatArray:
     """Return the Dobrushin coefficients of the powers of a kernel, from the first on, until they are small.
-
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix.
-    n : int
-        Fewer than so many are returned.
 
     Examples
     --------
@@ -214,15 +180,6 @@ def forgetting_far(transition: FloatArray, n: int, least: float) -> FloatArray:
 
 def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float) -> float:
     """Return (1 + lambda) / (1 - lambda), lambda the norm of the kernel on mean-zero functions of L2(law).
-
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix of a chain that starts in its stationary law.
-    law : ndarray of shape (k,)
-        Stationary law, positive.
-    law_error : float
-        Bound on its relative error.
 
     Notes
     -----

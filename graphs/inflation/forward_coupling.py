@@ -129,11 +129,6 @@ class ForwardCoupling:
 def total_variations(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of the parents of many nodes, shape (F, p), and their caps, shape (F,), rounded up.
 
-    Parameters
-    ----------
-    stack : ndarray of shape (F, k_1, ..., k_p, k)
-        Laws of F nodes for each state of their parents.
-
     Examples
     --------
     >>> shares, caps = total_variations(np.array([[[[0.9, 0.1], [0.6, 0.4]], [[0.7, 0.3], [0.5, 0.5]]]]))

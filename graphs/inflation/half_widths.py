@@ -20,11 +20,6 @@ _OPERATIONS = 24
 def check_confidence(confidence: object) -> float:
     """Return a confidence.
 
-    Raises
-    ------
-    ArgumentError
-        When it is no number between 0 and 1.
-
     Examples
     --------
     >>> check_confidence(95)
@@ -40,23 +35,6 @@ def check_confidence(confidence: object) -> float:
 def mean_half_width(n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
     """Return how far a mean of values in [0, 1], fixed in advance, is from its expectation at most.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    inflation : float
-        Their variance inflation Lambda, rounded up.
-    confidence : float
-        Probability with which it holds, in (0, 1).
-    failure : float
-        Probability with which the limits of a fitted model fail, which is part of the probability of error.
-
-    Returns
-    -------
-    float
-        ``sqrt(Lambda ln(2 / beta) / (2 n))`` with beta = 1 - confidence - failure, rounded up; 1, which says nothing,
-        where nothing is left of beta.
-
     Examples
     --------
     >>> round(mean_half_width(800, 1.0, 0.95), 4), mean_half_width(800, 1.0, 0.95, failure=0.06)
@@ -70,19 +48,6 @@ def mean_half_width(n: int, inflation: float, confidence: float, failure: float 
 
 def answer_half_width(n: int, inflation: float, budget: float, confidence: float, failure: float = 0.0) -> float:
     """Return how far a mean with Laplace noise of a privacy budget is from its expectation at most.
-
-    Parameters
-    ----------
-    n, inflation, confidence, failure
-        As in `mean_half_width`.
-    budget : float
-        Differential privacy of the noisy mean in each single record, nats, positive: the scale of the noise is
-        1 / (n budget).
-
-    Returns
-    -------
-    float
-        Half of the probability of error is for the records, half for the noise; rounded up, 1 at most.
 
     Examples
     --------
@@ -99,24 +64,6 @@ def answer_half_width(n: int, inflation: float, budget: float, confidence: float
 
 def records_within(half_width: object, n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
     """Return how many records of a kind bring a mean that is fixed in advance within a half-width.
-
-    Parameters
-    ----------
-    half_width : float
-        To be reached, in (0, 1).
-    n, inflation, confidence, failure
-        As in `mean_half_width`; the inflation is taken to stay what it is.
-
-    Returns
-    -------
-    float
-        A whole number; infinite where all records hang together as one group, so that more of them need not help, or
-        where nothing is left of the probability of error.
-
-    Raises
-    ------
-    ArgumentError
-        For another half-width.
 
     Examples
     --------

@@ -45,20 +45,6 @@ FAINT = 1e-7
 def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> sparse.csr_array:
     """Return the matrix C of a pairwise network.
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two nodes of each edge; diameters of parallel edges add up.
-    diameters : ndarray of shape (E,)
-        Projective diameters, possibly infinite.
-    n_nodes : int
-        Number of nodes.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-        C_ij = tanh(Delta_ij / 4), rounded up, at most 1.
-
     Examples
     --------
     >>> interdependence(np.array([[0, 1]]), np.array([4.0]), 2).toarray().round(6)
@@ -78,18 +64,6 @@ def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> spa
 def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | None:
     """Return a vector v with v >= C^T v + weights, and so an upper bound on (I - C^T)^-1 weights.
 
-    Parameters
-    ----------
-    matrix : scipy.sparse.csr_array of shape (m, m)
-        C, entries not negative.
-    weights : ndarray of shape (m,)
-        Positive.
-
-    Returns
-    -------
-    ndarray of shape (m,), or None
-        None when no such vector was found; there is none when the spectral radius of C is 1 or more.
-
     Notes
     -----
     v > 0 and C^T v <= v - weights < v prove that the spectral radius is below 1 [Collatz-Wielandt], so
@@ -103,17 +77,6 @@ def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | No
 
 def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
     """Return `dominating` for each independent part, infinite in those where no such vector was found.
-
-    Parameters
-    ----------
-    matrix, weights
-        As for `dominating`.
-    part : ndarray of shape (m,)
-        Number of the part of each node; no entry of C is between two parts.
-
-    Returns
-    -------
-    ndarray of shape (m,)
 
     Examples
     --------
@@ -167,21 +130,6 @@ def _growing(matrix: sparse.csr_array, part: IntArray) -> npt.NDArray[np.bool_]:
 def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
     """Return, for each part, the smaller of the sums of w_i^2 and of 2 c_i w_i, w = (I - C^T)^-1 c.
 
-    Parameters
-    ----------
-    matrix : scipy.sparse.csr_array of shape (m, m)
-        C, for all nodes.
-    weights : ndarray of shape (m,)
-        c, by how much a statistic times n changes with each node at most: 1 for records, 0 for other nodes, which
-        do not count in the sums.
-    part : ndarray of shape (m,)
-        Number of the independent part of each node.
-
-    Returns
-    -------
-    ndarray of shape (number of parts,)
-        Rounded up; infinite where the spectral radius of C could not be shown to be below 1.
-
     Examples
     --------
     >>> import scipy.sparse
@@ -198,18 +146,6 @@ def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part:
 
 def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
     """Return a number of sweeps after which a Gibbs sampler is close to its law.
-
-    Parameters
-    ----------
-    matrix : scipy.sparse.csr_array of shape (m, m)
-        C.
-    distance : float
-        Total variation distance that is to be reached, whatever the start.
-
-    Returns
-    -------
-    int or None
-        None when the spectral radius of C could not be shown to be below 1.
 
     Notes
     -----
@@ -236,18 +172,6 @@ MOST = 2_000
 
 def chain_influences(contractions: FloatArray, weights: FloatArray) -> FloatArray:
     """Return sums over j of J_ij w_j along a chain, J_ij the product of the contractions between i and j.
-
-    Parameters
-    ----------
-    contractions : ndarray of shape (n - 1,)
-        Of the edge from record i to record i + 1, between 0 and 1; 0 where nothing passes.
-    weights : ndarray of shape (n,)
-        Not negative.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Rounded up.
 
     Examples
     --------
@@ -278,20 +202,6 @@ def spectral_radius(
     influences: Callable[[FloatArray], FloatArray | None], n: int, start: FloatArray | None = None
 ) -> float | None:
     """Return an upper bound on the spectral radius of a matrix J with positive diagonal and no negative entries.
-
-    Parameters
-    ----------
-    influences : callable
-        From a positive vector v to J v, rounded up; to None when nothing is known of J.
-    n : int
-        Number of rows.
-    start : ndarray of shape (n,), optional
-        A positive vector close to the eigenvector; all ones when left out.
-
-    Returns
-    -------
-    float or None
-        None when nothing is known of J.
 
     Notes
     -----

@@ -42,20 +42,6 @@ BoolArray = npt.NDArray[np.bool_]
 def ordered_squares(arcs: Arcs, weights: FloatArray, part: IntArray) -> FloatArray:
     """Return, for each part, the smallest sum of squares that was found.
 
-    Parameters
-    ----------
-    arcs : Arcs
-        What a node pays for each other node that is behind it in the order.
-    weights : ndarray of shape (m,)
-        What each node counts; 0 for nodes that are no records.
-    part : ndarray of shape (m,)
-        Number of the independent part of each node.
-
-    Returns
-    -------
-    ndarray of shape (number of parts,)
-        Bound on the sum of squares of the widths of all martingale differences, rounded up.
-
     Examples
     --------
     >>> from graphs.inflation.changes import Changes

@@ -66,22 +66,7 @@ class Span:
 
 
 def messages_from_right(amounts: IntArray, unit: float, spans: list[Span]) -> FloatArray:
-    """Return the messages from the right: exactly for single steps, then lowered by sweeps over the long edges.
-
-    Parameters
-    ----------
-    amounts : ndarray of shape (n,)
-        Budgets of the records, in units.
-    unit : float
-        The unit.
-    spans : list of Span
-        Edges, single steps first.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Nats.
-    """
+    """Return the messages from the right: exactly for single steps, then lowered by sweeps over the long edges."""
     n = len(amounts)
     if n == 1:
         return np.zeros(1)

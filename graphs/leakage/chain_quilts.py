@@ -47,15 +47,7 @@ class QuiltTable:
 
     @classmethod
     def of_pairs(cls, lengths: IntArray, backward: FloatArray, forward: FloatArray) -> QuiltTable:
-        """Build the table from the log-ratios of both ends for each pair of states of the record.
-
-        Parameters
-        ----------
-        lengths : ndarray of shape (J,)
-            Distances.
-        backward, forward : ndarray of shape (J, k, k)
-            Largest log-ratio (or its range) of the left and of the right end for the pair (x, x').
-        """
+        """Build the table from the log-ratios of both ends for each pair of states of the record."""
         flat_left, flat_right = backward.reshape(len(lengths), -1), forward.reshape(len(lengths), -1)
         both = np.array([(row + flat_right).max(axis=1) for row in flat_left])
         return cls(lengths, flat_left.max(axis=1), flat_right.max(axis=1), np.maximum(up(both, 1), 0.0))
@@ -217,17 +209,7 @@ class ChainQuilts:
         return np.asarray(self._supports.cycle.any(axis=0) | self._supports.head.any(axis=0))
 
     def leakages(self, epsilon: float | FloatArray, penalty: Penalty, factor: float) -> Profile:
-        """Return the smallest leakage over all quilts, for each record.
-
-        Parameters
-        ----------
-        epsilon : float or ndarray of shape (n,)
-            Budget of each record.
-        penalty : callable
-            From influence to leakage.
-        factor : float
-            Slope of the penalty.
-        """
+        """Return the smallest leakage over all quilts, for each record."""
         if not isinstance(epsilon, float):
             kind = "influence" if self.is_stationary else "range"
             return self._table(kind, self._enough(float(epsilon.max()))).leakages_of(epsilon, penalty)
@@ -282,19 +264,7 @@ class ChainQuilts:
     def stretch_leakages(
         self, lengths: IntArray, epsilon: float, penalty: Penalty, contracted: bool
     ) -> list[FloatArray]:
-        """Return the smallest leakage over all quilts inside stretches between known records.
-
-        Parameters
-        ----------
-        lengths : ndarray of shape (J,)
-            Numbers of records of the stretches.
-        epsilon : float
-            Budget of each of their records.
-        penalty : callable
-            From influence, or from diameter, to leakage.
-        contracted : bool
-            Whether it is one of diameters.
-        """
+        """Return the smallest leakage over all quilts inside stretches between known records."""
         kind = "diameter" if contracted else "influence" if self.is_stationary else "range"
         return self._table(kind, self._enough(epsilon)).stretch_leakages(lengths, epsilon, penalty)
 

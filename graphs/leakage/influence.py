@@ -62,18 +62,6 @@ class Supports:
 def supports_of(transition: FloatArray, initial: FloatArray) -> Supports:
     """Return the states possible at each record.
 
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix.
-    initial : ndarray of shape (k,)
-        Law of record 0.
-
-    Returns
-    -------
-    Supports
-        Supersets when the supports do not repeat within 256 records.
-
     Examples
     --------
     >>> found = supports_of(np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([1.0, 0.0]))
@@ -99,23 +87,6 @@ def distances_from(
     law: FloatArray, error: float, transition: FloatArray, initial: FloatArray, count: int
 ) -> FloatArray:
     """Return how far the law at each of the first records is from the stationary one.
-
-    Parameters
-    ----------
-    law : ndarray of shape (k,)
-        Stationary law, at least 1e-280 everywhere.
-    error : float
-        Bound on its relative error.
-    transition, initial : ndarray
-        The chain.
-    count : int
-        Number of records.
-
-    Returns
-    -------
-    ndarray of shape (at most count,)
-        Upper bounds on max - min over states of ln P(x_i) / law, infinite while a probability is below 1e-280; it
-        ends early when that no longer falls.
 
     Notes
     -----
@@ -146,19 +117,6 @@ def distances_from(
 def known_subsets(values: FloatArray, seen: int) -> FloatArray:
     """Return what is left of a table for every set of near records that is known, and every value of these.
 
-    Parameters
-    ----------
-    values : ndarray of shape (M, k, l_1, ..., l_s, ...)
-        For each of M quilts: states of the record, of the near records, of the quilt's nodes.
-    seen : int
-        1 + s, the record and the near records.
-
-    Returns
-    -------
-    ndarray of shape (C, M, k, z)
-        C = product of (1 + l_j): each near record is either summed out or known to have one of its values; in the
-        first entry all are summed out. z joint states of the quilt.
-
     Examples
     --------
     >>> known_subsets(np.arange(8.0).reshape(1, 2, 2, 2), 2)[:, 0].tolist()
@@ -173,20 +131,7 @@ def known_subsets(values: FloatArray, seen: int) -> FloatArray:
 
 
 def largest_ranges(configurations: FloatArray, roundings: float) -> tuple[FloatArray, FloatArray]:
-    """Return D for any known near records, and for none.
-
-    Parameters
-    ----------
-    configurations : ndarray of shape (C, M, k, z)
-        As `known_subsets` returns them.
-    roundings : float
-        Relative error of the entries before near records were summed out, in units.
-
-    Returns
-    -------
-    tuple of two ndarrays of shape (M,)
-        Rounded up; infinite where a value of the quilt is possible for one state of the record and not for another.
-    """
+    """Return D for any known near records, and for none."""
     error = (roundings + len(configurations)) * UNIT
     with np.errstate(divide="ignore"):
         logs = np.log(configurations)
@@ -195,22 +140,7 @@ def largest_ranges(configurations: FloatArray, roundings: float) -> tuple[FloatA
 
 
 def largest_influences(configurations: FloatArray, remote: FloatArray, roundings: float) -> tuple[float, float]:
-    """Return I of one quilt for any known near records, and for none.
-
-    Parameters
-    ----------
-    configurations : ndarray of shape (C, k, z)
-        As `known_subsets` returns them, for one quilt.
-    remote : ndarray of shape (z,)
-        Weight of the quilt's values from the rest of the network.
-    roundings : float
-        Relative error of a normalised entry, in units.
-
-    Returns
-    -------
-    tuple of two floats
-        Rounded up; infinite when the entries are too small to be told from zero.
-    """
+    """Return I of one quilt for any known near records, and for none."""
     weights = configurations * remote
     if (weights < SMALLEST).any() and ((weights < SMALLEST) & (configurations > 0) & (remote > 0)).any():
         return float("inf"), float("inf")
@@ -237,18 +167,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 def lengths(states: int, n: int) -> IntArray:
     """Return the step lengths at which kernels of a chain are looked at.
-
-    Parameters
-    ----------
-    states, n : int
-        Number of states and of records.
-
-    Returns
-    -------
-    ndarray of int
-        Increasing; all of 1, 2, ... up to a bound that falls with the number of states, and from there on about
-        evenly spaced logarithmically, up to n - 1. A quilt or a long edge of any length is valid, so leaving some
-        out costs sharpness only.
 
     Examples
     --------

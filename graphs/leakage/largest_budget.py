@@ -48,15 +48,7 @@ class Search:
     close: bool = False
 
     def near(self, leaked: Callable[[], float], target: float) -> float:
-        """Return a leakage, rough when it is far from the target.
-
-        Parameters
-        ----------
-        leaked : callable
-            Computes the leakage.
-        target : float
-            Positive.
-        """
+        """Return a leakage, rough when it is far from the target."""
         self.rough, self.stopped_early = not self.close, False
         value = leaked()
         self.rough = False
@@ -97,13 +89,6 @@ def keep(solver: object, budgets: FloatArray, messages: FloatArray) -> None:
 def kept(solver: object, budgets: FloatArray) -> FloatArray | None:
     """Return valid messages for other budgets from those that were kept, or None.
 
-    Parameters
-    ----------
-    solver : object
-        What the messages were kept for.
-    budgets : ndarray
-        Privacy budget of each vertex.
-
     Examples
     --------
     >>> with searching():
@@ -135,23 +120,6 @@ def largest_below(
     leaked: Callable[[float], float], target: float, guess: float, most: float = math.inf
 ) -> float | None:
     """Return the largest argument at which a non-decreasing function is at most `target`.
-
-    Parameters
-    ----------
-    leaked : callable
-        Non-decreasing, not negative, possibly infinite.
-    target : float
-        Positive.
-    guess : float
-        Where to start, positive.
-    most : float
-        Largest argument to return; at least `guess`.
-
-    Returns
-    -------
-    float or None
-        A point where `leaked` was evaluated and is at most `target`, within a relative 2**-42 of one where it is
-        above; None when even tiny arguments are above.
 
     Notes
     -----

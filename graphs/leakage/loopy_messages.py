@@ -74,15 +74,6 @@ class Segments:
     def others(self, values: FloatArray) -> FloatArray:
         """Return, for each entry, the sum of the other entries of its segment, rounded up.
 
-        Parameters
-        ----------
-        values : ndarray of shape (E,)
-            Finite and not negative.
-
-        Returns
-        -------
-        ndarray of shape (E,)
-
         Notes
         -----
         Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
@@ -255,19 +246,7 @@ class Rounds:
         self._branches = Branches(sources, targets, component)
 
     def totals(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return the sum of all messages that each vertex receives, rounded up.
-
-        Parameters
-        ----------
-        budgets : ndarray of shape (n,)
-            What each vertex adds to the messages that pass it, nats.
-        rounds : int
-            Most rounds of updates.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the sum of all messages that each vertex receives, rounded up."""
         found = np.zeros(self._size)
         if budgets.any():
             messages = self._messages(budgets, rounds)
@@ -320,22 +299,7 @@ def blocks(size: int) -> Iterator[slice]:
 
 
 def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, rounds: int) -> FloatArray:
-    """Return messages updated until they settle.
-
-    Parameters
-    ----------
-    update : callable
-        One round of updates, increasing, rounded up.
-    messages : ndarray
-        Valid messages to start from.
-    rounds : int
-        Most rounds.
-
-    Returns
-    -------
-    ndarray
-        Valid messages, none larger than at the start.
-    """
+    """Return messages updated until they settle."""
     leaps = _Leaps()
     done, enough = 0, settled_at(len(messages))
     while done < rounds:

@@ -34,18 +34,6 @@ CONVERGED = 2.0**-44
 def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray:
     """Return what is left of a leakage behind an edge.
 
-    Parameters
-    ----------
-    diameter : array_like
-        Projective diameter D of the edge, not negative, possibly infinite.
-    leakage : array_like
-        Leakage alpha about the record behind the edge, nats, not negative, possibly infinite.
-
-    Returns
-    -------
-    ndarray
-        4 artanh(tanh(D/4) tanh(alpha/4)), rounded up, and never above the smaller of both arguments.
-
     Notes
     -----
     If h >= 0 has log-range at most alpha and ln dp/dq has log-range at most D, then E_p h <= exp(phi) E_q h, and no
@@ -70,24 +58,6 @@ def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray
 
 def projective_diameter(potential: FloatArray, relative_error: float = 0.0) -> float:
     """Return the projective diameter of a non-negative matrix.
-
-    Parameters
-    ----------
-    potential : array_like of shape (k, l)
-        Weights of an edge between a record with k states and one with l states.
-    relative_error : float
-        Relative error of the entries; the result is enlarged accordingly.
-
-    Returns
-    -------
-    float
-        max over a, b, c, d of ln [psi(a,c) psi(b,d) / (psi(a,d) psi(b,c))], rounded up; infinite when two rows that
-        are not zero throughout have their zeros at different places.
-
-    Raises
-    ------
-    ArgumentError
-        For negative, missing or infinite entries, or another number of axes.
 
     Notes
     -----
@@ -236,22 +206,6 @@ def along_chain(
 ) -> Profile:
     """Return the leakages that messages along a chain give, from both sides.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    epsilon : float or ndarray of shape (n,)
-        Privacy budget of each record.
-    edges : Edges
-        Lengths 1 alone give ordinary messages; more lengths give long edges.
-    known : ndarray of shape (n,), optional
-        Records that every adversary knows, with budget 0: no message passes them. Looked at when there is one budget
-        for each record.
-
-    Returns
-    -------
-    Profile
-
     Notes
     -----
     With E(i, j) the sum of the budgets strictly between, the message from the right is
@@ -294,15 +248,6 @@ def along_chain(
 
 def along_stretches(lengths: IntArray, epsilon: float, edges: Edges) -> list[FloatArray]:
     """Return the leakages along chains of several lengths, all records of which have the same budget.
-
-    Parameters
-    ----------
-    lengths : ndarray of shape (J,)
-        Numbers of records.
-    epsilon : float
-        Privacy budget of each record.
-    edges : Edges
-        As in `along_chain`, with no head.
 
     Examples
     --------

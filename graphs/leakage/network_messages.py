@@ -72,18 +72,7 @@ class Bands:
         self._families = [self._family(rows) for rows in self._steps()]
 
     def from_below(self, own: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the message of each position to its parent, and the sum of those that it receives.
-
-        Parameters
-        ----------
-        own : ndarray of shape (n + 1,)
-            What each position adds to the messages that pass it.
-
-        Returns
-        -------
-        tuple of ndarray or None
-            None when the edges of bands do not settle.
-        """
+        """Return the message of each position to its parent, and the sum of those that it receives."""
         steps, mine = list(self._steps()), own[self._places]
         messages, sums = np.zeros(len(mine)), np.zeros(len(mine) + 1)
         edge = steps[0]
@@ -101,20 +90,7 @@ class Bands:
         return None
 
     def from_above(self, around: FloatArray, most: float) -> FloatArray | None:
-        """Return the message that each position receives from its parent.
-
-        Parameters
-        ----------
-        around : ndarray of shape (n + 1,)
-            What the parent of each position passes on to it, but for the message from above that the parent receives.
-        most : float
-            No message comes from more than this.
-
-        Returns
-        -------
-        ndarray of shape (n + 1,) or None
-            None when the edges of bands do not settle.
-        """
+        """Return the message that each position receives from its parent."""
         steps, mine = list(self._steps()), around[self._places]
         messages = np.zeros(len(mine) + 1)
         edge = steps[-1]
@@ -205,17 +181,7 @@ class Sweeps:
         return Bands(self._tree, self._grow, self._upwards, self._downwards, self._passed)
 
     def totals(self, budgets: FloatArray) -> FloatArray:
-        """Return the sum of all messages that each vertex receives, rounded up.
-
-        Parameters
-        ----------
-        budgets : ndarray of shape (n,)
-            What each vertex adds to the messages that pass it, nats.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the sum of all messages that each vertex receives, rounded up."""
         _, from_below, from_above = self._run(budgets)
         found = up(from_below + from_above, 1)
         return found[self._tree.position[:-1]]
@@ -288,20 +254,6 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 def propagate(incidence: Incidence, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
     """Return what a mechanism tells about each node of a network, by messages.
-
-    Parameters
-    ----------
-    incidence : Incidence
-        The network.
-    epsilon : ndarray of shape (n_nodes,)
-        Privacy budget of each node, nats, finite and not negative; 0 for nodes that are no records.
-    rounds : int
-        Most rounds of updates where the network has loops; any number gives a valid bound.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-        Upper bounds alpha_i, nats, rounded up, for every set of nodes that the adversary may know.
 
     Notes
     -----
@@ -423,24 +375,7 @@ class Propagation:
         return any(isinstance(solver, SelfAvoiding) for _, solver in self._parts)
 
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return `propagate` for one choice of budgets.
-
-        Parameters
-        ----------
-        epsilon : ndarray of shape (n_nodes,)
-            Privacy budget of each node, nats.
-        rounds : int
-            Most rounds of updates where the network has loops.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-
-        Raises
-        ------
-        RouteUnavailable
-            When messages should remember the way around loops, and no loop can be remembered.
-        """
+        """Return `propagate` for one choice of budgets."""
         if self._memory and not self._remembers:
             reason = "no loops, or none that are short enough to be remembered"
             raise RouteUnavailable("self-avoiding", reason, ("best", "messages", "group"))
@@ -458,18 +393,7 @@ class Propagation:
         return np.where(received == 0, epsilon, np.minimum(caps, up(epsilon + received, 1)))
 
     def messages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return what arrives over each of `links`.
-
-        Parameters
-        ----------
-        epsilon, rounds
-            As for `leakages`.
-
-        Returns
-        -------
-        ndarray of shape (2E,)
-            Rounded up.
-        """
+        """Return what arrives over each of `links`."""
         budgets = np.zeros(len(self._component))
         budgets[: self._n_nodes] = epsilon
         found = np.full(len(self.links.sources), np.nan)

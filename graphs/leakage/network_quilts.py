@@ -138,13 +138,7 @@ class BallQuilts:
         return found
 
     def leakages(self, budgets: FloatArray) -> FloatArray:
-        """Return the smallest leakage over all spheres of each node, rounded up; to every adversary.
-
-        Parameters
-        ----------
-        budgets : ndarray of shape (n_nodes,)
-            0 for nodes that are no records.
-        """
+        """Return the smallest leakage over all spheres of each node, rounded up; to every adversary."""
         amounts, unit = charges(budgets) if budgets.any() else (np.zeros(len(budgets), dtype=np.int64), 1.0)
         near = np.zeros(self._nodes, dtype=np.int64)
         found = np.full(self._nodes, np.inf)
@@ -412,19 +406,7 @@ class NetworkQuilts:
         return found
 
     def leakages(self, budgets: FloatArray, penalties: FloatArray) -> FloatArray:
-        """Return the smallest leakage over all quilts and the component, for each record.
-
-        Parameters
-        ----------
-        budgets : ndarray of shape (m,)
-            Budget of each node, 0 for latent ones.
-        penalties : ndarray of shape (J,)
-            What each quilt adds to the budgets of the record and the records near it.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the smallest leakage over all quilts and the component, for each record."""
         p = self._potentials
         found = p.component_sums(budgets)[p.records]
         _, records, _ = self._patterns
@@ -436,15 +418,7 @@ class NetworkQuilts:
         return found
 
     def contracted(self, known: Known, leakages: FloatArray) -> FloatArray:
-        """Return phi(D, sum of the leakages of the quilt's nodes) for every quilt; infinite where not provable.
-
-        Parameters
-        ----------
-        known : {"any", "none"}
-            Which near records may be known.
-        leakages : ndarray of shape (m,)
-            Upper bounds on the leakage about each node, latent ones included, to every adversary.
-        """
+        """Return phi(D, sum of the leakages of the quilt's nodes) for every quilt; infinite where not provable."""
         p = self._potentials
         quilts, _, _ = self._patterns
         if not quilts:

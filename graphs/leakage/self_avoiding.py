@@ -50,20 +50,6 @@ class Walks:
     def within(cls, sources: IntArray, targets: IntArray, barred: BoolArray, longest: int, most: int) -> Walks | None:
         """Return the walks on cycles as long as a limit on the work allows.
 
-        Parameters
-        ----------
-        sources, targets, barred
-            As for `along`.
-        longest : int
-            No cycle has more vertices.
-        most : int
-            Most walks and arcs; four times as many are looked at in all.
-
-        Returns
-        -------
-        Walks or None
-            None when the links alone are too many.
-
         Notes
         -----
         Vertices with the most neighbours are not passed by walks of more than one link where these would be too many.
@@ -89,24 +75,6 @@ class Walks:
         cls, sources: IntArray, targets: IntArray, barred: BoolArray, passable: BoolArray, length: int, most: int
     ) -> Walks | None:
         """Return the walks that lie on cycles of at most `length` vertices.
-
-        Parameters
-        ----------
-        sources, targets : ndarray of shape (2E,)
-            Both directions of every link, no two with the same ends, ordered by source.
-        barred : ndarray of shape (V,)
-            Vertices whose other neighbours may not be entered either, once a walk has left them.
-        passable : ndarray of shape (V,)
-            Vertices that walks of more than one link may pass.
-        length : int
-            At least 2; with 2 the walks are the links.
-        most : int
-            Most walks and arcs that are looked at.
-
-        Returns
-        -------
-        Walks or None
-            None when there are more than `most`.
 
         Examples
         --------
@@ -343,19 +311,7 @@ class SelfAvoiding:
         return self.walks is not None and len(self.walks.last) > len(self._sources)
 
     def totals(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return the sum of all messages that each vertex receives, rounded up.
-
-        Parameters
-        ----------
-        budgets : ndarray of shape (n,)
-            What each vertex adds to the messages that pass it, nats.
-        rounds : int
-            Most rounds of updates.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the sum of all messages that each vertex receives, rounded up."""
         if not budgets.any():
             return np.zeros(self._size)
         messages = self._messages(budgets, rounds)

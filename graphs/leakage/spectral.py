@@ -100,16 +100,6 @@ BALANCE = 1e-9
 def period(transition: FloatArray) -> int:
     """Return the period of an irreducible chain, or 0 for a reducible one.
 
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix.
-
-    Returns
-    -------
-    int
-        Greatest common divisor of the lengths of all cycles; 1 means aperiodic, 0 reducible.
-
     Examples
     --------
     >>> period(np.array([[0.0, 1.0], [1.0, 0.0]])), period(np.array([[0.5, 0.5], [0.0, 1.0]]))
@@ -142,19 +132,6 @@ def _all_reached(pattern: npt.NDArray[np.bool_]) -> bool:
 
 def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
     """Return the stationary law of an irreducible chain, without subtractions.
-
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Irreducible transition matrix; the diagonal is not used.
-
-    Returns
-    -------
-    law : ndarray of shape (k,)
-        Probabilities, sum 1.
-    relative_error : float
-        Bound on the relative error of each of them that is not below 1e-300; smaller ones may have lost digits, and
-        be zero although no state of an irreducible chain is impossible.
 
     Notes
     -----
@@ -233,29 +210,6 @@ def spectral_gap(transition: FloatArray, law: FloatArray) -> float:
 
 def published_quilts(epsilon: float, gap: float, rarest: float, share: float) -> tuple[int, int, float]:
     """Return the quilt sizes and the budget of [Z17, Lemma 4] for one way to share the target.
-
-    Parameters
-    ----------
-    epsilon : float
-        Target, nats.
-    gap : float
-        Spectral gap of a reversible chain.
-    rarest : float
-        Smallest stationary probability.
-    share : float
-        The constant c, in (0, 1/6).
-
-    Returns
-    -------
-    d, s : int
-        Distances of the quilt's ends for interior records, and near the ends of the chain. The lemma asks for n >= 2 d.
-    budget : float
-        min{ (1 - 6 c) epsilon / (2 d - 1), (1/3 - 2 c) epsilon / (d + s) }.
-
-    Raises
-    ------
-    ArgumentError
-        When `share` is not in (0, 1/6), or `epsilon` so small that the distances are out of range.
 
     Examples
     --------

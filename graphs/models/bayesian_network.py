@@ -270,22 +270,6 @@ class BayesianNetwork(FactorGraph):
 def moralise(digraph: nx.DiGraph[Any]) -> nx.Graph[Any]:
     """Return the moral graph of a directed graph: directions dropped, parents of a common child joined.
 
-    Parameters
-    ----------
-    digraph : networkx.DiGraph
-        Without cycles.
-
-    Returns
-    -------
-    networkx.Graph
-        On the same nodes in the same order. In a Bayesian network on `digraph`, two nodes are independent given a set
-        that separates them here.
-
-    Raises
-    ------
-    ArgumentError
-        For an undirected or empty graph, parallel edges, or a cycle.
-
     Examples
     --------
     >>> import networkx as nx

@@ -102,27 +102,6 @@ def transition_counts(
 ) -> tuple[FloatArray, tuple[Hashable, ...], int]:
     """Count how often each state follows each other.
 
-    Parameters
-    ----------
-    sequences : tuple of iterables of hashable
-        Observed sequences of states.
-    smoothing : float
-        Added to every count.
-
-    Returns
-    -------
-    counts : ndarray of shape (k, k)
-        Row: from; column: to. Every row has a positive sum.
-    states : tuple
-        Sorted when they can be sorted, else in order of appearance.
-    longest : int
-        Length of the longest sequence.
-
-    Raises
-    ------
-    ArgumentError
-        See `MarkovChain.fit`.
-
     Examples
     --------
     >>> transition_counts((["rain", "sun", "rain"],), 0.5)

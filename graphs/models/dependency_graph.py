@@ -29,20 +29,6 @@ __all__ = ["DependencyGraph", "elimination_inflation", "joined_edges"]
 def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> IntArray | None:
     """Return the edges between unknown records, and those that paths with known interior add.
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two records of each edge.
-    known : ndarray of bool, shape (n,)
-        Which records are known.
-    most : int
-        Largest number of pairs that paths may join.
-
-    Returns
-    -------
-    ndarray of shape (F, 2), or None
-        Numbers among the unknown records, the smaller first, each pair once, in order; None beyond `most`.
-
     Examples
     --------
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])
@@ -82,13 +68,6 @@ MOST_JOINED = 3_000_000
 
 def elimination_inflation(edges: IntArray, component: IntArray) -> float:
     """Return the variance inflation of statistics with bounded differences, rounded up.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two records of each edge.
-    component : ndarray of shape (n,)
-        Number of the connected component of each record.
 
     Examples
     --------

@@ -234,18 +234,6 @@ class GaussianEmission(Emission):
 def as_emission(value: Any, states: int | None) -> Emission:
     """Return `value` as a law of records: None means any, an array is a table of probabilities.
 
-    Parameters
-    ----------
-    value : None, Emission, or array_like of shape (k, v)
-        What the caller passed as `emission`.
-    states : int or None
-        Number of states that it has to match.
-
-    Raises
-    ------
-    ArgumentError
-        When it is no law, or for another number of states.
-
     Examples
     --------
     >>> as_emission(None, 2).diameter

@@ -36,11 +36,6 @@ __all__ = ["GaussianField", "copula_inflation", "copula_records", "smoothed_infl
 def copula_inflation(diagonal: FloatArray) -> float:
     """Return tr(P)/n, rounded up.
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n,)
-        Of P.
-
     Examples
     --------
     >>> import numpy as np
@@ -63,13 +58,6 @@ def copula_records(radius: float, n: int) -> float:
 
 def smoothed_inflation(of_means: float, least: float) -> float:
     """Return 1 + (2/pi) (Lambda - s)/s, rounded up: the inflation of statistics with bounded differences.
-
-    Parameters
-    ----------
-    of_means : float
-        Lambda = tr(P)/n as in `copula_inflation`.
-    least : float
-        s, a positive lower bound on the smallest eigenvalue of R.
 
     Examples
     --------

@@ -38,24 +38,6 @@ def weighted_diameters(
 ) -> FloatArray:
     """Return the diameters of kernels of 1, 2, ... steps, whatever is known about the records between.
 
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix of the states.
-    emission : ndarray of shape (k, v) or None
-        Law of a record given its state; None when records may be of any type.
-    supports : Supports
-        States possible at each place.
-    longest : int
-        Largest number of steps of interest.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        For each length, the largest diameter over all values of any known records strictly between, rounded up.
-        It ends where there would be more than 1024 kernels, or at the first step when `emission` is None: a record of
-        any type may make a kernel as degenerate as a single step is.
-
     Examples
     --------
     >>> from graphs.leakage.influence import supports_of

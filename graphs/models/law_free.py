@@ -98,18 +98,7 @@ class GroupSizes(DependenceModel):
         return self.n / self.largest
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw the worst case: one fair coin (0 or 1) per group, shared by all its records.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            From the smallest group to the largest one.
-        """
+        """Draw the worst case: one fair coin (0 or 1) per group, shared by all its records."""
         sizes = self.independent_groups()
         coins: IntArray = rng.integers(0, 2, size=len(sizes))
         return np.repeat(coins, sizes)

@@ -107,18 +107,6 @@ class Reach:
 def reach_of_times(times: Any, length: Any) -> Reach:
     """Return which records are at most `length` apart, in the order of their times.
 
-    Parameters
-    ----------
-    times : sequence
-        Numbers, or dates and times (all with a time zone or all without), in any order; equal ones are allowed.
-    length : float, datetime.timedelta, numpy.timedelta64 or pandas.Timedelta
-        A number for numbers, a time difference for dates and times; finite, not negative.
-
-    Raises
-    ------
-    ArgumentError
-        For no times at all, missing or infinite ones, times of several kinds, and another kind of length.
-
     Examples
     --------
     >>> reach_of_times([3.0, 0.0, 1.0], 1.0).last.tolist()

@@ -112,13 +112,6 @@ class OutOfFold(DependenceModel):
     def claim_records(self) -> float:
         """Return N, for limits by relative entropy about claims that are fixed in advance.
 
-        Returns
-        -------
-        float
-            N, such that ``E exp(N (u q(X) - ln(1 - R + R e^u))) <= 1`` for every u, q the mean of values in [0, 1], and
-            R the average risk of the fitted models, which is a function of the records: n over the sum, over the folds,
-            of the size of the largest group. (Not `effective_records`, which is about fixed truths.)
-
         Examples
         --------
         >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).claim_records()
@@ -150,27 +143,11 @@ class OutOfFold(DependenceModel):
         return {"folds": self._folds, "groups": self._groups}
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> NoReturn:
-        """Refuse: who knows a record knows something about every model.
-
-        Raises
-        ------
-        ArgumentError
-            Always.
-        """
+        """Refuse: who knows a record knows something about every model."""
         raise ArgumentError("known", "records of a cross-validation", "folds of the unknown records alone")
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw one fair coin (0 or 1) for each group: the records, not their out-of-fold values.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Draw one fair coin (0 or 1) for each group: the records, not their out-of-fold values."""
         coins: IntArray = rng.integers(0, 2, size=int(self._groups.max()) + 1)
         return coins[self._groups]
 

@@ -74,24 +74,6 @@ def as_real(value: object) -> float | None:
 def check_count(argument: str, value: object, least: int = 1) -> int:
     """Return `value` as an integer of at least `least`.
 
-    Parameters
-    ----------
-    argument : str
-        Name for the error message.
-    value : object
-        What was given; booleans and fractions are refused.
-    least : int
-        Smallest value accepted.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ArgumentError
-        When it is no integer, or too small.
-
     Examples
     --------
     >>> check_count("n", 3)
@@ -110,24 +92,6 @@ def check_word(
     argument: str, value: object, words: Sequence[str], expected: str = "", error: type[ArgumentError] = ArgumentError
 ) -> str:
     """Return a choice among words.
-
-    Parameters
-    ----------
-    argument : str
-        Name for the error message.
-    value : object
-        What was given.
-    words : sequence of str
-        What is accepted.
-    expected : str
-        What the message says was expected; by default the words, with "or" between.
-    error : type
-        Class of the error.
-
-    Raises
-    ------
-    ArgumentError
-        Or another class; when it is none of the words.
 
     Examples
     --------
@@ -154,23 +118,6 @@ def real_array(argument: str, value: Any, expected: str) -> FloatArray:
 def check_epsilon(value: Any, n: int) -> float | FloatArray:
     """Return the privacy budget of the records: one number, or one per record.
 
-    Parameters
-    ----------
-    value : float or array of shape (n,)
-        Differential privacy of the mechanism in one record, in nats, finite and not negative.
-    n : int
-        Number of records.
-
-    Returns
-    -------
-    float or ndarray of shape (n,)
-        A float whenever all entries are the same.
-
-    Raises
-    ------
-    ArgumentError
-        For another shape, a negative, infinite or missing value.
-
     Examples
     --------
     >>> check_epsilon([0.1, 0.1], 2)
@@ -191,20 +138,6 @@ def check_epsilon(value: Any, n: int) -> float | FloatArray:
 def check_target(value: Any) -> float:
     """Return a leakage to be met.
 
-    Parameters
-    ----------
-    value : float
-        Nats, positive and finite.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ArgumentError
-        For anything else.
-
     Examples
     --------
     >>> check_target(1)
@@ -219,27 +152,6 @@ def check_target(value: Any) -> float:
 
 def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     """Return probabilities whose last axis sums to one.
-
-    Parameters
-    ----------
-    argument : str
-        Name for the error message.
-    value : array_like
-        A law (`ndim` 1) or a square matrix of laws (`ndim` 2). Sums may be off by 1e-9, and by the rounding of shorter
-        floats: a row of k numbers in single precision by k times 1.2e-7.
-    ndim : {1, 2}
-        Number of axes.
-
-    Returns
-    -------
-    ndarray
-        Normalised copy.
-
-    Raises
-    ------
-    ArgumentError
-        For negative, missing or infinite entries, positive ones below 2.3e-308 (subnormal, with few digits), sums
-        other than one, another shape.
 
     Examples
     --------

@@ -55,25 +55,6 @@ def bisect(
 ) -> float:
     """Return a number at which a condition holds, close to where it begins to fail.
 
-    Parameters
-    ----------
-    holds : callable
-        The condition, of one float. Monotone between the ends, or else the result is one of several.
-    fails_at, holds_at : float
-        The ends, in either order. ``holds`` is not called at them; the second is returned where no other point holds.
-        Finite, and of a finite sum.
-    halvings : int, optional
-        Exactly so many halvings, unless the ends are close before; until the ends are neighbours when left out.
-    close : callable, optional
-        From the lower and the upper end: whether they are close enough. See `within`.
-    geometric : bool
-        Halve the ratio of the ends instead of their difference where both are positive and their product is normal.
-
-    Returns
-    -------
-    float
-        ``holds_at``, or a point at which ``holds`` returned true.
-
     Examples
     --------
     >>> root = bisect(lambda x: x * x <= 2.0, 2.0, 1.0)
@@ -95,11 +76,6 @@ def bracket(
     geometric: bool = False,
 ) -> tuple[float, float]:
     """Return both ends of a bisection: the one at which a condition fails, and the one at which it holds.
-
-    Parameters
-    ----------
-    holds, fails_at, holds_at, halvings, close, geometric
-        As in `bisect`.
 
     Examples
     --------
@@ -124,11 +100,6 @@ def bracket(
 def within(relative: float) -> Callable[[float, float], bool]:
     """Return the rule that ends a bisection when the upper end exceeds the lower one by at most a given share.
 
-    Parameters
-    ----------
-    relative : float
-        The share; the ends are not negative.
-
     Examples
     --------
     >>> 0.1 <= bisect(lambda x: x >= 0.1, 0.05, 1.0, close=within(0.01)) <= 0.101
@@ -146,20 +117,6 @@ def bisect_integers(
     close: Callable[[int, int], bool] | None = None,
 ) -> int:
     """Return an integer at which a condition holds, next to one at which it fails.
-
-    Parameters
-    ----------
-    holds : callable
-        The condition, of one integer. Monotone between the ends, or else the result is one of several.
-    fails_at, holds_at : int
-        The ends, in either order. ``holds`` is not called at them.
-    close : callable, optional
-        From the lower and the upper end: whether they are close enough; until they are neighbours when left out.
-
-    Returns
-    -------
-    int
-        ``holds_at``, or an integer at which ``holds`` returned true.
 
     Examples
     --------
@@ -182,20 +139,6 @@ def bisect_each(
 ) -> FloatArray:
     """Return a number for each entry of an array, by as many bisections side by side.
 
-    Parameters
-    ----------
-    holds : callable
-        The conditions, of an array with one point for each.
-    fails_at, holds_at : ndarray
-        The ends, as in `bisect`.
-    halvings : int
-        How many.
-
-    Returns
-    -------
-    ndarray
-        Of each entry: ``holds_at``, or a point at which ``holds`` returned true.
-
     Examples
     --------
     >>> bisect_each(lambda x: x * x <= np.array([4.0, 9.0]), np.full(2, 8.0), np.zeros(2), halvings=3)
@@ -210,18 +153,6 @@ def bisect_each(
 
 def bisect_each_integer(holds: Callable[[IntArray], BoolArray], fails_at: IntArray, holds_at: IntArray) -> IntArray:
     """Return an integer for each entry of an array, next to one at which its condition fails.
-
-    Parameters
-    ----------
-    holds : callable
-        The conditions, of an array with one integer for each. What it says of entries whose ends are neighbours, which
-        it gets at their holding end, is ignored.
-    fails_at, holds_at : ndarray of int
-        The ends, as in `bisect_integers`.
-
-    Returns
-    -------
-    ndarray of int
 
     Examples
     --------

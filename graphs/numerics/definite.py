@@ -26,18 +26,6 @@ UNDERFLOW = 1e-290
 def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
     """Return whether it is proved that a diagonal matrix less another matrix is positive semidefinite.
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n,)
-        The diagonal matrix.
-    matrix : ndarray of shape (n, n)
-        Symmetric; only the lower triangle and the diagonal are read.
-
-    Returns
-    -------
-    bool
-        True is a proof; False says nothing.
-
     Examples
     --------
     >>> ones = np.ones((2, 2))
@@ -54,18 +42,6 @@ def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
 
 def is_semidefinite(matrix: FloatArray, error: float = 0.0) -> bool:
     """Return whether it is proved that a symmetric matrix is positive semidefinite.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric; only the lower triangle and the diagonal are read.
-    error : float
-        Bound on the norm of the true matrix less this one.
-
-    Returns
-    -------
-    bool
-        True is a proof; False says nothing.
 
     Notes
     -----
@@ -96,18 +72,6 @@ def is_semidefinite(matrix: FloatArray, error: float = 0.0) -> bool:
 def least_lift(holds: Callable[[float], bool], first: float, last: float) -> float | None:
     """Return a small number at which a proof succeeds, from a ladder of doublings and some halvings after it.
 
-    Parameters
-    ----------
-    holds : callable
-        Whether the proof succeeds at a number.
-    first, last : float
-        Where the ladder begins and ends, both positive.
-
-    Returns
-    -------
-    float or None
-        A number at which ``holds`` returned true; None where it did at no step of the ladder.
-
     Examples
     --------
     >>> 0.3 <= least_lift(lambda lift: lift >= 0.3, 1e-3, 1.0) <= 0.32
@@ -129,11 +93,6 @@ def least_lift(holds: Callable[[float], bool], first: float, last: float) -> flo
 
 def largest_eigenvalue(matrix: FloatArray) -> float:
     """Return an upper bound on the largest eigenvalue of a symmetric matrix, sharp up to rounding.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric and finite.
 
     Examples
     --------

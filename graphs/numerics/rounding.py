@@ -59,18 +59,6 @@ def up(value: FloatArray, operations: float = ...) -> FloatArray: ...
 def up(value: float | FloatArray, operations: float = FUNCTION_ULPS) -> float | FloatArray:
     """Enlarge a non-negative number that is off by `operations` relative rounding errors.
 
-    Parameters
-    ----------
-    value : float or ndarray
-        Not negative; computed with at most `operations` roundings, none of them by cancellation.
-    operations : float
-        How many; one is added for the enlargement itself.
-
-    Returns
-    -------
-    float or ndarray
-        Not below the exact value.
-
     Examples
     --------
     >>> up(1.0) > 1.0
@@ -81,18 +69,6 @@ def up(value: float | FloatArray, operations: float = FUNCTION_ULPS) -> float | 
 
 def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
     """Reduce a non-negative number that is off by `operations` relative rounding errors.
-
-    Parameters
-    ----------
-    value : ndarray
-        As in `up`.
-    operations : float
-        As in `up`.
-
-    Returns
-    -------
-    ndarray
-        Not above the exact value.
 
     Examples
     --------
@@ -105,16 +81,6 @@ def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
 def formula_up(bound: float) -> float:
     """Round a positive bound to the safe side, by more than a formula's own rounding errors.
 
-    Parameters
-    ----------
-    bound : float
-        Computed with at most `FORMULA_OPERATIONS` roundings, none of them by cancellation.
-
-    Returns
-    -------
-    float
-        Larger by a share of ``2**-40``: ``1 + 2 * 2**12 * 2**-53``.
-
     Examples
     --------
     >>> formula_up(0.1) > 0.1, formula_up(0.1) < 0.1 + 1e-12
@@ -125,18 +91,6 @@ def formula_up(bound: float) -> float:
 
 def up_relative(value: float, relative: float = FEW_FACTORS) -> float:
     """Return a number above an exact value of at least 0 that was computed within a relative error.
-
-    Parameters
-    ----------
-    value : float
-        Not negative; infinity stays.
-    relative : float
-        Bound on ``abs(value - exact) / exact``, with room for its own square.
-
-    Returns
-    -------
-    float
-        The next float above the computed ``value * (1 + relative)``: the rounding of the product does not count.
 
     Examples
     --------
@@ -149,11 +103,6 @@ def up_relative(value: float, relative: float = FEW_FACTORS) -> float:
 def down_relative(value: float, relative: float = FEW_FACTORS) -> float:
     """Return a number of at least 0 below an exact value that was computed within a relative error.
 
-    Parameters
-    ----------
-    value, relative
-        As in `up_relative`.
-
     Examples
     --------
     >>> down_relative(0.0)
@@ -164,17 +113,6 @@ def down_relative(value: float, relative: float = FEW_FACTORS) -> float:
 
 def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:
     """Return an upper bound on a sum of non-negative numbers.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Not negative.
-    counts : ndarray of shape (k,), optional
-        How often each is counted; once when left out.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -187,18 +125,6 @@ def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:
 
 def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
     """Return the budgets as exact integers, for prefix sums without rounding.
-
-    Parameters
-    ----------
-    epsilon : ndarray of shape (n,)
-        Finite and not negative, not all zero.
-
-    Returns
-    -------
-    amounts : ndarray of shape (n,)
-        Integers, rounded up, whose total is below 2**62.
-    unit : float
-        A power of two; `amounts * unit` is at least `epsilon`.
 
     Examples
     --------
@@ -216,15 +142,6 @@ def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
 def shown_above(number: float, digits: int = 3, form: Form = "g") -> str:
     """Return a number in so many digits, rounded up: a bound in words is a bound too.
 
-    Parameters
-    ----------
-    number : float
-        A bound; exact is the decimal number that it is written as.
-    digits : int
-        How many, at most 15; after the point if `form` is "f" or "+f".
-    form : {"g", "+g", "f", "+f"}
-        As in format strings; with a plus, the sign is always written.
-
     Examples
     --------
     >>> shown_above(1.2349), shown_above(2.0), shown_above(1.0602, 4), shown_above(math.inf)
@@ -237,11 +154,6 @@ def shown_above(number: float, digits: int = 3, form: Form = "g") -> str:
 
 def shown_below(number: float, digits: int = 3, form: Form = "g") -> str:
     """Return a number in so many digits, rounded down.
-
-    Parameters
-    ----------
-    number, digits, form
-        As in `shown_above`.
 
     Examples
     --------
@@ -258,15 +170,6 @@ def shown_around(
 
     The value is rounded to the nearest, by r. The half-width is the larger side of the interval, plus r, rounded up:
     ``low >= value - side >= shown - (side + r)``, and the same above.
-
-    Parameters
-    ----------
-    value, low, high : float
-        ``low <= value <= high``.
-    digits, width_digits : int
-        Of the value and of the half-width.
-    form
-        As in `shown_above`.
 
     Examples
     --------

@@ -16,13 +16,6 @@ def sum_in_slices(part: Callable[[int, int], float], size: int) -> float:
 
     Numpy halves an array until a part is short; where it halves does not depend on what is in the parts.
 
-    Parameters
-    ----------
-    part : callable
-        From a start and a stop, at most `SLICE` apart, to the sum of the numbers between by `numpy.add.reduce`.
-    size : int
-        How many numbers there are.
-
     Examples
     --------
     >>> import numpy as np

@@ -78,29 +78,6 @@ class Table:
 def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int], limit: int = LARGEST) -> Table:
     """Sum the product of tables over all variables but a few.
 
-    Parameters
-    ----------
-    tables : iterable of Table
-        What is multiplied.
-    keep : sequence of int
-        Variables that stay, in the order of the axes of the result.
-    sizes : sequence of int
-        Number of states of every variable, indexed by variable.
-    limit : int
-        Most entries of any table on the way.
-
-    Returns
-    -------
-    Table
-        Up to the power of two in `exponent`, the sum over the other variables.
-
-    Raises
-    ------
-    TooWide
-        When the best order found needs a larger table; it says how large.
-    ArgumentError
-        When positive entries are so small that their products cannot be told from zero.
-
     Notes
     -----
     Variable elimination (bucket elimination) with the min-fill order: next comes the variable whose removal joins the
@@ -130,21 +107,6 @@ def elimination_order(
     scopes: Iterable[Sequence[int]], sizes: Sequence[int], keep: Collection[int] = ()
 ) -> tuple[list[int], int]:
     """Return an order in which to sum out variables, by the min-fill rule.
-
-    Parameters
-    ----------
-    scopes : iterable of sequences of int
-        Variables of each table.
-    sizes : sequence of int
-        Number of states of every variable.
-    keep : collection of int
-        Variables that stay.
-
-    Returns
-    -------
-    order : list of int
-    largest : int
-        Entries of the largest table on the way, before the variable is summed out.
 
     Examples
     --------
@@ -207,22 +169,7 @@ def run_order(
     sizes: Sequence[int],
     visit: Callable[[int, list[Table]], object] | None = None,
 ) -> list[Table]:
-    """Sum out variables in a given order.
-
-    Parameters
-    ----------
-    tables, sizes
-        As in `eliminate`.
-    order : iterable of int
-        Variables to sum out.
-    visit : callable, optional
-        Called with each variable and the tables that contain it, before they are replaced by their sum.
-
-    Returns
-    -------
-    list of Table
-        What is left, over the variables that are not in `order`.
-    """
+    """Sum out variables in a given order."""
     live: dict[int, Table] = {}
     holders: dict[int, set[int]] = {}
     for key, table in enumerate(tables):

@@ -41,20 +41,6 @@ class Incidence:
 
     @classmethod
     def pairwise(cls, edges: IntArray, diameters: FloatArray, n_nodes: int) -> Incidence:
-        """Return the incidence of a network whose factors are its edges.
-
-        Parameters
-        ----------
-        edges : ndarray of shape (E, 2)
-            The two nodes of each edge.
-        diameters : ndarray of shape (E,)
-            Projective diameter of each edge; it is the same from both ends.
-        n_nodes : int
-            Number of nodes.
-
-        Returns
-        -------
-        Incidence
-        """
+        """Return the incidence of a network whose factors are its edges."""
         count = len(edges)
         return cls(edges.ravel(), np.repeat(np.arange(count), 2), np.repeat(diameters, 2), n_nodes, count)

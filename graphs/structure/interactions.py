@@ -161,23 +161,7 @@ def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tup
 
 
 def stacked(layout: Layout, potentials: Any, node_potentials: Any, states: int | None) -> Interactions:
-    """Return the weights that a caller gave as matrices and vectors.
-
-    Parameters
-    ----------
-    layout : Layout
-        The graph.
-    potentials : array_like, mapping, or str
-        One matrix, an array of shape (E, s, s), a mapping of edges to matrices, or the name of an edge attribute.
-    node_potentials : None, array_like, mapping, or str
-        Nothing, one vector, an array of shape (m, s), a mapping of labels to vectors, or the name of a node attribute.
-    states : int or None
-        Number of states of nodes that no potential tells it of.
-
-    Returns
-    -------
-    Interactions
-    """
+    """Return the weights that a caller gave as matrices and vectors."""
     matrices, kinds = _matrices(layout, potentials)
     vectors, node_kinds = _vectors(layout, node_potentials)
     sizes = _sizes(layout, matrices, kinds, vectors, node_kinds, states)

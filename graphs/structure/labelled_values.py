@@ -83,11 +83,6 @@ def has_labels(values: Any) -> bool:
 def refuse_unordered(argument: str, values: Any, expected: str) -> None:
     """Refuse what has no order of records, or more than one value for each.
 
-    Raises
-    ------
-    ArgumentError
-        For a mapping, a set, a table.
-
     Examples
     --------
     >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
@@ -106,11 +101,6 @@ def refuse_unordered(argument: str, values: Any, expected: str) -> None:
 
 def in_order(argument: str, values: Any, expected: str) -> list[Any]:
     """Return values as a list, in the order in which they stand.
-
-    Raises
-    ------
-    ArgumentError
-        For what `refuse_unordered` refuses, for a text, and for what is no sequence of single values.
 
     Examples
     --------
@@ -131,11 +121,6 @@ def in_order(argument: str, values: Any, expected: str) -> list[Any]:
 
 def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
     """Return the number of each record's label, in order of first appearance, and the labels in that order.
-
-    Raises
-    ------
-    ArgumentError
-        For no labels at all, missing labels, labels that cannot be hashed, and what `in_order` refuses.
 
     Examples
     --------
@@ -204,17 +189,6 @@ def with_labels_of(argument: str, items: list[Any], values: Any) -> Listed:
 def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: str) -> list[Any]:
     """Return one value for each record, in the order of the records' labels.
 
-    Parameters
-    ----------
-    argument : str
-        Name for error messages.
-    values : mapping, Series or sequence
-        Those without labels are in the order of the records already.
-    labels : sequence of hashable
-        Of the records.
-    expected : str
-        For error messages.
-
     Examples
     --------
     >>> by_label("values", {"bob": 4, "ann": 3}, ["ann", "bob"], "one value for each record")
@@ -250,19 +224,6 @@ def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | 
 
 def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -> list[list[Any]]:
     """Return the values of several arguments, all in the same order of records.
-
-    Parameters
-    ----------
-    columns : sequence of Listed
-        The arguments.
-    labels : sequence of hashable, optional
-        Labels of the records, where they have some. Without, the first argument that has labels says what they are and
-        how they are ordered, which only a Series can.
-
-    Raises
-    ------
-    ArgumentError
-        For labels that do not match, and for arguments with labels beside others without, unless both say the same.
 
     Examples
     --------

@@ -111,29 +111,6 @@ def read_graph(
 ) -> Layout:
     """Read a graph.
 
-    Parameters
-    ----------
-    graph : networkx.Graph, pair (edges, n), or what networkx converts
-        Undirected. Labels of any hashable type; with arrays the labels are 0 to n - 1. An adjacency matrix is a square
-        and symmetric array, sparse array or data frame, whose entries other than zero are edges; a list of pairs is a
-        list of edges, and a mapping names the neighbours of each node.
-    latent : collection of labels
-        Nodes that are in the graph but not in the data.
-    records : iterable of labels, optional
-        The data nodes in the order of the records; the order of the graph when left out. Nodes not named are latent.
-    parallel : {"refuse", "multiply"}
-        Whether several edges between two nodes are refused, or kept (each then has its own weight, which multiply).
-
-    Returns
-    -------
-    Layout
-
-    Raises
-    ------
-    ArgumentError
-        For an empty or directed graph, self-loops, parallel edges unless they are to be multiplied, no record at all,
-        labels that are not in the graph or named twice.
-
     Examples
     --------
     >>> import networkx as nx

@@ -55,20 +55,6 @@ class Potentials:
     def of(cls, sizes: Sequence[int], tables: Iterable[Table], records: IntArray) -> Potentials:
         """Put a network into that form.
 
-        Parameters
-        ----------
-        sizes : sequence of int
-            Number of states of each node, as declared.
-        tables : iterable of Table
-            Factors; no node twice in one.
-        records : ndarray of shape (n,)
-            Node of each record.
-
-        Raises
-        ------
-        ArgumentError
-            When the factors leave some node without a possible state.
-
         Examples
         --------
         >>> step = Table.of((0, 1), np.array([[0.5, 0.5], [0.0, 0.0]]))
@@ -298,18 +284,6 @@ def _split_is_better(
 def factor_diameters(stack: FloatArray, errors: FloatArray) -> FloatArray:
     """Return the diameters of many factors of one shape, seen from their first member.
 
-    Parameters
-    ----------
-    stack : ndarray of shape (F, k, ...)
-        One factor per row; states of the member in question first.
-    errors : ndarray of shape (F,)
-        Relative error of the entries of each factor.
-
-    Returns
-    -------
-    ndarray of shape (F,)
-        max over states u, v of the range over the other members' states z of ln f(u, z) / f(v, z), rounded up.
-
     Examples
     --------
     >>> factor_diameters(np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.zeros(1)).round(9)
@@ -330,21 +304,7 @@ def _diameters(logs: FloatArray, errors: FloatArray) -> FloatArray:
 
 
 def log_ratio_ranges(logs: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the ranges over the last axis of the differences of pairs of rows.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (..., k, z)
-        Logarithms; minus infinity for zeros.
-    errors : ndarray of shape (...) or broadcastable
-        Relative error of the numbers whose logarithms these are.
-
-    Returns
-    -------
-    ndarray of shape (..., k (k - 1) / 2)
-        Rounded up. Columns where both rows are minus infinity are left out, and so are pairs of which one row is
-        minus infinity throughout (range 0); if otherwise one alone is minus infinity, the range is infinite.
-    """
+    """Return the ranges over the last axis of the differences of pairs of rows."""
     largest = np.abs(np.where(np.isfinite(logs), logs, 0.0)).max(axis=(-2, -1), initial=0.0)
     slack = 4.1 * errors + 64 * UNIT * largest
     ranges = []

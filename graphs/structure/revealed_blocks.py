@@ -99,12 +99,6 @@ class RevealedBlocks:
     def of_reach(cls, last: IntArray) -> Self:
         """Return the blocks of records each of which may depend on those up to a last one.
 
-        Parameters
-        ----------
-        last : ndarray of shape (n,)
-            Place of the last record on which each may depend, not decreasing and not before the record itself. What
-            comes up to a place is together independent of all that comes after that.
-
         Examples
         --------
         A pair and two single records:
@@ -122,21 +116,6 @@ class RevealedBlocks:
     @classmethod
     def of_forgetting(cls, n: int, distances: FloatArray, missed: float) -> Self:
         """Return the blocks of a series that forgets its past.
-
-        Parameters
-        ----------
-        n : int
-            Number of records.
-        distances : ndarray of shape (K,)
-            t_1, ..., t_K, rounded up, not increasing: bounds on the total variation distance between the laws of all
-            that comes k records or more after a past, given two such pasts.
-        missed : float
-            How large the probabilities that more records change may be, those of all blocks together.
-
-        Returns
-        -------
-        RevealedBlocks
-            One block of all records where the series does not forget enough.
 
         Examples
         --------

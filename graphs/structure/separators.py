@@ -136,22 +136,6 @@ def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int)
 def candidates(neighbours: Neighbours, node: int, component: int, effort: Effort) -> list[frozenset[int]]:
     """Return connected sets around a node, each standing for the quilt that is its boundary.
 
-    Parameters
-    ----------
-    neighbours : sequence of sequences of int
-        Neighbours of every node.
-    node : int
-        The node.
-    component : int
-        Number of nodes of its component.
-    effort : Effort
-        How hard to look.
-
-    Returns
-    -------
-    list of frozenset
-        The node itself (its quilt is the Markov blanket) first; no set twice; never the whole component.
-
     Examples
     --------
     >>> path = [[1], [0, 2], [1, 3], [2]]

@@ -33,23 +33,6 @@ def read_order(argument: str, keys: Any) -> Listed:
 def sort_ranks(argument: str, keys: Any) -> IntArray:
     """Return 0 for the smallest key, 1 for the next larger one, and so on; equal keys have the same rank.
 
-    Parameters
-    ----------
-    argument : str
-        Name for error messages.
-    keys : sequence
-        Numbers, dates, times (all with a time zone, then ordered as instants, or all without), periods of one
-        frequency, time differences, or ordered categories; numpy, pandas, or a list.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Raises
-    ------
-    ArgumentError
-        For texts, missing keys, times with and without a time zone together, keys of several kinds.
-
     Examples
     --------
     >>> sort_ranks("order", [datetime.date(2024, 5, 1), datetime.date(2023, 5, 1), datetime.date(2024, 5, 1)])

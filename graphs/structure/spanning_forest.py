@@ -74,17 +74,7 @@ class Branches:
         self._block = np.tile(labels[deeper], 2)
 
     def weights(self, amounts: IntArray) -> IntArray:
-        """Return, for each link, the weight of the component of its source when its target is deleted.
-
-        Parameters
-        ----------
-        amounts : ndarray of shape (n,)
-            Weight of each vertex, an integer that is not negative; the total is below 2**63.
-
-        Returns
-        -------
-        ndarray of shape (2E,)
-        """
+        """Return, for each link, the weight of the component of its source when its target is deleted."""
         walk = np.zeros(len(amounts) + 2, dtype=np.int64)
         walk[self._begin + 1] = amounts
         sums = np.cumsum(walk)
@@ -163,19 +153,7 @@ class Rooted:
         return slice(low, high), self._starts[first:last] - low, self._parents[first:last]
 
     def gather(self, values: IntArray, combine: np.ufunc) -> IntArray:
-        """Combine the values of each position with those of all positions below it.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n + 1,)
-            One integer per position.
-        combine : numpy.add, numpy.minimum or numpy.maximum
-            How.
-
-        Returns
-        -------
-        ndarray of shape (n + 1,)
-        """
+        """Combine the values of each position with those of all positions below it."""
         if self.narrow:
             scalars: dict[str, Callable[[int, int], int]] = {"add": operator.add, "minimum": min, "maximum": max}
             scalar = scalars[combine.__name__]

@@ -215,11 +215,6 @@ class ResponseOfSeries:
 def check_coefficients(value: Any) -> FloatArray:
     """Return the coefficients of an autoregressive series as a vector.
 
-    Raises
-    ------
-    ArgumentError
-        For what is neither a number nor a vector of numbers, and for numbers that are not finite.
-
     Examples
     --------
     >>> check_coefficients(0.5)

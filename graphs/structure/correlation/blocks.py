@@ -68,13 +68,7 @@ class BlockCorrelation(Correlation):
         return labels
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the values, shape (n, k): a row for each record, its values in their order.
-
-        Raises
-        ------
-        ArgumentError
-            When records have different numbers of values.
-        """
+        """Draw the values, shape (n, k): a row for each record, its values in their order."""
         counts = np.bincount(self._index)
         if counts.min() < counts.max():
             seen = f"records of {counts.min()} to {counts.max()} values"

@@ -247,13 +247,7 @@ class VarianceComponents(Correlation):
 
 
 def read_components(labels: Any, shares: Any, series: Any, coefficients: Any, noise: Any) -> VarianceComponents:
-    """Return the variance components that the arguments of `GaussianField.components` say.
-
-    Raises
-    ------
-    ArgumentError
-        As there.
-    """
+    """Return the variance components that the arguments of `GaussianField.components` say."""
     groups = _groups_of(labels)
     n = len(next(iter(groups.values())))
     if not has_labels(shares):

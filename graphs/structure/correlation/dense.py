@@ -32,15 +32,6 @@ LEAST_VARIANCE = 1e-6
 def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> ConditionalBounds | None:
     """Return bounds for the values that are not known, given the others exactly; None where they are not proved.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Correlation matrix R.
-    known : ndarray of bool, shape (n,)
-        Which values are known, at least one.
-    off : float
-        By how much entries may be off at most.
-
     Notes
     -----
     The conditional covariance matrix is ``S = R_LL - R_LK R_KK^-1 R_KL``. For every matrix Y the covariance T of
@@ -66,11 +57,6 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
 
 def given_variances(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> FloatArray | None:
     """Return lower bounds on the variances of the values that are not known, given the others exactly.
-
-    Parameters
-    ----------
-    matrix, known, off
-        As in `given_values`.
 
     Examples
     --------
@@ -117,11 +103,6 @@ LEAST_LIFT = 1e-6
 
 def dominating_diagonal(matrix: FloatArray) -> FloatArray:
     """Return the diagonal of a matrix P of small trace for which P - R is proved to be positive semidefinite.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        A correlation matrix R.
 
     Notes
     -----
@@ -252,19 +233,6 @@ class DenseCorrelation(Correlation):
 def check_correlation(argument: str, value: Any) -> FloatArray:
     """Return an array as a correlation matrix: exactly symmetric, with exactly ones on its diagonal.
 
-    Parameters
-    ----------
-    argument : str
-        Name for the error message.
-    value : array_like of shape (n, n)
-        Entries may be off their mirror images, the diagonal off 1, and eigenvalues below 0, by 1e-8.
-
-    Raises
-    ------
-    ArgumentError
-        For another shape, missing or infinite entries, a matrix that is not symmetric, a diagonal that is not 1, or a
-        negative eigenvalue.
-
     Notes
     -----
     With an eigenvalue of -e the model's matrix is (R + e I)/(1 + e), which is a correlation matrix. A diagonal P with
@@ -291,13 +259,7 @@ def check_correlation(argument: str, value: Any) -> FloatArray:
 
 
 def refuse_indefinite(argument: str, matrix: FloatArray) -> None:
-    """Refuse a symmetric matrix with an eigenvalue below ``-TOLERANCE``.
-
-    Raises
-    ------
-    ArgumentError
-        With the least eigenvalue.
-    """
+    """Refuse a symmetric matrix with an eigenvalue below ``-TOLERANCE``."""
     if dominates(np.full(len(matrix), TOLERANCE), -matrix):
         return
     least = float(np.linalg.eigvalsh(matrix)[0])

@@ -79,18 +79,5 @@ class Correlation(ABC):
         """Return the matrix itself, for few records."""
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for the values of a component that are not known, given the others exactly.
-
-        Parameters
-        ----------
-        members : ndarray of int
-            The values of one component, increasing.
-        known : ndarray of bool, same shape
-            Which of them are known.
-
-        Returns
-        -------
-        ConditionalBounds or None
-            None where nothing is proved.
-        """
+        """Return bounds for the values of a component that are not known, given the others exactly."""
         return None

@@ -92,17 +92,7 @@ class KernelInBlocks(Correlation):
 
 
 def kernel_correlation(coordinates: FloatArray, function: Function, support: float | None) -> Correlation:
-    """Return the correlations of places: whole, sparse where they end at a distance, or in blocks.
-
-    Parameters
-    ----------
-    coordinates : ndarray of shape (n, d)
-        Finite.
-    function : callable
-        From distances.
-    support : float or None
-        Distance beyond which the function is zero.
-    """
+    """Return the correlations of places: whole, sparse where they end at a distance, or in blocks."""
     n = len(coordinates)
     if support is not None:
         ended = check_sparse("function", _within(coordinates, function, support))
@@ -129,26 +119,14 @@ def origin_of(coordinates: FloatArray, function: Function) -> dict[str, Any]:
 
 
 def correlations(first: FloatArray, second: FloatArray, function: Function) -> FloatArray:
-    """Return the function of the distances between places of two lists, checked.
-
-    Raises
-    ------
-    ArgumentError
-        When it is no correlation.
-    """
+    """Return the function of the distances between places of two lists, checked."""
     from scipy.spatial.distance import cdist
 
     return checked(function, cdist(first, second))
 
 
 def checked(function: Function, distances: FloatArray) -> FloatArray:
-    """Return the function of distances.
-
-    Raises
-    ------
-    ArgumentError
-        For another shape, values that are not finite or beyond 1, and a value at 0 that is not 1.
-    """
+    """Return the function of distances."""
     expected = "correlations from -1 to 1, one for each distance, 1 at the distance 0"
     try:
         found = np.array(function(distances), dtype=np.float64)

@@ -154,14 +154,7 @@ class SparseCorrelation(Correlation):
 
 
 def check_sparse(argument: str, value: Any) -> Any:
-    """Return a sparse correlation matrix as sorted compressed rows, symmetric, with ones on its diagonal.
-
-    Raises
-    ------
-    ArgumentError
-        As `check_correlation`. Positive semidefiniteness is checked as far as that is cheap: row by row, in bands and
-        blocks, and by the least eigenvalue that a few Lanczos steps find.
-    """
+    """Return a sparse correlation matrix as sorted compressed rows, symmetric, with ones on its diagonal."""
     from scipy.sparse import csr_array, eye_array
 
     if value.ndim != 2 or value.shape[0] != value.shape[1] or not value.shape[0]:
