@@ -512,6 +512,9 @@ class Given(DependenceModel):
             return self._rest._by_parts(bounded_differences)
         return self._model._by_parts_given(self._mask, bounded_differences)
 
+    def _independent_parts(self) -> IntArray:
+        return super()._independent_parts() if self._parts is None else self._parts
+
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""
         if self._rest is not None:

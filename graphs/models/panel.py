@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,15 @@ from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.fitted_limits import FittedLimits
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
+from graphs.markov_structure import quilt_table
 from graphs.model import Adversary, DependenceModel, Given
 from graphs.models.out_of_fold import OutOfFold
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.revealed_blocks import RevealedBlocks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Panel"]
 
@@ -281,6 +285,48 @@ class Panel(DependenceModel):
                 return None
             drawn.append(rows)
         return np.concatenate(drawn)
+
+    # Around a record ---------------------------------------------------------------------------------------
+
+    def _unit_of(self, place: int) -> tuple[DependenceModel, int, int]:
+        """Return the model of a record's unit, the number of the unit, and that of the record in it."""
+        unit = int(np.searchsorted(self._starts, place, side="right")) - 1
+        return self._kinds[int(self._kind_of[unit])], unit, place - int(self._starts[unit])
+
+    def quilts(self, record: Hashable) -> pd.DataFrame:
+        """Return the quilts of a record in its unit, as `DependenceModel.quilts`."""
+        kind, unit, inside = self._unit_of(self._place_of("record", record))
+        found: list[Any] = kind.quilts(kind._label_of(inside)).to_numpy().tolist()
+        return quilt_table(
+            [
+                (self._outside(kind, unit, quilt), self._outside(kind, unit, near), influence, spread)
+                for quilt, near, influence, spread in found
+            ]
+        )
+
+    def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
+        """Return the blanket of a record in its unit, as `DependenceModel.markov_blanket`."""
+        kind, unit, inside = self._unit_of(self._place_of("record", record))
+        return self._outside(kind, unit, kind.markov_blanket(kind._label_of(inside)))
+
+    def _outside(self, kind: DependenceModel, unit: int, names: tuple[Any, ...]) -> tuple[Hashable, ...]:
+        """Return the names in the panel of records of one unit."""
+        if kind._record_labels() is not None:
+            return tuple((unit, name) for name in names)
+        return tuple(int(self._starts[unit]) + name if isinstance(name, int) else (unit, name) for name in names)
+
+    def _table_of(self, places: list[int]) -> tuple[FloatArray, float]:
+        by_unit: dict[int, list[int]] = {}
+        for place in places:
+            by_unit.setdefault(self._unit_of(place)[1], []).append(place)
+        tables, order, roundings = [], [], 0.0
+        for unit, inside in by_unit.items():
+            start = int(self._starts[unit])
+            values, error = self._kinds[int(self._kind_of[unit])]._table_of([place - start for place in inside])
+            tables.append(values)
+            order += inside
+            roundings += error + 1
+        return reduce(np.multiply.outer, tables).transpose([order.index(place) for place in places]), roundings
 
     # The law -----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from graphs import (
     MarkovChain,
     MarkovField,
     MovingWindow,
+    Panel,
 )
 from graphs.leakage import network_quilts
 from graphs.leakage.network_quilts import BallQuilts, NetworkQuilts
@@ -244,3 +245,24 @@ def test_chains_of_graphs() -> None:
 def test_graphs_that_are_no_chains(graph: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         MarkovChain.from_graph(graph, **options)
+
+
+def test_records_of_panels_have_what_is_around_them_in_their_units() -> None:
+    transition = [[0.9, 0.1], [0.2, 0.8]]
+    panel = Panel(lambda n: MarkovChain(transition, n=n), [3, 4])
+    assert panel.markov_blanket(4) == (3, 5)
+    table, alone = panel.quilts(4), MarkovChain(transition, n=4).quilts(1)
+    assert table["quilt"].tolist() == [tuple(3 + k for k in quilt) for quilt in alone["quilt"]]
+    assert table["influence"].tolist() == alone["influence"].tolist()
+    expected = log_ratios(panel.joint(), (1, 5), 4, (0,))[0]
+    assert panel.max_influence([1, 5], 4, given=[0]) == pytest.approx(expected, rel=1e-9)
+    assert panel.max_influence([0, 1], 4) == 0.0
+    named = Panel(MarkovField.ising(nx.path_graph(["a", "b", "c"]), 0.3), 2)
+    assert named.markov_blanket((1, "a")) == ((1, "b"),)
+
+
+def test_known_records_leave_blankets_of_their_parts() -> None:
+    rest = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5).given([2])
+    assert rest.markov_blanket(0) == (1,)
+    assert rest.quilts(3)["nearby"][0] == (2,)
+    assert rest.max_influence([3], 0) == 0.0
