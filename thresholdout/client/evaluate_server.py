@@ -11,11 +11,10 @@ import threading
 from http import HTTPStatus
 from typing import Any
 
-from thresholdout.client.client import Client
+from thresholdout.client.client import AGAIN, Client
 from thresholdout.client.errors import LimitReached, ServiceError
 from thresholdout.client.evaluation import budget_of, evaluation_of
 from thresholdout.client.local_server import Answer, LocalServer, candidate_of
-from thresholdout.client.retries import AGAIN
 from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
 
 __all__ = ["EvaluateServer", "script_for"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,8 +42,8 @@ def readiness(
     -------
     dict
         ``status``: "ok", "damaged" with the names of these holdouts, or "unavailable". The number of ``holdouts``; with
-        `writes` also that of ``answers``, the ``told`` nats of the holdout that has told most, of those that show
-        theirs, and the seconds of a ``commit``.
+        `writes` also the number of ``answers``, the seconds of a ``commit``, and of the holdouts that show theirs the
+        largest ``information_released`` in nats and the smallest ``error_budget_left``.
     """
     try:
         rows = holdouts.all()
@@ -55,12 +56,17 @@ def readiness(
             ledger.change_setting("ready", lambda _: f"{time.time():.0f}")
             found["commit"] = time.perf_counter() - begun
             counts = [ledger.count(row.identity) for row in rows]
-            told = [0.0]
+            released, left = [0.0], [1.0]
             for row, count in zip(rows, counts, strict=True):
                 last = ledger.entries(row.identity, count, 1) if count and row.shown is None else []
                 if last and last[0].risk is not None and row.facts is not None and row.facts.risk is not None:
-                    told.append(row.facts.risk - last[0].risk)
-            found |= {"answers": sum(counts), "told": max(told)}
+                    released.append(row.facts.risk - last[0].risk)
+                    left.append(math.exp(last[0].risk))
+            found |= {
+                "answers": sum(counts),
+                "information_released": max(released),
+                "error_budget_left": min(left),
+            }
         return found | witness()
     except ThresholdoutError as error:
         _log.error("the store can't be used: %s", type(error).__name__)

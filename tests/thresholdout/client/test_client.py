@@ -25,7 +25,7 @@ from thresholdout.client import (
     ServiceUnavailable,
     received,
 )
-from thresholdout.client.retries import RetryPolicy
+from thresholdout.client.client import RetryPolicy
 from thresholdout.client.tables import as_table
 from thresholdout.errors import InputError
 from thresholdout.service import schemas as shown

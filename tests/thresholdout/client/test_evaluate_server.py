@@ -19,10 +19,10 @@ import pytest
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.client.service_double import ServiceDouble
 from thresholdout.client import Client
+from thresholdout.client.client import RetryPolicy
 from thresholdout.client.evaluate_server import EvaluateServer, script_for
 from thresholdout.client.evaluation import evaluation_of, score_of
 from thresholdout.client.received import Holdout, Submission
-from thresholdout.client.retries import RetryPolicy
 from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, ScoringCommand
 from thresholdout.errors import InputError
 from thresholdout.ledger import cipher

@@ -12,7 +12,7 @@ import pytest
 from tests.sizes import corners
 from tests.thresholdout.client.service_double import ServiceDouble, refused
 from thresholdout.client import Client, LimitReached, ServiceError, ServiceUnavailable
-from thresholdout.client.retries import Attempts, RetryPolicy, seconds_of
+from thresholdout.client.client import Attempts, RetryPolicy, seconds_of
 
 PREDICTIONS = pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})
 EVENTS = ["", "before", "after", "busy", "stopping", "unavailable", "rate", "proxy", "later", "stop"]

@@ -51,6 +51,19 @@ def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> Non
     assert service.board(ADMIN, "cells").outlook is None
 
 
+def test_numbers_say_which_error_budget_is_left(service: EvaluationService) -> None:
+    service.submit(team(service, "ann"), "cells", right_in(0.8), idempotency_key="k", expected=0.3)
+    told, found = service.holdout(ADMIN, "cells").told, service.health(writes=True)
+    assert told is not None
+    assert told > 1.0
+    assert found["answers"] == 1
+    assert found["information_released"] == pytest.approx(told)
+    assert found["error_budget_left"] == pytest.approx(0.05 * math.exp(-told))
+    service.set_phase(ADMIN, "cells", "blind")
+    hidden = service.health(writes=True)
+    assert (hidden["information_released"], hidden["error_budget_left"]) == (0.0, 1.0)
+
+
 def code(call: Callable[..., object], *given: object) -> str:
     """Return why a call is refused; "" where it is not."""
     try:

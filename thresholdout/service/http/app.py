@@ -12,11 +12,11 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
-from thresholdout.service.declarations import HoldoutSettings
 from thresholdout.service.http import holdout_routes, operation_routes, submission_routes
 from thresholdout.service.http.access import Served, answer_refusals
 from thresholdout.service.http.admission import Admission
 from thresholdout.service.http.health import Health, Metrics
+from thresholdout.service.http.json_schemas import HoldoutSettings
 from thresholdout.service.http.logs import Observed
 from thresholdout.service.limits import Limits
 
@@ -96,7 +96,7 @@ def make_app(
     """
     limits = service.limits if limits is None else limits
     admission = Admission(limits)
-    pulse = Health(service)
+    health = Health(service)
 
     @contextlib.asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -104,8 +104,8 @@ def make_app(
             async with AsyncExitStack() as stack:
                 for context in running:
                     await stack.enter_async_context(context())
-                await pulse.look()
-                looking = asyncio.create_task(pulse.keep_looking())
+                await health.look()
+                looking = asyncio.create_task(health.keep_looking())
                 stack.push_async_callback(_cancelled, looking)
                 yield
                 admission.stop()
@@ -123,8 +123,8 @@ def make_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.served = Served(service, admission, limits)
-    app.state.pulse = pulse
-    app.state.metrics = Metrics(admission, pulse)
+    app.state.health = health
+    app.state.metrics = Metrics(admission, health)
     answer_refusals(app)
     own = (
         operation_routes.router,

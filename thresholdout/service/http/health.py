@@ -41,7 +41,7 @@ class Health:
         self._found = Ready(status="unavailable")
         self._at = -_STALE
         self._written = -_WRITES
-        self.answers, self.told, self.commit = 0.0, 0.0, 0.0
+        self.answers, self.information_released, self.error_budget_left, self.commit = 0.0, 0.0, 1.0, 0.0
         """As of `readiness`, when something was last written."""
 
     def ready(self) -> Ready:
@@ -57,7 +57,8 @@ class Health:
         well = found["status"] != "unavailable"
         if writes and well:
             self._written = now
-            self.answers, self.told, self.commit = (found.get(name, 0.0) for name in ("answers", "told", "commit"))
+            for name in ("answers", "information_released", "error_budget_left", "commit"):
+                setattr(self, name, found.get(name, getattr(self, name)))
         witness = found.get("witness")
         self._found = Ready(
             status=found["status"],
@@ -86,11 +87,11 @@ class Metrics:
     ----------
     admission : Admission
         Whose places and bytes are shown.
-    pulse : Health
+    health : Health
         Knows how far the holdouts are.
     """
 
-    def __init__(self, admission: Admission, pulse: Health) -> None:
+    def __init__(self, admission: Admission, health: Health) -> None:
         self._registry = registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("thresholdout_requests", "Requests.", labels, registry=registry)
@@ -103,9 +104,18 @@ class Metrics:
         )
         taken = Gauge("thresholdout_upload_places", "Uploads at once.", registry=registry, multiprocess_mode="livesum")
         found = (
-            ("thresholdout_answers", "Entries of all histories.", lambda: pulse.answers),
-            ("thresholdout_told_nats", "Told by the holdout that has told most.", lambda: pulse.told),
-            ("thresholdout_commit_seconds", "Of the last commit that was tried.", lambda: pulse.commit),
+            ("thresholdout_answers", "Entries of all histories.", lambda: health.answers),
+            (
+                "thresholdout_information_released_nats",
+                "Of the holdout that has released most.",
+                lambda: health.information_released,
+            ),
+            (
+                "thresholdout_error_budget_left",
+                "Of the holdout that has least; 1 before any answer.",
+                lambda: health.error_budget_left,
+            ),
+            ("thresholdout_commit_seconds", "Of the last commit that was tried.", lambda: health.commit),
         )
         self._gauges: tuple[tuple[Gauge, Callable[[], float]], ...] = (
             (held, lambda: admission.bytes_held),

@@ -12,7 +12,6 @@ from starlette.datastructures import UploadFile
 
 from thresholdout.service.authority import check_role
 from thresholdout.service.corrections import Basis
-from thresholdout.service.declarations import HoldoutSettings
 from thresholdout.service.http.access import By, Has, Served, said
 from thresholdout.service.http.admission import announced, receive, receive_form
 from thresholdout.service.http.json_schemas import (
@@ -20,6 +19,7 @@ from thresholdout.service.http.json_schemas import (
     Certificate,
     Checkpoint,
     HoldoutList,
+    HoldoutSettings,
     HoldoutShown,
     NewPhase,
     Remaining,

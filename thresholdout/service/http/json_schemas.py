@@ -15,6 +15,7 @@ __all__ = [
     "Certificate",
     "Checkpoint",
     "HoldoutList",
+    "HoldoutSettings",
     "HoldoutShown",
     "KeyList",
     "KeyMade",
@@ -153,6 +154,29 @@ class Checkpoint(_Shown):
 
     checkpoint: str
     asked: int
+
+
+class HoldoutSettings(BaseModel):
+    """How a holdout is made from two tables with labels."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "digits", "label": "y"}]})
+
+    name: str = Field(description="What addresses call it.", pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    label: str = Field(description="Column of the labels.", min_length=1)
+    id: str = Field("id", description="Column that identifies a record.", min_length=1)
+    groups: str | None = Field(None, description="Column of groups that may depend on each other arbitrarily.")
+    order: str | None = Field(None, description="Column of the order of all rows, beside window.")
+    window: int | None = Field(None, description="Rows further apart than this are independent.", ge=0)
+    title: str = Field("", max_length=100)
+    metric: str = "accuracy"
+    feedback: Feedback = "interval"
+    phase: Phase = "open"
+    public: bool = False
+    quota: int | None = Field(None, description="Submissions of each team.", ge=1)
+    quota_days: float | None = Field(None, description="In so many days; null is all of the time.", gt=0)
+    confidence: float = Field(0.95, ge=0.5, lt=1)
+    prior_queries: int | None = Field(None, description="Scores of this holdout that were seen before.", ge=1)
+    allow_duplicates: bool = Field(False, description="Whether equal rows of both parts are different records.")
 
 
 class NewPhase(BaseModel):

@@ -65,7 +65,7 @@ async def ready(request: Request, response: Response) -> Any:
     "unavailable" where the database can be neither read nor written (a full disk), "damaged" where a holdout failed its
     check when the service started.
     """
-    found: Ready = request.app.state.pulse.ready()
+    found: Ready = request.app.state.health.ready()
     response.status_code = 503 if found.status == "unavailable" else 200
     return found
 

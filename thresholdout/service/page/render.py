@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.service.page import wording
-from thresholdout.service.page.axis import written_high, written_low
+from thresholdout.service.page.views import written_high, written_low
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -1,23 +1,347 @@
-"""Addresses of the pages; every one of them answers people, none programs."""
+"""The pages of the service: their addresses, and the answers of each, for people and not for programs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from thresholdout.service.evaluation import MOST_NUMBER
 from thresholdout.service.http import admission as bodies
+from thresholdout.service.http.uploads import read_upload
+from thresholdout.service.page import sessions as visits
 from thresholdout.service.page.forms import FORM_BYTES, MOST_FIELDS, Sent, sent_in
-from thresholdout.service.page.pages import Pages
-from thresholdout.service.page.render import STATIC, static
+from thresholdout.service.page.render import HEADERS, STATIC, render, static
 from thresholdout.service.page.sessions import NOBODY, PageSession, visit
-from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.page.views import board_view, history_view, submission_view
+from thresholdout.service.refusals import REFUSALS, ServiceRefused
+from thresholdout.service.schemas import Holdout, Key, Phase, Role, Submission
 
 if TYPE_CHECKING:
-    from thresholdout.service.http.access import Served
+    from starlette.requests import Request
 
-__all__ = ["routes"]
+    from thresholdout.service.http.access import Served
+    from thresholdout.service.page.forms import Sent
+    from thresholdout.service.page.sessions import PageSession
+
+__all__ = ["Pages", "RefusedView", "refused_view", "routes"]
+
+_TITLES: Final = {
+    400: "This cannot be used",
+    401: "A key is needed",
+    403: "Not with this key",
+    404: "Nothing here",
+    409: "Not any more",
+    413: "Too large",
+    415: "Not a table",
+    429: "Not now",
+    503: "Try again soon",
+}
+_UNSAID: Final = {"permanent"}
+_UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedView:
+    """A refusal as a page shows it.
+
+    Attributes
+    ----------
+    title, text : str
+        In short, and the fixed text of the code.
+    details : list of str
+        Positions, names and limits.
+    later : str
+        After which time the same request may be taken; empty where none is known.
+    """
+
+    title: str
+    text: str
+    details: list[str]
+    later: str
+
+
+def refused_view(refused: ServiceRefused) -> RefusedView:
+    """Return a refusal as a page shows it.
+
+    Examples
+    --------
+    >>> refused_view(ServiceRefused("quota", retry_after=7200, limit=20)).later
+    '2 hours'
+    """
+    permanent = bool(refused.details.get("permanent"))
+    return RefusedView(
+        _TITLES.get(refused.status, "This cannot be done"),
+        REFUSALS[refused.code].text,
+        [f"{name.replace('_', ' ')}: {_said(value)}" for name, value in refused.details.items() if name not in _UNSAID],
+        "" if refused.retry_after is None or permanent else _duration(refused.retry_after),
+    )
+
+
+def _said(value: Any) -> str:
+    """Return a detail as people read it."""
+    return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _duration(seconds: int) -> str:
+    """Return seconds in words, rounded up in the unit that fits."""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
+    count = -(-seconds // size)
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+_ROWS: Final = 50
+_WAIT: Final = 3.0
+"""Seconds for which a form waits for its answer; the submission's page waits for it afterwards."""
+
+_NUMBER: Final = re.compile("[0-9]{1,18}")
+_PHASES: Final[dict[str, Phase]] = {"open": "open", "blind": "blind", "closed": "closed"}
+_ROLES: Final[dict[str, Role]] = {"admin": "admin", "team": "team", "viewer": "viewer"}
+
+
+class Pages:
+    """The pages of a service. Each method takes a request and a visit, and what was sent where it is a form's.
+
+    Parameters
+    ----------
+    served : Served
+        The service, room for what is sent to it, and limits of tables.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.service = served.service
+
+    def holdouts(self, request: Request, visit: PageSession) -> Response:
+        """Answer the list of holdouts."""
+        return _page(request, visit, "holdouts.html", here="holdouts", holdouts=self.service.holdouts(visit.principal))
+
+    def board(self, request: Request, visit: PageSession) -> Response:
+        """Answer a leaderboard."""
+        board = self.service.board(visit.principal, request.path_params["name"])
+        close = request.query_params.get("look") == "close"
+        return _page(request, visit, "board.html", here="board", **board_view(board, close=close))
+
+    def certificate(self, request: Request, visit: PageSession) -> Response:
+        """Answer what the intervals of a holdout are worth, in words."""
+        holdout = self.service.holdout(visit.principal, request.path_params["name"])
+        return _page(request, visit, "certificate.html", here="certificate", holdout=holdout)
+
+    def history(self, request: Request, visit: PageSession) -> Response:
+        """Answer a team's own submissions, and the form for the next one; an administrator's are all."""
+        before = request.query_params.get("before", "")
+        start = int(before) if _NUMBER.fullmatch(before) else MOST_NUMBER
+        return self._history(
+            request, visit, self.service.holdout(visit.principal, request.path_params["name"]), before=start
+        )
+
+    def submission(self, request: Request, visit: PageSession) -> Response:
+        """Answer one submission."""
+        name = request.path_params["name"]
+        holdout = self.service.holdout(visit.principal, name)
+        found = self.service.submission(visit.principal, name, request.path_params["id"])
+        refusal = REFUSALS[found.refusal].text if found.refusal in REFUSALS else ""
+        repeated = "repeated" in request.query_params
+        view = submission_view(holdout, found)
+        return _page(
+            request,
+            visit,
+            "submission.html",
+            here="submissions",
+            holdout=holdout,
+            refusal=refusal,
+            repeated=repeated,
+            **view,
+        )
+
+    def submit(self, request: Request, visit: PageSession, sent: Sent, holdout: Holdout) -> Response:
+        """Take predictions; answer with the address of the submission, or the form again and what is wrong."""
+        try:
+            made = self._ask(visit, holdout, sent)
+        except ServiceRefused as refused:
+            request.state.refused = refused.code
+            return self._history(request, visit, holdout, sent, refused)
+        repeated = "?repeated" if made.repeated else ""
+        return _to(request, f"/holdouts/{holdout.name}/submissions/{quote(made.id, safe='')}{repeated}")
+
+    def set_phase(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+        """Begin another phase of a holdout."""
+        phase = _PHASES.get(sent.text("phase"))
+        if phase is None:
+            raise ServiceRefused("bad_request", field="phase", expected=", ".join(_PHASES))
+        holdout = self.service.set_phase(visit.principal, request.path_params["name"], phase)
+        return _to(request, f"/holdouts/{holdout.name}")
+
+    def keys(self, request: Request, visit: PageSession) -> Response:
+        """Answer the list of keys."""
+        return self._keys(request, visit)
+
+    def make_key(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+        """Make a key; this page alone has its text."""
+        role = _ROLES.get(sent.text("role"))
+        if role is None:
+            raise ServiceRefused("bad_request", field="role", expected=", ".join(_ROLES))
+        team = sent.text("team")
+        try:
+            text, key = self.service.new_key(visit.principal, role, team, sent.text("note"))
+        except ServiceRefused as refused:
+            if refused.status != 400:
+                raise
+            return self._keys(request, visit, sent, refused)
+        return self._keys(request, visit, made=(text, key))
+
+    def revoke(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+        """Refuse a key from now on."""
+        self.service.revoke(visit.principal, request.path_params["id"])
+        return _to(request, "/keys")
+
+    def sign_in_form(self, request: Request, visit: PageSession) -> Response:
+        """Answer the form that takes a key."""
+        back = visits.safe_address(request.query_params.get("next", "/"))
+        return _to(request, back) if visit.session else self._sign_in(request, visit, back)
+
+    def sign_in(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+        """Begin a session, and go where the visitor wanted to."""
+        back = visits.safe_address(sent.text("next"))
+        visits.check_sign_in(request, sent.text("token"))
+        try:
+            session = self.service.sessions.begin(sent.text("key"))
+        except ServiceRefused as refused:
+            if refused.code != "unknown_key":
+                raise
+            return self._sign_in(request, visit, back, refused)
+        if visit.session:
+            self.service.sessions.end(visit.session)
+        response = _to(request, back)
+        visits.begin(request, response, session)
+        return response
+
+    def sign_out(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+        """End a session."""
+        self.service.sessions.end(visit.session)
+        response = _to(request, "/")
+        visits.end(request, response)
+        return response
+
+    def refused(self, request: Request, visit: PageSession, refused: ServiceRefused) -> Response:
+        """Answer a refusal; who has no key may sign in with one."""
+        back = visits.safe_address(_path(request))
+        if refused.code == "no_key" and request.method in ("GET", "HEAD"):
+            return _to(request, f"/sign-in?next={quote(back, safe='')}")
+        view = refused_view(refused)
+        response = _page(request, visit, "refused.html", refused.status, here="refused", refused=view)
+        if refused.retry_after is not None:
+            response.headers["Retry-After"] = str(refused.retry_after)
+        return response
+
+    def _ask(self, visit: PageSession, holdout: Holdout, sent: Sent) -> Submission:
+        """Ask the service about a form's table; what is no table counts against the public rate of the key."""
+        comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
+        expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
+        try:
+            predictions = read_upload(*sent.table, self.served.limits.of_holdout(holdout.rows))
+        except ServiceRefused:
+            self.service.failed(visit.principal, holdout.name)
+            raise
+        ask = self.service.compare if comparison else self.service.submit
+        return ask(
+            visit.principal,
+            holdout.name,
+            predictions,
+            idempotency_key=sent.idempotency_key(),
+            expected=expected,
+            title=sent.text("title"),
+            wait=_WAIT,
+        )
+
+    def _history(
+        self,
+        request: Request,
+        visit: PageSession,
+        holdout: Holdout,
+        sent: Sent | None = None,
+        refused: ServiceRefused | None = None,
+        before: int = MOST_NUMBER,
+    ) -> Response:
+        rows = self.service.history(visit.principal, holdout.name, before=before, count=_ROWS)
+        filled = {name: sent.text(name) if sent else "" for name in ("title", "expected")}
+        return _page(
+            request,
+            visit,
+            "submissions.html",
+            refused.status if refused else 200,
+            here="submissions",
+            holdout=holdout,
+            refused=refused_view(refused) if refused else None,
+            filled=filled,
+            most=f"{self.served.limits.most_bytes / 2**20:.3g} MiB",
+            newest=before == MOST_NUMBER,
+            older=rows[-1].number if len(rows) == _ROWS else None,
+            **history_view(holdout, rows),
+        )
+
+    def _keys(
+        self,
+        request: Request,
+        visit: PageSession,
+        sent: Sent | None = None,
+        refused: ServiceRefused | None = None,
+        made: tuple[str, Key] | None = None,
+    ) -> Response:
+        filled = {name: sent.text(name) if sent else "" for name in ("role", "team", "note")}
+        return _page(
+            request,
+            visit,
+            "keys.html",
+            refused.status if refused else 200,
+            here="keys",
+            keys=self.service.keys(visit.principal),
+            filled=filled,
+            made=made,
+            refused=refused_view(refused) if refused else None,
+        )
+
+    def _sign_in(
+        self, request: Request, visit: PageSession, back: str, refused: ServiceRefused | None = None
+    ) -> Response:
+        text = visits.form_text(request)
+        status = refused.status if refused else 200
+        view = refused_view(refused) if refused else None
+        token = visits.token_of(text)
+        response = _page(request, visit, "sign-in.html", status, here="sign-in", back=back, token=token, refused=view)
+        visits.keep_form(request, response, text)
+        return response
+
+
+def _page(request: Request, visit: PageSession, template: str, status: int = 200, **values: Any) -> Response:
+    told = {
+        "at": _root(request),
+        "who": visit.principal,
+        "token": visit.token,
+        "back": visits.safe_address(_path(request)),
+    }
+    return HTMLResponse(render(template, **{**told, **values}), status, headers=HEADERS)
+
+
+def _to(request: Request, address: str) -> Response:
+    """Answer where to go now, by a new request that reads."""
+    return RedirectResponse(_root(request) + address, 303, headers=HEADERS)
+
+
+def _root(request: Request) -> str:
+    """Return where this service is below its host."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _path(request: Request) -> str:
+    """Return the address of a request within this service."""
+    return request.url.path.removeprefix(_root(request))
+
 
 _Reading = Callable[[Pages, Request, PageSession], Response]
 _Writing = Callable[[Pages, Request, PageSession, Sent], Response]

@@ -7,19 +7,17 @@ ledger's entry, which is what is shown (`thresholdout.service.chained_answers`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import LedgerUnusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from thresholdout.ledger.database import Database
 
-    from thresholdout.ledger.database import Cursor, Database
-
-__all__ = ["FORMAT", "SETTING", "STEPS", "Store", "prepare"]
+__all__ = ["FORMAT", "SETTING", "Store", "prepare"]
 
 FORMAT: Final = 1
-"""Format of the service's tables; a program refuses those of a later format than it knows."""
+"""Format of the service's tables; a program refuses those of another one."""
 
 SETTING: Final = "service_format"
 """Name of the ledger's setting that says it."""
@@ -50,12 +48,6 @@ _CREATE: Final = (
     """CREATE TABLE service_failures (
     key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
 )
-
-Step: TypeAlias = "Callable[[Cursor], object]"
-"""Changes the tables, given a cursor."""
-
-STEPS: Final[list[Step]] = []
-"""The step from format 1 to 2 comes first; there is none yet."""
 
 
 class Store:
@@ -91,48 +83,32 @@ class Store:
 
 
 def prepare(database: Database) -> Store:
-    """Make the service's tables where they are missing, or bring those of an earlier format up to date.
+    """Make the service's tables where they are missing.
 
     Raises
     ------
     LedgerUnusable
-        They have a later format than this program knows.
+        They have another format than this program knows.
     """
     store = Store(database)
-    if _format(database.statements.setting, store.read) == FORMAT:
-        return store
+    setting = database.statements.setting
 
     def make(cursor: Cursor) -> None:
         if database.on_server:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        cursor.execute(database.statements.setting, (SETTING,))
-        row = cursor.fetchone()
-        if row is None:
+        cursor.execute(setting, (SETTING,))
+        if cursor.fetchone() is None:  # nobody else made them meanwhile
             for statement in _CREATE:
                 cursor.execute(statement)
             cursor.execute(database.statements.put_setting, (SETTING, str(FORMAT)))
-            return
-        found = _checked(database.location, str(row[0]))
-        for step in STEPS[found - 1 :]:
-            step(cursor)
-        cursor.execute(database.statements.set_setting, (str(FORMAT), SETTING))
 
-    database.transact(make)
-    return store
-
-
-def _format(statement: str, read: Callable[[str, Sequence[object]], list[Any]]) -> int | None:
-    """Return the format of the tables, or None where there are none."""
-    rows = read(statement, (SETTING,))
-    return int(rows[0][0]) if rows and str(rows[0][0]).isdecimal() else None
-
-
-def _checked(location: str, found: str) -> int:
-    """Refuse a format that this program does not know."""
-    if not found.isdecimal() or not 1 <= int(found) <= FORMAT:
+    if not store.read(setting, (SETTING,)):
+        database.transact(make)
+    found = str(store.read(setting, (SETTING,))[0][0])
+    if found != str(FORMAT):
         raise LedgerUnusable(
-            location,
-            f"the service's tables have format {found[:20]}, this program knows formats up to {FORMAT}; "
-            "use the program that made them, or a newer one",
+            database.location,
+            f"the service's tables have format {found[:20]}, this program knows format {FORMAT}; "
+            "use the program that made them",
         )
-    return int(found)
+    return store

@@ -275,6 +275,8 @@ def test_health_and_metrics(calls: Calls) -> None:
     text = calls("viewer", "GET", "/metrics").text
     assert 'thresholdout_requests_total{method="GET",route="/ready",status="200"}' in text
     assert 'thresholdout_refusals_total{code="bad_table"}' in text
+    for number in ("answers", "information_released_nats", "error_budget_left", "commit_seconds"):
+        assert f"\nthresholdout_{number} " in text
     assert "cells" not in text
     assert "ann" not in text
     check_refused(calls("ann", "GET", "/metrics"), "forbidden")

@@ -30,7 +30,7 @@ def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         assert told.state == "answered"
         wait_until(lambda: service.health()["witness"]["failing_since"])
         assert client.portal is not None
-        client.portal.call(client.app.state.pulse.look)  # type: ignore[attr-defined,call-arg]
+        client.portal.call(client.app.state.health.look)  # type: ignore[attr-defined,call-arg]
         found = client.get("/ready")
         assert (found.status_code, found.json()["status"]) == (200, "ok")
         assert found.json()["witness"]["waiting"] == 1

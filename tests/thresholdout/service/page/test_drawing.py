@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thresholdout.service.page.fake import ranked
-from thresholdout.service.page.axis import axis_around, decimals_for, written_high, written_low
-from thresholdout.service.page.views import relation, tiers
+from thresholdout.service.page.views import axis_around, decimals_for, relation, tiers, written_high, written_low
 from thresholdout.service.standings import Standing
 
 NUMBERS = st.floats(-50.0, 50.0, allow_nan=False)
