@@ -32,6 +32,7 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "set_phase": frozenset({"admin"}),
     "correct": frozenset({"admin"}),
     "export": frozenset({"admin"}),
+    "outlook": frozenset({"admin"}),
     "submit": frozenset({"team"}),
     "compare": frozenset({"team"}),
     "admit": frozenset({"team"}),

@@ -29,7 +29,7 @@ from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Board, Feedback, Holdout, Key, Outlook, Phase, Principal, Role, Submission
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Incumbents, Kind, SubmissionRow, Submissions
@@ -514,10 +514,13 @@ class EvaluationService:
     def board(self, by: Principal, name: str) -> Board:
         """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
         found = self._find(by, name)
-        outlook = None
-        if by.role == "admin" and found.shown is None:
-            outlook = outlook_of(self._guards.get(found.identity), self.ledger)
-        return Board(self._shown(found), self._boards.rows(found), by.team, outlook)
+        return Board(self._shown(found), self._boards.rows(found), by.team)
+
+    @checked
+    def outlook(self, by: Principal, name: str) -> Outlook | None:
+        """Return how the intervals of a leaderboard will widen; ``None`` in a blind phase, and before any answer."""
+        found = self._find(by, name)
+        return None if found.shown is not None else outlook_of(self._guards.get(found.identity), self.ledger)
 
     @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:

@@ -250,11 +250,8 @@ class Board:
         From the best certified on.
     mine : str
         The team that looks at it; empty for others.
-    outlook : Outlook or None
-        How intervals will widen; for administrators.
     """
 
     holdout: Holdout
     rows: tuple[Standing, ...]
     mine: str = ""
-    outlook: Outlook | None = None

@@ -82,7 +82,7 @@ class ServiceDouble:
         if path == "/v1/holdouts/digits/submissions":
             return httpx.Response(200, json={"submissions": [{"id": key, "state": "answered"} for key in self.charged]})
         if path == "/v1/holdouts/digits/leaderboard":
-            row = {"client": "ann", "first": 1, "last": 2, "low": 0.8, "high": 0.9, "submissions": 3}
+            row = {"team": "ann", "first": 1, "last": 2, "low": 0.8, "high": 0.9, "submissions": 3}
             return httpx.Response(200, json={"holdout": HOLDOUT, "rows": [row], "mine": "ann"})
         return refused("not_found")
 

@@ -35,20 +35,20 @@ def service(tmp_path: Path) -> Iterator[EvaluationService]:
 
 def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> None:
     """Wrong guesses cost, and the board says how wide intervals become; teams and blind phases are told nothing."""
-    assert service.board(ADMIN, "cells").outlook is None
+    assert service.outlook(ADMIN, "cells") is None
     for name, expected in (("ann", 0.8), ("bob", 0.3), ("cleo", 0.99)):
         by = team(service, name)
         service.submit(by, "cells", right_in(0.8), idempotency_key="k", expected=expected)
-    found = service.board(ADMIN, "cells").outlook
+    found = service.outlook(ADMIN, "cells")
     assert found is not None
     told = service.holdout(ADMIN, "cells").told
     assert told is not None
     assert found.answers == 3
     assert found.nats == pytest.approx(told / 3)
     assert found.half_width < found.exact < found.later
-    assert service.board(by, "cells").outlook is None
+    assert code(lambda: service.outlook(by, "cells")) == "forbidden"
     service.set_phase(ADMIN, "cells", "blind")
-    assert service.board(ADMIN, "cells").outlook is None
+    assert service.outlook(ADMIN, "cells") is None
 
 
 def test_numbers_say_which_error_budget_is_left(service: EvaluationService) -> None:
@@ -82,6 +82,7 @@ CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
     "create_holdout": lambda service, by, name: service.create_holdout(by, name, TRAIN, HOLDOUT, label="y"),
     "set_phase": lambda service, by, name: service.set_phase(by, name, "open"),
     "correct": lambda service, by, name: service.correct(by, name, LABEL, "a plate was turned"),
+    "outlook": lambda service, by, name: service.outlook(by, name),
     "export": lambda service, by, name: list(service.export(by, name)),
     "submit": lambda service, by, name: service.submit(by, name, right_in(0.7, 7), idempotency_key=f"s{by.team}"),
     "admit": lambda service, by, name: service.admit(by, name),
@@ -105,6 +106,7 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
     "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "correct": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "outlook": ("", "forbidden", "forbidden", "forbidden", "no_key"),
     "submit": ("forbidden", "", "", "forbidden", "no_key"),
     "admit": ("forbidden", "", "", "forbidden", "no_key"),
     "failed": ("", "", "", "forbidden", "no_key"),

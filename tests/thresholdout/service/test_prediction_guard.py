@@ -403,7 +403,7 @@ def test_an_existing_guard_must_be_the_same(tmp_path: Path) -> None:
     made(tmp_path, [0, 1], [0, 1])
     with pytest.raises(LedgerMismatch, match="another training part"):
         made(tmp_path, [1, 0], [0, 1])
-    with pytest.raises(LedgerMismatch, match="declared with given = 'features', not None"):
+    with pytest.raises(LedgerMismatch, match="declared with sampling = 'fixed_features', not 'independent'"):
         made(tmp_path, [0, 1], [0, 1], window=2)
     with pytest.raises(LedgerMismatch, match="dependence"):
         made(tmp_path, [0, 1], [0, 1], graph=pd.DataFrame({"a": ["r1000"], "b": ["r1001"]}))

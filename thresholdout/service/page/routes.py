@@ -125,7 +125,9 @@ class Pages:
         """Answer a leaderboard."""
         board = self.service.board(visit.principal, request.path_params["name"])
         close = request.query_params.get("look") == "close"
-        return _page(request, visit, "board.html", here="board", **board_view(board, close=close))
+        outlook = self.service.outlook(visit.principal, board.holdout.name) if visit.principal.role == "admin" else None
+        view = board_view(board, close=close)
+        return _page(request, visit, "board.html", here="board", outlook=outlook, **view)
 
     def certificate(self, request: Request, visit: PageSession) -> Response:
         """Answer what the intervals of a holdout are worth, in words."""

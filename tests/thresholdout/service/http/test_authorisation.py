@@ -36,7 +36,9 @@ PERMITTED = {
     ("POST", "/v1/holdouts/{name}/comparisons"): (401, 403, 200, 200, 403),
     ("POST", "/v1/holdouts/{name}/evaluate"): (401, 403, 200, 200, 403),
 }
-PUBLIC = {f"/v1/holdouts/{{name}}{part}": 200 for part in ("", "/certificate", "/remaining", "/head", "/leaderboard")}
+PUBLIC = {
+    f"/v1/holdouts/{{name}}{part}": 200 for part in ("", "/certificate", "/remaining", "/checkpoint", "/leaderboard")
+}
 """What a visitor sees of a holdout that is public."""
 
 

@@ -16,7 +16,7 @@ from thresholdout.service.http.app import make_app
 from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Board, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Board, Holdout, Key, Outlook, Phase, Principal, Role, Submission
 from thresholdout.service.standings import Standing
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class FakeService:
     limits: Limits = field(default_factory=lambda: Limits(most_bytes=100_000, at_once=2))
     refusal: ServiceRefused | None = None
     sessions: FakeSessions = field(default_factory=FakeSessions)
+    coming: Outlook | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     def holdouts(self, by: Principal) -> list[Holdout]:
@@ -159,6 +160,10 @@ class FakeService:
 
     def failed(self, by: Principal, name: str) -> None:
         self.calls.append(("failed", by, name))
+
+    def outlook(self, by: Principal, name: str) -> Outlook | None:
+        assert by.role == "admin"
+        return self.coming
 
     def keys(self, by: Principal) -> list[Key]:
         if by.role != "admin":

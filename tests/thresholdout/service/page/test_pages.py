@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.thresholdout.service.page.fake import HOLDOUT, MADE, PEOPLE, FakeService, application, ranked
 from thresholdout.service.page.render import STATIC
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.schemas import Key, Submission
+from thresholdout.service.schemas import Key, Outlook, Submission
 
 BOARD = "/holdouts/spring"
 OWN = f"{BOARD}/submissions"
@@ -313,6 +313,15 @@ def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
     answer = client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="blind"))
     assert (answer.status_code, service.shown[0].phase) == (303, "blind")
     assert client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="ajar")).status_code == 400
+
+
+def test_an_administrator_reads_what_is_coming(service: FakeService, client: TestClient) -> None:
+    service.coming = Outlook(50, 0.8, 0.03, 200, 0.0811, 0.034)
+    assert "What is coming" not in client.get(BOARD).text
+    sign_in(client, "admin-key")
+    text = client.get(BOARD).text
+    assert "After 200 further answers it gets ± 0.082" in text
+    check(text)
 
 
 @pytest.mark.parametrize("before", [(), (("ann", 0.5, 0.6, 1),)])
