@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from thresholdout.errors import LedgerUnusable
 
 if TYPE_CHECKING:
-    from thresholdout.ledger.database import Database
+    from thresholdout.ledger.database import Cursor, Database
 
 __all__ = ["FORMAT", "SETTING", "Store", "prepare"]
 
