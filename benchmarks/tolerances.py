@@ -102,7 +102,7 @@ def print_times() -> None:
     """Print what planning and certifying cost, first call and after."""
     calls: list[tuple[str, Callable[[int], object]]] = [
         ("plan(10_000)", lambda m: plan(10_000, queries=m)),
-        ("plan(10_000_000, fixed=True)", lambda m: plan(10**7, queries=m, fixed=True)),
+        ("plan(10_000_000, adaptive=False)", lambda m: plan(10**7, queries=m, adaptive=False)),
         ("plan(width=0.01): records", lambda m: plan(queries=m, width=0.01)),
         ("plan(100_000, width=0.006): questions", lambda m: plan(100_000 + m, width=0.006)),
         ("plan(chain of 1,000,000, budget=10)", lambda m: plan(chain(10**6, 0.5), queries=m, budget=10)),

@@ -138,7 +138,7 @@ class ClaimingGuard(Guard):
     """A guard that makes claims."""
 
     def __init__(self, n: int, d: int, seed: int) -> None:
-        planned = plan(n, queries=d + len(SIZES), expected=0.5, confidence=CONFIDENCE).parameters
+        planned = plan(n, queries=d + len(SIZES), anticipated_score=0.5, confidence=CONFIDENCE).parameters
         assert isinstance(planned, ClaimsParameters)
         self.claims = ClaimsMechanism(
             dataclasses.replace(planned, effective=float(n)), n

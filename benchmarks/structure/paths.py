@@ -58,7 +58,7 @@ right = [[(rng.random(len(part)) < 0.9).astype(float) for part in (train, holdou
 guard.ask(*right[0])
 guard.ask(*right[1])
 asked = traced(lambda: guard.ask(*right[2]))
-planned = traced(lambda: plan(2000, queries=100, expected=0.95))
+planned = traced(lambda: plan(2000, queries=100, anticipated_score=0.95))
 budgeted = traced(lambda: plan(2000, queries=100, budget=10))
 print(json.dumps({"ask": asked, "plan": planned, "plan with a budget": budgeted}))
 """

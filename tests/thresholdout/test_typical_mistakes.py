@@ -112,7 +112,7 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "cv",
         "KFold(shuffle=True), or GroupKFold",
     ),
-    "a plan for a score in per cent": (lambda _: plan(1000, expected=90), "expected", "a score in (0, 1)"),
+    "a plan for a score in per cent": (lambda _: plan(1000, anticipated_score=90), "expected", "a score in (0, 1)"),
 }
 
 ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {

@@ -80,10 +80,10 @@ def plan(
     chosen = make_plan(
         _model(records, group_size, window) if records is not None and dependent else records,
         queries=queries,
-        expected=expected,
-        train_records=train_records,
+        anticipated_score=expected,
+        n_train=train_records,
         width=width,
-        fixed=fixed,
+        adaptive=not fixed,
         budget=budget,
         confidence=confidence,
         prior_queries=prior_queries,

@@ -38,7 +38,7 @@ class Leaderboard:
     Examples
     --------
     >>> from thresholdout import plan
-    >>> found = plan(10_000, teams=200, guess_error=0.02, expected=0.85).leaderboard
+    >>> found = plan(10_000, teams=200, guess_error=0.02, anticipated_score=0.85).leaderboard
     >>> found.teams, found.exact_half_width < found.half_width < 0.06
     (200, True)
     """
@@ -69,16 +69,16 @@ def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboar
             raise InputError("guess_error", error, "0 without teams=; pass the number of teams, such as teams=200")
         return None
     count = check_count("teams", teams)
-    parameters = ClaimsParameters(noise=0.0, train_records=use.train_records, told=use.told, allowance=ALLOWANCE)
+    parameters = ClaimsParameters(noise=0.0, train_records=use.n_train, told=use.told, allowance=ALLOWANCE)
     mechanism = Competition(parameters.for_records(use.model, use.confidence), use.model.n)
-    exact = mechanism.expected_session(count, use.expected, 0.0)
-    state = mechanism.expected_session(count, use.expected, error) if error else exact
+    exact = mechanism.expected_session(count, use.anticipated_score, 0.0)
+    state = mechanism.expected_session(count, use.anticipated_score, error) if error else exact
     first = mechanism.start(SystemNoise()).log_risk
     return Leaderboard(
         teams=count,
         guess_error=error,
-        half_width=mechanism.next_half_width(state, use.expected),
+        half_width=mechanism.next_half_width(state, use.anticipated_score),
         information_released=first - state.log_risk,
-        exact_half_width=mechanism.next_half_width(exact, use.expected),
+        exact_half_width=mechanism.next_half_width(exact, use.anticipated_score),
         exact_information_released=first - exact.log_risk,
     )

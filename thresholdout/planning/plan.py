@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ALGORITHM_1", "FINAL", "GUARD", "LIST", "Plan", "Way", "WayName"]
 
-WayName = Literal["one final look", "a fixed list", "a guard", "Algorithm 1"]
+WayName = Literal["single", "batch", "adaptive", "Algorithm 1"]
 
-FINAL: Final = "one final look"
-LIST: Final = "a fixed list"
-GUARD: Final = "a guard"
+FINAL: Final = "single"
+LIST: Final = "batch"
+GUARD: Final = "adaptive"
 ALGORITHM_1: Final = "Algorithm 1"
 
 
@@ -37,7 +37,7 @@ class Way:
     Attributes
     ----------
     name : str
-        "one final look", "a fixed list", "a guard" (which makes claims), or "Algorithm 1".
+        "single" (one final look), "batch" (a list that is fixed beforehand), "adaptive" (a guard), or "Algorithm 1".
     half_width : float
         How far from the truth an answer with the likely score may be. For claims and lists half the length of an
         interval, on the average over the questions; for one look, and where Algorithm 1 answers, the larger side
@@ -72,13 +72,13 @@ class Plan:
     ----------
     model : graphs.DependenceModel
         The holdout's records and how they depend on each other.
-    train_records : float or None
+    n_train : float or None
         As given.
     queries : int or None
         How many questions will be asked, as declared or solved for; ``None`` for any number.
     asked : int
         For how many questions the half-widths are: ``queries``, or the first 100 where none are declared.
-    expected, confidence : float
+    anticipated_score, confidence : float
         The likely score, and 1 - beta.
     width : float or None
         The half-width that was asked for.
@@ -99,16 +99,16 @@ class Plan:
     Examples
     --------
     >>> from thresholdout import plan
-    >>> found = plan(2000, queries=100, expected=0.95)
+    >>> found = plan(2000, queries=100, anticipated_score=0.95)
     >>> found.asked, found.recommended in found.ways
     (100, True)
     """
 
     model: DependenceModel
-    train_records: float | None
+    n_train: float | None
     queries: int | None
     asked: int
-    expected: float
+    anticipated_score: float
     confidence: float
     width: float | None
     prior_queries: PriorQueries | None
@@ -170,10 +170,10 @@ class Plan:
         return {
             "records": self.records,
             "dependence": self.model.describe(),
-            "train_records": self.train_records,
+            "n_train": self.n_train,
             "queries": self.queries,
             "asked": self.asked,
-            "expected": self.expected,
+            "anticipated_score": self.anticipated_score,
             "confidence": self.confidence,
             "width": self.width,
             "prior_queries": None if self.prior_queries is None else dataclasses.asdict(self.prior_queries),
@@ -217,7 +217,7 @@ class Plan:
         facts = [
             ("records", f"{self.records:,}"),
             ("questions", questions),
-            ("likely score", f"{self.expected:g}"),
+            ("likely score", f"{self.anticipated_score:g}"),
             ("confidence", f"{self.confidence:g}"),
         ]
         rows = [(way.name, way.call, way.needs) for way in self.ways]

@@ -61,7 +61,7 @@ def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
     asked = f"{use.asked:,} questions" if use.queries is not None else f"the first {use.asked:,} questions"
     if use.asked == 1 or chosen.name == FINAL:
         asked = "one question"
-    setting = f"about {widths[chosen.name]} for {asked} at a score near {use.expected:g}"
+    setting = f"about {widths[chosen.name]} for {asked} at a score near {use.anticipated_score:g}"
     return f"{use.model.n:,} records: {_reason(use, widths, chosen, setting)}."
 
 
@@ -76,15 +76,15 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
     ]
     beside = f"; {' and '.join(others)}" if others else ""
     match chosen.name:
-        case "a guard":
+        case "adaptive":
             return f"ask a guard, which answers any question at any time, {setting}{beside}"
-        case "a fixed list":
+        case "batch":
             one_by_one = f"; a guard that is asked one by one has {widths[GUARD]}" if GUARD in widths else ""
             return (
                 f"ask all questions together by {chosen.call}, {setting}, because questions that are fixed before the "
                 f"first answer pay nothing for each other{one_by_one}"
             )
-        case "one final look":
+        case "single":
             return f"let cross-validation choose and look once by {chosen.call}, {setting}"
         case _:
             budget = 1 if use.budget is None else use.budget
@@ -135,12 +135,12 @@ def _too_few(use: Use, chosen: Way) -> str:
 def _cross_validate(use: Use, chosen: Way) -> str:
     """Training values that are less certain than the holdout's make claims wide."""
     records = use.model.effective_records() or use.model.n / use.model.variance_inflation()
-    if chosen.name != GUARD or use.train_records is None or use.train_records >= records:
+    if chosen.name != GUARD or use.n_train is None or use.n_train >= records:
         return ""
-    more = claims_width(dataclasses.replace(use, train_records=records), GUARD)
+    more = claims_width(dataclasses.replace(use, n_train=records), GUARD)
     return (
         f"Cross-validate on more than the holdout's size: with training values from {records:,.0f} records instead of "
-        f"{use.train_records:,.0f}, the guard has {within(more)} instead of {within(chosen.half_width)}."
+        f"{use.n_train:,.0f}, the guard has {within(more)} instead of {within(chosen.half_width)}."
     )
 
 
@@ -156,10 +156,10 @@ def plan(
     window: float | timedelta | np.timedelta64 | None = None,
     graph: nx.Graph[Any] | None = None,
     queries: int | None = None,
-    expected: float = 0.9,
-    train_records: int | None = None,
+    anticipated_score: float = 0.9,
+    n_train: int | None = None,
     width: float | None = None,
-    fixed: bool = False,
+    adaptive: bool = True,
     budget: int | None = None,
     confidence: float = 0.95,
     prior_queries: int | PriorQueries | None = None,
@@ -185,15 +185,15 @@ def plan(
     queries : int, optional
         How many questions will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``records`` and ``width``, the largest number within that width is found.
-    expected : float, default=0.9
+    anticipated_score : float, default=0.9
         The score that is likely, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
-    train_records : int, optional
+    n_train : int, optional
         Independent records (groups, where they depend on each other in groups) from which training values come, by
         cross-validation for example. As many as the holdout has by default.
     width : float, optional
         The half-width to reach, in (0, 0.5].
-    fixed : bool, default=False
-        Whether all questions are fixed before the first answer.
+    adaptive : bool, default=True
+        Whether a query may depend on earlier answers; false if all are fixed before the first answer.
     budget : int, optional
         How many questions may be answered from the holdout. A guard of claims needs none; Algorithm 1 does, and is
         among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
@@ -229,17 +229,17 @@ def plan(
 
     Examples
     --------
-    >>> p = plan(1000, queries=100, expected=0.95)
+    >>> p = plan(1000, queries=100, anticipated_score=0.95)
     >>> p
     <Plan: 1,000 records: ask a guard, which answers any question at any time, about ± 0.039 for 100 questions at a
     score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
-    >>> plan(1000, queries=100, expected=0.95, fixed=True).recommended.call
+    >>> plan(1000, queries=100, anticipated_score=0.95, adaptive=False).recommended.call
     'guard.score_all(models, keep=0)'
-    >>> plan(width=0.02, queries=100, fixed=True).records
+    >>> plan(width=0.02, queries=100, adaptive=False).records
     2778
-    >>> plan(groups=[k // 5 for k in range(5000)], queries=100, expected=0.95).half_width.__round__(3)
+    >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)
     0.043
-    >>> plan(2000, queries=100, train_records=500).warnings[0][:55]
+    >>> plan(2000, queries=100, n_train=500).warnings[0][:55]
     "Cross-validate on more than the holdout's size: with tr"
     """
     from graphs import DependenceModel
@@ -248,10 +248,10 @@ def plan(
     use = check_use(
         model,
         queries,
-        expected,
-        train_records,
+        anticipated_score,
+        n_train,
         width,
-        fixed,
+        adaptive,
         budget,
         confidence,
         prior_queries,
@@ -268,10 +268,10 @@ def plan(
         chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
         model=model if isinstance(model, DependenceModel) else use.model,
-        train_records=use.train_records,
+        n_train=use.n_train,
         queries=use.queries,
         asked=use.asked,
-        expected=use.expected,
+        anticipated_score=use.anticipated_score,
         confidence=declared_confidence(confidence),
         width=use.width,
         prior_queries=None if use.prior_queries is None else use.prior_queries.counted(use.model.n),
@@ -301,7 +301,7 @@ def _choose(use: Use, ways: list[Way]) -> Way:
     found = {way.name: way for way in ways}
     if named not in found:
         raise PlanError(_impossible(use, named, ways))
-    if use.fixed or named != GUARD:
+    if not use.adaptive or named != GUARD:
         return found[named]
     best = found.get(ALGORITHM_1, found[named])
     return best if best.half_width < _CLEARLY * found[named].half_width else found[named]

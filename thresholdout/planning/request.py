@@ -49,13 +49,13 @@ class Use:
         ``None`` is solved for; limits of a fitted model are assumed to hold, and charged to the confidence.
     queries, budget : int or None
         As given.
-    expected : float
+    anticipated_score : float
         As given.
     confidence : float
         As given, or what is needed beside the limits of a fitted model.
-    train_records, width : float or None
+    n_train, width : float or None
         As given.
-    fixed : bool
+    adaptive : bool
         As given.
     prior_queries : PriorQueries or None
         As given.
@@ -65,10 +65,10 @@ class Use:
 
     records: DependenceModel | None
     queries: int | None
-    expected: float
-    train_records: float | None
+    anticipated_score: float
+    n_train: float | None
     width: float | None
-    fixed: bool
+    adaptive: bool
     budget: int | None
     confidence: float
     prior_queries: PriorQueries | None = None
@@ -112,7 +112,7 @@ class Use:
             queries=self.queries,
             budget=self.budget,
             noise=QUIET,
-            train_records=self.train_records,
+            train_records=self.n_train,
             told=self.told,
         )
         return plain.for_records(self.model, self.confidence)
@@ -121,10 +121,10 @@ class Use:
 def check_use(
     records: object,
     queries: object,
-    expected: object,
-    train_records: object,
+    anticipated_score: object,
+    n_train: object,
     width: object,
-    fixed: object,
+    adaptive: object,
     budget: object,
     confidence: object,
     prior_queries: object = None,
@@ -143,10 +143,10 @@ def check_use(
     use = Use(
         records=model,
         queries=None if queries is None else check_count("queries", queries),
-        expected=check_number("expected", expected, 0.0, _BELOW_ONE, "a score in (0, 1)"),
-        train_records=None if train_records is None else float(check_count("train_records", train_records)),
+        anticipated_score=check_number("anticipated_score", anticipated_score, 0.0, _BELOW_ONE, "a score in (0, 1)"),
+        n_train=None if n_train is None else float(check_count("n_train", n_train)),
         width=None if width is None else check_number("width", width, 0.0, 0.5, "a half-width in (0, 0.5]"),
-        fixed=_check_flag("fixed", fixed, "True if all questions are fixed before the first answer, else False"),
+        adaptive=_check_flag("adaptive", adaptive, "False if all queries are fixed before the first answer, else True"),
         budget=None if budget is None else check_count("budget", budget),
         confidence=declared_confidence(confidence),
         prior_queries=check_prior_queries(prior_queries),
@@ -155,8 +155,10 @@ def check_use(
         raise InputError(
             "records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow"
         )
-    if model is not None and use.expected * model.n < 1.0:
-        raise InputError("expected", expected, f"a score that {model.n} records can show: at least {1 / model.n:g}")
+    if model is not None and use.anticipated_score * model.n < 1.0:
+        raise InputError(
+            "anticipated_score", anticipated_score, f"a score that {model.n} records can show: at least {1 / model.n:g}"
+        )
     if model is None:
         return use
     assumed, needed = within_limits(model, use.confidence)

@@ -36,7 +36,7 @@ def named_way(use: Use) -> WayName:
     """Return the way that the arguments ask for: the default, a list, or a mechanism by its name."""
     if use.records is not None and is_unlimited(use.records):
         return ALGORITHM_1
-    if use.fixed:
+    if not use.adaptive:
         return FINAL if use.queries == 1 else LIST
     return GUARD
 
@@ -64,11 +64,11 @@ def _claims_width(use: Use, name: WayName, quick: bool) -> float:
     if quick:
         parameters = dataclasses.replace(parameters, noise=0.0)
     if name == GUARD:
-        return guard_width(parameters, use.model.n, use.asked, use.expected)
+        return guard_width(parameters, use.model.n, use.asked, use.anticipated_score)
     if name == FINAL:
         risk = math.log1p(-use.confidence) - use.told
-        return ClaimsMechanism(parameters, use.model.n).final_half_width(risk, use.expected)
-    return list_width(parameters, use.model.n, use.asked, use.expected)
+        return ClaimsMechanism(parameters, use.model.n).final_half_width(risk, use.anticipated_score)
+    return list_width(parameters, use.model.n, use.asked, use.anticipated_score)
 
 
 def one_way(use: Use, name: WayName) -> Way | None:
@@ -100,7 +100,7 @@ def _by_claims(use: Use, name: WayName) -> Way:
 
 def _by_algorithm_1(use: Use) -> Way | None:
     budget = 1 if use.budget is None else use.budget
-    asked, score, needed = use.asked, use.expected, use.after_looks
+    asked, score, needed = use.asked, use.anticipated_score, use.after_looks
     if needed is None:
         return None
     try:
@@ -132,7 +132,7 @@ def records_for(use: Use) -> Use:
     if found is None:
         raise PlanError(
             f"no number of records up to {MOST_RECORDS:.0e} puts {use.asked:,} questions within ± {use.width:g}; take "
-            "a larger width=, fewer queries=, or fixed=True where all questions are fixed before the first answer"
+            "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer"
         )
     return use.of(independent(found))
 
@@ -143,7 +143,7 @@ def fewest_records(use: Use, name: WayName) -> int | None:
     Up to half a per cent more for claims, about whose widths no more is known.
     """
     width = _wanted(use)
-    least = math.ceil(1.0 / use.expected)
+    least = math.ceil(1.0 / use.anticipated_score)
 
     def reached(n: int, *, quick: bool = False) -> bool:
         there = use.of(independent(n))

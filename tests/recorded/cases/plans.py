@@ -19,16 +19,16 @@ CASES = Cases()
 
 CALLS: dict[str, dict[str, Any]] = {
     "300 records": {"records": 300},
-    "2000 records, 100 questions": {"records": 2000, "queries": 100, "expected": 0.95},
-    "2000 records and as many to train": {"records": 2000, "queries": 100, "expected": 0.95, "train_records": 2000},
-    "20000 records, 1000 questions": {"records": 20_000, "queries": 1000, "train_records": 20_000},
-    "few training records": {"records": 2000, "queries": 20, "train_records": 200},
-    "a low score": {"records": 1000, "queries": 20, "expected": 0.55},
+    "2000 records, 100 questions": {"records": 2000, "queries": 100, "anticipated_score": 0.95},
+    "2000 records and as many to train": {"records": 2000, "queries": 100, "anticipated_score": 0.95, "n_train": 2000},
+    "20000 records, 1000 questions": {"records": 20_000, "queries": 1000, "n_train": 20_000},
+    "few training records": {"records": 2000, "queries": 20, "n_train": 200},
+    "a low score": {"records": 1000, "queries": 20, "anticipated_score": 0.55},
     "at 0.99": {"records": 1000, "queries": 20, "confidence": 0.99},
-    "fixed": {"records": 1000, "queries": 20, "fixed": True},
-    "a budget": {"records": 3000, "queries": 20, "budget": 2, "expected": 0.9},
-    "a width": {"width": 0.03, "queries": 20, "expected": 0.95},
-    "a width of a fixed list": {"records": 2000, "width": 0.03, "expected": 0.95, "fixed": True},
+    "fixed": {"records": 1000, "queries": 20, "adaptive": False},
+    "a budget": {"records": 3000, "queries": 20, "budget": 2, "anticipated_score": 0.9},
+    "a width": {"width": 0.03, "queries": 20, "anticipated_score": 0.95},
+    "a width of a fixed list": {"records": 2000, "width": 0.03, "anticipated_score": 0.95, "adaptive": False},
 }
 
 MODELS: dict[str, Callable[[], DependenceModel]] = {
@@ -68,7 +68,7 @@ def _planned(call: dict[str, Any]) -> Any:
 for _name, _call in CALLS.items():
     CASES.add(f"plans: {_name}", lambda call=_call: _planned(call))  # type: ignore[misc]
 for _name, _make in MODELS.items():
-    CASES.add(f"plans: {_name}", lambda make=_make: _plan(plan(make(), queries=50, expected=0.9)))  # type: ignore[misc]
+    CASES.add(f"plans: {_name}", lambda make=_make: _plan(plan(make(), queries=50, anticipated_score=0.9)))  # type: ignore[misc]
 
 
 @CASES.case("plans: parameters of algorithm 1")

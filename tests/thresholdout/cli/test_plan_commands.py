@@ -16,23 +16,21 @@ def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
 
 
 def test_plan_says_what_the_library_says() -> None:
-    planned = plan(2000, queries=100, expected=0.95, train_records=500)
+    planned = plan(2000, queries=100, anticipated_score=0.95, n_train=500)
     said = run(
         "plan", "--records", "2000", "--queries", "100", "--anticipated-score", "0.95", "--n-train", "500"
     ).output
     assert said.startswith(planned.recommendation + "\n" + planned.warnings[0] + "\nAsk: guard.score(model)")
-    assert "one final look; needs" in said
-    (final,) = (
-        way.half_width for way in planned.ways if way.name == "one final look"
-    )  # the same number wherever it is said
+    assert "single; needs" in said
+    (final,) = (way.half_width for way in planned.ways if way.name == "single")  # the same number wherever it is said
     assert said.count(f"± {shown_above(final, 2)}") == 2
     assert f"one final look has ± {shown_above(final, 2)}" in planned.recommendation
     assert f"* ± {shown_above(planned.half_width, 2):<8} a guard; needs nothing" in said
     words = ("plan", "--records", "1000", "--group-size", "5", "--batch", "--queries", "20", "--confidence", "0.9")
     shown = json.loads(run(*words, "--json").output)
-    same = plan(Groups([k // 5 for k in range(1000)]), queries=20, fixed=True, confidence=0.9)
+    same = plan(Groups([k // 5 for k in range(1000)]), queries=20, adaptive=False, confidence=0.9)
     assert shown == json.loads(json.dumps(same.to_json()))
-    assert shown["recommended"] == "a fixed list"
+    assert shown["recommended"] == "batch"
     after = run("plan", "--records", "2000", "--queries", "20", "--prior-queries", "3").output
     assert after.startswith(plan(2000, queries=20, prior_queries=3).recommendation)
 
@@ -42,7 +40,7 @@ def test_plan_solves_for_what_is_left_out() -> None:
     assert records.startswith(f"{plan(width=0.03, queries=100).records:,} records: ask a guard")
     assert "(± 0.03: 3," in records
     questions = run("plan", "--records", "2000", "--width", "0.02", "--batch").output
-    assert f"{plan(2000, width=0.02, fixed=True).queries:,} questions at a score near 0.9" in questions
+    assert f"{plan(2000, width=0.02, adaptive=False).queries:,} questions at a score near 0.9" in questions
     assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=4).output
 
 

@@ -50,10 +50,10 @@ def test_few_records_of_each_effect_do_not_make_values_uncertain() -> None:
     """Limits by relative entropy have 40 records, Hoeffding's 1,000: a guard expects what the latter say."""
     model = Crossed(USERS, ITEMS, 0.1, 0.1)
     assert model.effective_records() == 40.0
-    planned = plan(model, queries=20, expected=0.5)
+    planned = plan(model, queries=20, anticipated_score=0.5)
     inflation = model.variance_inflation()
     exact = math.sqrt(math.log(2 * 20 / 0.05) * inflation / (2 * model.n))
-    assert exact <= width_of(planned, "a fixed list") <= 1.06 * exact  # on a grid
+    assert exact <= width_of(planned, "batch") <= 1.06 * exact  # on a grid
     assert exact < width_of(planned) < 1.7 * exact  # 3.6 where values were expected to vary like 40
 
 

@@ -103,7 +103,7 @@ def test_intervals_that_say_something_are_no_news(n: int, declared: dict[str, An
 
 @pytest.mark.parametrize(("n", "queries"), [(n, queries) for n in (50, 60, 70, 80, 100) for queries in (20, 100, 1000)])
 def test_it_is_what_a_plan_expects_on_the_average(n: int, queries: int) -> None:
-    expected = plan(n, queries=queries, expected=0.8).half_width
+    expected = plan(n, queries=queries, anticipated_score=0.8).half_width
     if abs(expected - 0.25) > 0.01:
         assert ("next to nothing" in said(n, queries=queries)[0]) == (expected > 0.25)
 

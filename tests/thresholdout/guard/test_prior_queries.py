@@ -216,10 +216,10 @@ def test_a_plan_is_for_the_guard_after_the_looks(model: Any) -> None:
 
 
 def test_the_number_of_records_that_a_width_takes_counts_the_looks() -> None:
-    found = plan(width=0.05, queries=20, prior_queries=3, fixed=True)
+    found = plan(width=0.05, queries=20, prior_queries=3, adaptive=False)
     assert found.prior_queries == PriorQueries(3, 10_001)
     assert found.half_width <= 0.05
-    assert found.records > plan(width=0.05, queries=20, fixed=True).records
+    assert found.records > plan(width=0.05, queries=20, adaptive=False).records
 
 
 def test_a_final_check_pays_for_looks() -> None:

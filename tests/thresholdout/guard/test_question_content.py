@@ -258,7 +258,7 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "a module of another one": lambda: defined("import logging\nf = lambda X: logging.sys.argv"),
     "a setting": lambda: defined("import sklearn\nf = lambda X: X > sklearn.get_config()['working_memory']"),
     "what a class says of itself": lambda: defined("f = lambda X: X > len(c.__doc__)", c=type("C", (), {})),
-    "a guard": lambda: closing_over(Thresholdout(np.arange(100.0))),
+    "adaptive": lambda: closing_over(Thresholdout(np.arange(100.0))),
 }
 
 

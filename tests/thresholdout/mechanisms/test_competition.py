@@ -165,7 +165,7 @@ def test_a_plan_of_a_leaderboard_is_what_teams_get() -> None:
 
     for error in (0.0, 0.02):
         nats, half_width = released_by_teams(10_000, error)
-        found = plan(10_000, teams=200, guess_error=error, expected=0.85).leaderboard
+        found = plan(10_000, teams=200, guess_error=error, anticipated_score=0.85).leaderboard
         assert found is not None
         assert found.half_width == pytest.approx(half_width, rel=0.35)
         assert abs(found.information_released - nats) < 30.0

@@ -40,7 +40,7 @@ def shown() -> dict[str, Any]:
         "comparison": comparison,
         "guard": guard,
         "guard of folds": folds,
-        "plan": plan(600, queries=20, expected=0.9),
+        "plan": plan(600, queries=20, anticipated_score=0.9),
         "certificate": guard.certificate,
         "certificate that says nothing": Thresholdout(np.arange(900.0), mechanism=SparseVector(0.1, 0.01)).certificate,
     }

@@ -34,7 +34,7 @@ class Unlimited(MovingWindow):
         return None
 
 
-def width_of(planned: Plan, name: WayName = "a guard") -> float:
+def width_of(planned: Plan, name: WayName = "adaptive") -> float:
     way = planned.way(name)
     assert way is not None
     return way.half_width
@@ -46,13 +46,13 @@ def half_length(count: int, n: int, level: float) -> float:
 
 @pytest.mark.parametrize(("n", "expected"), [(300, 0.9), (2000, 0.95), (20_000, 0.5)])
 def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> None:
-    planned = plan(n, queries=50, expected=expected)
+    planned = plan(n, queries=50, anticipated_score=expected)
     count = round(n * expected)
     level = 0.9 * 0.05  # the side that is not expected has a tenth of the probability
     larger = max(expected - beta.ppf(level, count, n - count + 1), beta.ppf(1 - level, count + 1, n - count) - expected)
-    assert width_of(planned, "one final look") == pytest.approx(larger, rel=1e-5)
-    assert width_of(planned, "a fixed list") == pytest.approx(half_length(count, n, 0.001), rel=1e-6)
-    assert width_of(planned, "one final look") < width_of(planned, "a fixed list") < width_of(planned)
+    assert width_of(planned, "single") == pytest.approx(larger, rel=1e-5)
+    assert width_of(planned, "batch") == pytest.approx(half_length(count, n, 0.001), rel=1e-6)
+    assert width_of(planned, "single") < width_of(planned, "batch") < width_of(planned)
 
 
 def searched(
@@ -95,10 +95,10 @@ def test_a_guard_is_about_as_wide_as_was_said(
 ) -> None:
     found = [searched(n, train, questions, score, seed, group, declared) for seed in range(24)]
     model = Groups(np.arange(n) // group) if group > 1 else n
-    said = plan(model, queries=questions if declared else None, expected=score, train_records=train)
+    said = plan(model, queries=questions if declared else None, anticipated_score=score, n_train=train)
     assert said.asked == questions
     assert np.mean(found) == pytest.approx(width_of(said), rel=0.1)
-    smaller = plan(n // 2, queries=questions, expected=score, train_records=train // 2) if group == 1 else plan(n)
+    smaller = plan(n // 2, queries=questions, anticipated_score=score, n_train=train // 2) if group == 1 else plan(n)
     assert np.mean(found) != pytest.approx(width_of(smaller), rel=0.1)
 
 
@@ -106,7 +106,7 @@ def test_what_is_recommended_is_what_the_guard_then_has() -> None:
     """The same public parameters as a guard that is told the same, and as `mechanism=` takes them."""
     records = np.arange(600.0)
     default = Thresholdout(records, train=np.arange(600.0, 1500.0), queries=30)
-    planned = plan(600, queries=30, train_records=900)
+    planned = plan(600, queries=30, n_train=900)
     assert planned.parameters == default.parameters
     assert planned.certificate.route == "claims"
     assert Thresholdout(records, train=np.arange(600.0, 1500.0), mechanism=planned.parameters).parameters == (
@@ -131,7 +131,7 @@ def test_a_plan_certifies_once_and_computes_no_width_twice(monkeypatch: pytest.M
 def test_groups_count_for_what_they_are() -> None:
     pairs = plan(Groups(np.arange(2000) // 2), queries=50)
     alone = plan(2000, queries=50)
-    assert width_of(pairs, "a fixed list") > math.sqrt(2) * width_of(alone, "a fixed list") * 0.99
+    assert width_of(pairs, "batch") > math.sqrt(2) * width_of(alone, "batch") * 0.99
     assert width_of(pairs) > 1.3 * width_of(alone)
     found = pairs.parameters
     assert isinstance(found, ClaimsParameters)
@@ -141,7 +141,7 @@ def test_groups_count_for_what_they_are() -> None:
     known = plan(chain, queries=10)
     records = 5000 / chain.variance_inflation()
     radius = math.sqrt(math.log(1 / 0.0025) / (2 * records))  # both sides of ten questions
-    assert 2 * width_of(known, "a fixed list") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
+    assert 2 * width_of(known, "batch") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
 
 
 def test_a_chain_without_zeros_is_planned_by_relative_entropy() -> None:
@@ -152,34 +152,34 @@ def test_a_chain_without_zeros_is_planned_by_relative_entropy() -> None:
         return float(effective * special.rel_entr([0.9, 0.1], [p, 1 - p]).sum()) - math.log(1 / 0.0025)
 
     below, above = (optimize.brentq(excess, *ends) for ends in ((0.1, 0.9), (0.9, 1 - 1e-12)))
-    found = width_of(plan(chain, queries=10), "a fixed list")
+    found = width_of(plan(chain, queries=10), "batch")
     assert found == pytest.approx((above - below) / 2, rel=0.02)
 
 
 def test_questions_that_are_fixed_are_asked_as_a_list() -> None:
-    planned = plan(1000, queries=50, fixed=True)
-    assert planned.recommended.name == "a fixed list"
+    planned = plan(1000, queries=50, adaptive=False)
+    assert planned.recommended.name == "batch"
     assert "score_all" in planned.recommended.call
     assert "pay nothing for each other" in planned.recommendation
-    one = plan(1000, queries=1, fixed=True)
-    assert one.recommended.name == "one final look"
+    one = plan(1000, queries=1, adaptive=False)
+    assert one.recommended.name == "single"
     assert one.recommended.call == "guard.final_check(model)"
     guard = Thresholdout(np.arange(1000.0), train=np.arange(1000.0, 2000.0))
     assert one.half_width == pytest.approx(guard.status.final_half_width(0.9), rel=1e-6)
-    assert one.way("a fixed list") is None
+    assert one.way("batch") is None
 
 
 def test_words_say_what_stands_in_the_way() -> None:
-    few = plan(40, queries=100, expected=0.8)
+    few = plan(40, queries=100, anticipated_score=0.8)
     assert few.half_width >= 0.25
     assert "too few records to certify anything useful" in few.warnings[0]
-    some = plan(100, queries=100, expected=0.8)
+    some = plan(100, queries=100, anticipated_score=0.8)
     assert "settles little between models" in some.warnings[0]
-    many = plan(5000, queries=100, expected=0.8, train_records=20_000)
+    many = plan(5000, queries=100, anticipated_score=0.8, n_train=20_000)
     assert many.warnings == ()
-    starved = plan(5000, queries=100, expected=0.8, train_records=1000)
+    starved = plan(5000, queries=100, anticipated_score=0.8, n_train=1000)
     assert "Cross-validate on more than the holdout's size" in starved.warnings[0]
-    assert f"{plan(5000, queries=100, expected=0.8).half_width:.2g} instead of" in starved.warnings[0]
+    assert f"{plan(5000, queries=100, anticipated_score=0.8).half_width:.2g} instead of" in starved.warnings[0]
     assert starved.half_width > 1.2 * many.half_width
     assert repr(starved).startswith("<Plan: 5,000 records: ask a guard")
     assert starved.warnings[0] in repr(starved)
@@ -188,7 +188,7 @@ def test_words_say_what_stands_in_the_way() -> None:
 
 def test_solves_for_records() -> None:
     """The smallest number for exact limits; for a guard within half a per cent."""
-    fixed = plan(width=0.02, queries=100, fixed=True)
+    fixed = plan(width=0.02, queries=100, adaptive=False)
     n = fixed.records
 
     def holds(records: int) -> bool:
@@ -200,15 +200,15 @@ def test_solves_for_records() -> None:
     assert guarded.half_width <= 0.03
     assert guarded.recommended.records == guarded.records
     assert plan(math.floor(guarded.records / 1.02), queries=100).half_width > 0.03
-    listed = guarded.way("a fixed list")
+    listed = guarded.way("batch")
     assert listed is not None
-    assert listed.records == plan(width=0.03, queries=100, fixed=True).records
+    assert listed.records == plan(width=0.03, queries=100, adaptive=False).records
     with pytest.raises(PlanError, match="no number of records up to 1e"):
         plan(width=1e-6, queries=100)
 
 
 def test_solves_for_questions() -> None:
-    fixed = plan(2000, width=0.02, fixed=True)
+    fixed = plan(2000, width=0.02, adaptive=False)
     assert fixed.queries is not None
 
     def holds(questions: int) -> bool:
@@ -251,18 +251,18 @@ def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     with pytest.raises(PlanError, match="take more records, or fewer queries="):
         plan(Unlimited(1000, 1), queries=50, budget=20)
     beside = plan(10_000, queries=50, budget=1)
-    assert beside.recommended.name == "a guard"
+    assert beside.recommended.name == "adaptive"
     assert width_of(beside, "Algorithm 1") > width_of(beside)
 
 
 def test_as_json() -> None:
     planned = plan(500, queries=20, width=0.05)
     shown = planned.to_json()
-    assert shown["recommended"] == "a guard"
+    assert shown["recommended"] == "adaptive"
     assert shown["ways"][0]["half_width"] == planned.ways[0].half_width
     assert shown["warnings"] == list(planned.warnings)
     listed = {way["name"]: way["parameters"] for way in shown["ways"]}
-    assert listed["a guard"] == parameters_to_json(planned.parameters)
+    assert listed["adaptive"] == parameters_to_json(planned.parameters)
 
 
 @pytest.mark.parametrize(
@@ -274,19 +274,19 @@ def test_as_json() -> None:
         ({"records": OutOfFold([0, 0, 1, 1])}, "records"),
         ({"records": 10**9 + 1}, "records"),
         ({"records": Independent(10**15), "queries": 10}, "records"),
-        ({"records": 300, "expected": 0.0}, "expected"),
-        ({"records": 300, "expected": 1.0}, "expected"),
-        ({"records": 300, "expected": 0.001}, "expected"),
-        ({"records": 300, "expected": math.nan}, "expected"),
-        ({"records": 300, "expected": "0.9"}, "expected"),
+        ({"records": 300, "anticipated_score": 0.0}, "anticipated_score"),
+        ({"records": 300, "anticipated_score": 1.0}, "anticipated_score"),
+        ({"records": 300, "anticipated_score": 0.001}, "anticipated_score"),
+        ({"records": 300, "anticipated_score": math.nan}, "anticipated_score"),
+        ({"records": 300, "anticipated_score": "0.9"}, "anticipated_score"),
         ({"records": 300, "queries": 0}, "queries"),
-        ({"records": 300, "train_records": 0}, "train_records"),
+        ({"records": 300, "n_train": 0}, "n_train"),
         ({"records": 300, "width": 0.0}, "width"),
         ({"records": 300, "width": 0.6}, "width"),
         ({"records": 300, "budget": 0}, "budget"),
         ({"records": 300, "budget": "all"}, "budget"),
         ({"records": 300, "confidence": 95}, "confidence"),
-        ({"records": 300, "fixed": 1}, "fixed"),
+        ({"records": 300, "adaptive": 1}, "adaptive"),
     ],
 )
 def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> None:
