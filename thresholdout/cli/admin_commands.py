@@ -15,10 +15,11 @@ import click
 from thresholdout.cli.options import FILE, holdout_tables
 from thresholdout.cli.running import Command, Failure, show
 from thresholdout.cli.terminal import table
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, ThresholdoutError
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
+    from thresholdout.service.refusals import ServiceRefused
     from thresholdout.service.schemas import Holdout, Principal
 
 __all__ = [
@@ -75,7 +76,7 @@ def _opened(
     try:
         yield service, Principal("", "admin")
     except ServiceRefused as refused:
-        raise Failure(_in_words(refused.code, str(refused), refused.details)) from None
+        raise _error(refused) from None
     finally:
         service.close()
 
@@ -90,15 +91,18 @@ def create_holdout(service: EvaluationService, name: str, **declaration: Any) ->
     try:
         return service.create_holdout(Principal("", "admin"), name, **(declaration | tables))
     except ServiceRefused as refused:
-        raise Failure(_in_words(refused.code, str(refused), refused.details)) from None
+        raise _error(refused) from None
 
 
-def _in_words(code: str, text: str, details: dict[str, Any]) -> str:
-    """Return a refusal with its details."""
-    if code == "not_found":
-        return "There is no holdout or API token of this name; `list` shows them."
+def _error(refused: ServiceRefused) -> ThresholdoutError:
+    """Return a refusal as an error about the options at hand."""
+    details = refused.details
+    if refused.code == "not_found":
+        return ThresholdoutError("There is no holdout or API token of this name; `list` shows them.")
+    if "argument" in details and "expected" in details:
+        return InputError(details["argument"], details.get("seen", "not one that can be used"), details["expected"])
     more = "; ".join(f"{name}: {value}" for name, value in details.items())
-    return f"{text}{f' ({more})' if more else ''}" if code != "bad_table" else f"--train or --holdout: {more}"
+    return ThresholdoutError(f"{refused}{f' ({more})' if more else ''}")
 
 
 @click.command("new", cls=Command)

@@ -126,11 +126,14 @@ class Command(click.Command):
         except BudgetExhausted as error:
             raise Exhausted(_in_options(str(error), names)) from None
         except ArgumentError as error:
-            option = names.get(error.argument)
+            option = names.get(error.argument) or self._positional(error.argument)
             text = _in_options(str(error), names)
             if option is None:
                 raise Failure(text) from None
-            in_file = any(option in one.opts and isinstance(one.type, click.Path) for one in self.params)
+            in_file = any(
+                isinstance(one.type, click.Path) and (option in one.opts or error.argument in one.opts)
+                for one in self.params
+            )
             kind = Failure if in_file else Misuse
             raise kind(option + text[len(error.argument) :]) from None
         except ThresholdoutError as error:
@@ -140,6 +143,13 @@ class Command(click.Command):
         except OSError as error:
             where = "" if error.filename is None else f"{error.filename}: "
             raise Failure(f"{where}{error.strerror or error}") from None
+
+    def _positional(self, name: str) -> str | None:
+        """Return a positional argument as the usage line has it."""
+        known = {
+            one.name: one.make_metavar(click.Context(self)) for one in self.params if isinstance(one, click.Argument)
+        }
+        return known.get(name)
 
 
 class Commands(click.Group):

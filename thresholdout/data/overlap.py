@@ -148,7 +148,7 @@ def _refuse(shared: int, size: int, how: str) -> None:
         "train",
         f"{shared} of {size} holdout records occur in the training part too{how}",
         "parts without common records; drop them from one part, or, if equal rows are different records here, say "
-        "allow_duplicates=True (--allow-duplicates on the command line)",
+        "allow_duplicates=True",
     )
 
 

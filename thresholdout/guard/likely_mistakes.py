@@ -127,8 +127,8 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
     says = "say next to nothing" if width >= _USELESS else "be wide"
     warnings.warn(
         f"the answers of this guard will {says}: {size}, for {asked} to {certificate.records}{paid}. "
-        "Narrower are: more records; fewer queries=; questions that are fixed together (score_all); one look at the "
-        "end (final_check). thresholdout.plan says by how much",
+        "Narrower are: more records; fewer queries=; in Python a batch of queries (score_all), or one final check "
+        "(final_check). `thresholdout plan` says by how much",
         WideAnswersWarning,
         stacklevel=outside(),
     )

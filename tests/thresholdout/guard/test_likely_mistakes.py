@@ -80,7 +80,7 @@ NARROW: list[tuple[int, dict[str, Any]]] = [
 def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will say next to nothing: ")
-    assert "one look at the end (final_check). thresholdout.plan says by how much" in message
+    assert "or one final check (final_check). `thresholdout plan` says by how much" in message
     assert ("scores that were seen before (prior_queries=) count" in message) == ("prior_queries" in declared)
 
 

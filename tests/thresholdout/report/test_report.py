@@ -125,7 +125,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     output = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["guard", "report", str(path), "--output", str(output), "--title", "Zoo"])
     assert result.exit_code == 0, result.output
-    assert result.output == f"{output}: 1 questions\n"
+    assert result.output == f"{output}: 1 queries\n"
     shown = output.read_text()
     assert "first (accuracy)" in shown
     assert "With probability at least 0.95, the truth is in the interval of every answer, all of them at once" in shown
@@ -144,7 +144,7 @@ def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
     assert "The certificate itself is not in the ledger" in shown
     assert "small" in shown
     missing = CliRunner().invoke(main, ["guard", "report", str(tmp_path / "other.db")])
-    assert missing.exit_code == 1
+    assert missing.exit_code == 4
     assert "other.db" in missing.output
 
 

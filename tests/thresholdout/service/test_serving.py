@@ -84,11 +84,11 @@ def serving(folder: Path, *options: str) -> Iterator[Process]:
         process.end()
 
 
-def tables(folder: Path) -> list[str]:
+def tables(folder: Path, more: str = "") -> list[str]:
     TRAIN.to_csv(folder / "train.csv", index=False)
     HOLDOUT.to_csv(folder / "holdout.csv", index=False)
     (folder / "board.toml").write_text(
-        '[[holdout]]\nname = "cells"\ntrain = "train.csv"\nholdout = "holdout.csv"\nlabel = "y"\n'
+        '[[holdout]]\nname = "cells"\ntrain = "train.csv"\nholdout = "holdout.csv"\nlabel = "y"\n' + more
     )
     return ["--config", "board.toml"]
 
@@ -184,7 +184,7 @@ def _well(address: str) -> bool:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     folder = tmp_path_factory.mktemp("small")
-    with serving(folder, *tables(folder), "--public", "--most-megabytes", "1", "--no-receipts") as process:
+    with serving(folder, *tables(folder, "public = true\n"), "--most-megabytes", "1", "--no-receipts") as process:
         yield process
 
 
