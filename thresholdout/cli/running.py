@@ -146,10 +146,8 @@ class Command(click.Command):
 
     def _positional(self, name: str) -> str | None:
         """Return a positional argument as the usage line has it."""
-        known = {
-            one.name: one.make_metavar(click.Context(self)) for one in self.params if isinstance(one, click.Argument)
-        }
-        return known.get(name)
+        there = any(isinstance(one, click.Argument) and one.name == name for one in self.params)
+        return name.upper() if there else None
 
 
 class Commands(click.Group):

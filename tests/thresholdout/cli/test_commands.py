@@ -135,13 +135,15 @@ def raising(error: Exception) -> Command:
     def callback(**given: object) -> None:
         raise error
 
-    options = [
+    parameters: list[click.Parameter] = [
         click.Option(["--max-half-width"], type=float),
         click.Option(["--allow-duplicates"], is_flag=True),
         click.Option(["--anticipated-score", "expected"], type=float),
         click.Option(["--train"], type=click.Path()),
+        click.Argument(["name"], required=False),
+        click.Argument(["events"], type=click.Path(), required=False),
     ]
-    return Command("it", callback=callback, params=options, library_names={"dataset_size": "--records"})
+    return Command("it", callback=callback, params=parameters, library_names={"dataset_size": "--records"})
 
 
 @pytest.mark.parametrize(
@@ -154,6 +156,8 @@ def raising(error: Exception) -> Command:
         (InputError("dataset_size", 3, "max_half_width = 4"), 2, "--records: 3; expected: --max-half-width 4"),
         (InputError("x", 3, "train='y'"), 4, "x: 3; expected: --train y"),
         (InputError("x", 3, "train=(X, y), train == 3"), 4, "x: 3; expected: train=(X, y), train == 3"),
+        (InputError("name", "A b", "letters"), 2, "NAME: A b; expected: letters"),
+        (InputError("events", "text", "TOML"), 4, "EVENTS: text; expected: TOML"),
         (LedgerUnusable("guard.db", "it is no ledger"), 4, "guard.db"),
         (OSError(2, "No such file or directory", "x.csv"), 4, "x.csv: No such file or directory"),
         (BudgetExhausted("queries", 3, 3), 5, "all 3 "),

@@ -178,7 +178,7 @@ def test_odd_entries_are_read_as_they_are(change: dict[str, Any], tmp_path: Path
     file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), [replace(ENTRY, **change)])
     run("ledger", "import", tmp_path / "guard.db", file)
     for command in (*READING, ("guard", "report", "--output", str(tmp_path / "page.html"))):
-        run(command[0], tmp_path / "guard.db", *command[1:], code=0)
+        run(*command[:2], tmp_path / "guard.db", *command[2:], code=0)
     run("guard", "history", tmp_path / "guard.db", "--plot", tmp_path / "history.png", code=0)
     assert "<script>" not in (tmp_path / "page.html").read_text()
 
@@ -230,7 +230,7 @@ def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
 def test_events_without_end_are_an_error(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    assert "events: a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
+    assert "EVENTS: a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
 
 
 def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:

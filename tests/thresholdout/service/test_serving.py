@@ -313,9 +313,9 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert "revoked" in run("admin", "token", "revoke", name, *database)
     assert "--team is needed" in run("admin", "token", "new", *database, code=2)
     assert "no holdout or API token of this name" in run("admin", "token", "revoke", "nobody", *database, code=4)
-    assert "lower-case letters" in run("admin", "token", "new", "--team", "Ann B", *database, code=4)
+    assert "lower-case letters" in run("admin", "token", "new", "--team", "Ann B", *database, code=2)
     assert "400 records, interval by accuracy, open" in said
-    assert "--train or --holdout" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
+    assert "--train: columns" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
     assert "Missing option '--label'" in run("admin", "holdout", "new", "other", *parts, *database, code=2)
     assert "cells: closed" in run("admin", "phase", "cells", "closed", *database)
     rows: list[Any] = run("admin", "holdout", "list", *database).splitlines()
