@@ -84,5 +84,5 @@ def planted() -> None:
             )
             rows.append((family.epsilon, plain.epsilon, float(bool(plain.refuted)), float(bool(half.refuted))))
         mean = np.mean(rows, axis=0)
-        refuted = f"refuted {AUDITS * mean[2]:.0f}, with half of the noise {AUDITS * mean[3]:.0f}"
-        print(f"claim {claim:g}: {mean[0]:.2f}, {mean[1]:.2f}; {refuted}", flush=True)
+        verdicts = f"refuted {AUDITS * mean[2]:.0f}, with half of the noise {AUDITS * mean[3]:.0f}"
+        print(f"claim {claim:g}: {mean[0]:.2f}, {mean[1]:.2f}; {verdicts}", flush=True)

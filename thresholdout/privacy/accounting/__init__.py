@@ -30,4 +30,5 @@ __all__ = [
     "calibrate",
     "calibrate_sigma",
     "read_events",
+    "training_events",
 ]

@@ -12,6 +12,7 @@ from .accountants.fixed_size_accountant import FixedSizeAccountant as FixedSizeA
 from .accountants.pure_accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
 from .events.event_files import read_events as read_events
+from .events.training_logs import training_events as training_events
 from .events.composed_events import (
     Composed as Composed,
     SelfComposed as SelfComposed,
