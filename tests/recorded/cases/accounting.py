@@ -17,7 +17,6 @@ from thresholdout.privacy.accounting import (
     DistributionAccountant,
     Event,
     FederatedRound,
-    FixedSizeAccountant,
     GaussianAnswer,
     GeneralizationBound,
     LaplaceAnswer,
@@ -199,17 +198,6 @@ def conversions() -> Any:
     fine = refine_epsilon(lambda alpha: 0.02 * np.asarray(alpha), 1e-5)
     delta = rdp_to_delta(orders, rdp, 0.8)
     return [[[each.epsilon, each.order] for each in (*found, fine)], delta.delta, delta.order, default_orders()]
-
-
-@CASES.case("accounting: steps of a learner as they happen")
-def fixed_size_accountant() -> Any:
-    found = []
-    for sampling, adjacency in (("wor", "replace_one"), ("wor", "add_remove"), ("wr", "add_remove")):
-        account: Any = FixedSizeAccountant(sampling, adjacency, 10, 1000)  # type: ignore[arg-type]
-        account.step(3.0, 20)
-        account.step(2.5, 5)
-        found.append([account.steps, account.epsilon(1e-5, method="rdp"), account.delta(1.0, method="rdp")])
-    return found
 
 
 def _composed(found: Composition) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.clipping_theory import clipped_kl, dp_sep_kl_bound, kl_gaussian, kl_leading_order
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting.events.event_files import event_to_dict
 from thresholdout.privacy.learning import (
@@ -23,15 +24,11 @@ from thresholdout.privacy.learning import (
     PrivacyReport,
     SGLDRegressor,
     check_lemma_conditions,
-    clipped_kl,
-    dp_sep_kl_bound,
     eps_A9,
     eps_chernoff,
     eps_tail,
     epsilon_of,
     gaussian_renyi,
-    kl_gaussian,
-    kl_leading_order,
     make_mog_data,
     pair_epsilon,
     posterior_dp_holds,

@@ -14,7 +14,6 @@ __all__ = [
     "DistributionAccountant",
     "Event",
     "FederatedRound",
-    "FixedSizeAccountant",
     "GaussianAnswer",
     "LaplaceAnswer",
     "PoissonGaussianStep",

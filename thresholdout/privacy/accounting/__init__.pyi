@@ -8,7 +8,6 @@ from .accountants.calibration import (
     calibrate_sigma as calibrate_sigma,
 )
 from .accountants.distribution_accountant import DistributionAccountant as DistributionAccountant
-from .accountants.fixed_size_accountant import FixedSizeAccountant as FixedSizeAccountant
 from .accountants.pure_accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
 from .events.event_files import read_events as read_events

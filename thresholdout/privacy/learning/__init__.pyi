@@ -28,12 +28,6 @@ from .targets import (
 # Importable too, and not public: the formulas and functions that PROOFS.md and the papers name.
 from .federated import run_federated as run_federated
 from .langevin import run_sgld as run_sgld
-from .propagation.clipping_theory import (
-    clipped_kl as clipped_kl,
-    dp_sep_kl_bound as dp_sep_kl_bound,
-    kl_gaussian as kl_gaussian,
-    kl_leading_order as kl_leading_order,
-)
 from .propagation.ep_privacy import (
     calibrate_sep_sigma as calibrate_sep_sigma,
     epsilon_of as epsilon_of,

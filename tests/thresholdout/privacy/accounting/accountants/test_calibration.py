@@ -13,7 +13,6 @@ from thresholdout.privacy.accounting import (
     BlackBox,
     Composed,
     DistributionAccountant,
-    FixedSizeAccountant,
     GaussianAnswer,
     LaplaceAnswer,
     RenyiAccountant,
@@ -92,9 +91,8 @@ def test_calibrate_sigma_inverts_the_accountant() -> None:
     sizes: dict[str, Any] = {"batch_size": 120, "dataset_size": 50_000}
     sigma = calibrate_sigma(1.083, 1e-5, 104_000, adjacency="add_remove", method="rdp", **sizes)
     assert 5.99 < sigma <= 6.0
-    accountant = FixedSizeAccountant("wor", "add_remove", 120, 50_000)
-    accountant.step(sigma, 104_000)
-    assert accountant.epsilon(1e-5, method="rdp") <= 1.083
+    accountant = RenyiAccountant("add_remove").compose(WithoutReplacementGaussianStep(sigma, 120, 50_000), 104_000)
+    assert accountant.epsilon(1e-5) <= 1.083
     with pytest.raises(InputError, match="method"):
         calibrate_sigma(1.0, 1e-5, 10, method="other", **sizes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="delta"):
@@ -110,39 +108,6 @@ def test_steps_of_each_scheme() -> None:
     assert step_of("poisson", 6, 1, 4) == PoissonGaussianStep(6, 0.25)
     with pytest.raises(InputError, match="sampling"):
         step_of("shuffle", 6, 1, 4)
-
-
-def test_fixed_size_accountant() -> None:
-    accountant = FixedSizeAccountant("wor", "replace_one", 120, 50_000)
-    assert accountant.epsilon(1e-5) == 0.0
-    for sigma, count in ((8, 500), (6, 2000), (8, 500), (4, 500)):
-        accountant.step(sigma, count)
-    assert accountant.steps == 3500
-    orders = [4.0, 8.0]
-    other = RenyiAccountant().compose(SelfComposed(WithoutReplacementGaussianStep(8, 120, 50_000), 1000))
-    other.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 2000)
-    other.compose(WithoutReplacementGaussianStep(4, 120, 50_000), 500)
-    assert accountant.rdp(orders).tolist() == other.rdp(orders).tolist()
-    assert accountant.epsilon(1e-5, method="rdp") == other.epsilon(1e-5)
-    assert accountant.epsilon(1e-5) <= accountant.epsilon(1e-5, method="rdp")
-    assert accountant.epsilon(1e-5, method="rdp", conversion="mironov") > accountant.epsilon(1e-5, method="rdp")
-    assert accountant.delta(accountant.epsilon(1e-5)) <= 1e-5 * (1 + 1e-3)  # what deltas are known to
-
-
-def test_fixed_size_accountant_refuses() -> None:
-    for bad in (("shuffle", "replace_one", 1, 2), ("wor", "swap", 1, 2), ("wor", "replace_one", 2, 2)):
-        with pytest.raises(InputError):
-            FixedSizeAccountant(*bad)
-    accountant = FixedSizeAccountant("wr", "replace_one", 3, 100)
-    for sigma, count in ((0.0, 1), (math.inf, 1), (6, 0), (6, 1.5)):
-        with pytest.raises(InputError):
-            accountant.step(sigma, count)  # type: ignore[arg-type]
-    assert accountant.steps == 0
-    accountant.step(6)
-    with pytest.raises(InputError, match="no Renyi bound"):
-        accountant.rdp()
-    with pytest.raises(InputError, match="method"):
-        accountant.epsilon(1e-5, method="other")
 
 
 @pytest.mark.parametrize(("adjacency", "winner"), [("add_remove", "distribution"), ("replace_one", "renyi")])
@@ -162,12 +127,3 @@ def test_calibration_by_distributions() -> None:
     sigma = calibrate_sigma(1.12814, 1e-5, 1000, method="pld", tolerance=1e-3, **sizes)
     assert 2.0 <= sigma < 2.004
     assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
-
-
-@pytest.mark.slow
-def test_distributions_know_batches_with_replacement_and_replaced_records() -> None:
-    accountant = FixedSizeAccountant("wr", "replace_one", 2, 1000)
-    accountant.step(6.0, 10)
-    assert 0 < accountant.epsilon(1e-5, method="pld") == accountant.epsilon(1e-5)
-    with pytest.raises(InputError, match="method"):
-        accountant.epsilon(1e-5, method="rdp")

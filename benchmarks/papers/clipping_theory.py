@@ -1,6 +1,6 @@
 """How far clipping and noise move a Gaussian posterior: divergences, bounds with proof, and the published ones.
 
-Proofs, and counterexamples to what is published, are in THEORY.md beside this module.
+Proofs, and counterexamples to what is published, are in thresholdout/privacy/learning/propagation/THEORY.md.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from graphs.numerics.rounding import ULP
-from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import chosen, positive
-from thresholdout.privacy.learning.propagation.certified import (
+from benchmarks.papers.certified import (
     inverse_form_bounds,
     least_eigenvalue_bound,
     log_deficit_bound,
 )
+from graphs.numerics.rounding import ULP
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, positive
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 
 __all__ = ["KLBound", "clipped_kl", "dp_sep_kl_bound", "kl_gaussian", "kl_leading_order"]

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 
-from thresholdout.errors import InputError
-from thresholdout.privacy.learning.propagation.certified import (
+from benchmarks.papers.certified import (
     inverse_form_bounds,
     least_eigenvalue_bound,
     log_deficit_bound,
 )
-from thresholdout.privacy.learning.propagation.clipping_theory import (
+from benchmarks.papers.clipping_theory import (
     clipped_kl,
     dp_sep_kl_bound,
     kl_gaussian,
     kl_leading_order,
 )
+from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 
 Floats = NDArray[np.float64]
