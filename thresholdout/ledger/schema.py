@@ -1,8 +1,7 @@
 """The tables of a ledger in a database, and the statements that use them.
 
-The statements are written with SQLAlchemy Core, compiled once for each dialect, and run by the database's driver
-without SQLAlchemy in between. That is faster, and no logging level makes SQLAlchemy print a row that holds a
-state.
+SQLAlchemy Core writes the statements, once for each dialect; the database's driver runs them. With an engine, those of
+a question take 310 µs instead of 56 in a file in memory, and a logging level could print a row that holds a state.
 
 Triggers refuse to change what never changes. They protect from mistakes and from other programs; whoever may
 write the database can remove them too, and for that there is the chain of digests.
