@@ -26,7 +26,7 @@ import pandas as pd
 from benchmarks.service_load.served import Load, Served, health_times, prepared, submitted, together
 from benchmarks.service_load.tables import SHARE, TYPES, Format, files, labelled
 from tests.thresholdout.ledger import postgres_server
-from thresholdout.guard.question import Question
+from thresholdout.guard.query import Query
 from thresholdout.ledger.cipher import KEY_VARIABLE
 from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.entry import Asked, Entry
@@ -155,13 +155,13 @@ def _filled(database: str, count: int, teams: int) -> None:
     values, mechanism, noise = np.arange(guard._records.n) % 20 < 17, guard._mechanism, SystemNoise()
 
     def answered(text: str, some: range) -> tuple[str, list[Entry]]:
-        before, found = guard._interaction._restored(text), []
+        before, found = guard._engine._restored(text), []
         state = before.mechanism
         for number in some:
             known = Known(binary=True, client=f"team-{team[number]}")
             reading = mechanism.read(values, values.size, (0.0, 1.0), "values", known)
             state, outcome = mechanism.step(state, SHARE, reading, noise)
-            question = Question(SHARE, (0.0, 1.0), "accuracy", f"{number:032x}", known)
+            question = Query(SHARE, (0.0, 1.0), "accuracy", f"{number:032x}", known)
             found.append(question.entry(outcome, None, outcome.interval))
         return replace(before, mechanism=state).to_text(), found
 

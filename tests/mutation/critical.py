@@ -16,7 +16,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.certificates.certificate": ("certify",),
     "thresholdout.certificates.certify_parameters": ("",),
     # shares of beta
-    "thresholdout.guard.answering": ("failure_share",),
+    "thresholdout.guard.query_engine": ("failure_share",),
     "thresholdout.mechanisms.claims.score": ("lowered",),
     "thresholdout.mechanisms.claims.final": ("share_of",),
     "thresholdout.mechanisms.claims.kinds": ("FinalCheck",),

@@ -175,7 +175,7 @@ class TestGuard:
             )
             return lambda value: guard.ask(0.0, np.array([value]))
 
-        monkeypatch.setattr("thresholdout.guard.guard.certify_parameters", once)
+        monkeypatch.setattr("thresholdout.guard.registration.certify_parameters", once)
         result = self.audit(start, 4000)
         assert result.contradicts(ThresholdoutInteraction(1, 1.0, 1).epsilon, 0.0) == caught
 

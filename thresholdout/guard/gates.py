@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 import numpy as np
 
+from thresholdout.data.arguments import check_number
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
-from thresholdout.guard.automatic_keys import Digest
 from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.likely_mistakes import warn_of_verdict
-from thresholdout.guard.question import Question
+from thresholdout.guard.model_queries import check_mean
+from thresholdout.guard.query import Query
+from thresholdout.guard.query_keys import Digest
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.guard.training_values import check_refit
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
@@ -107,6 +109,15 @@ class Gate(Shared):
     test : str
         Which test certifies.
 
+    Notes
+    -----
+    Being told no scores, a gate lasts much longer than a climb by `Thresholdout.score`: a candidate that was to be
+    expected costs a hundredth of a nat, one that cross-validation rejects is free, and declared numbers of queries and
+    answers do not count it. Values that are 0 or 1 are put to the sign test where the guard was made with
+    ``sampling="iid"``, its records are independent and delta is 0; other values, and records that may have different
+    laws, to bets, which need a somewhat larger gain. Records that depend on each other have tests by relative entropy,
+    or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and gates".
+
     Examples
     --------
     >>> import numpy as np
@@ -131,14 +142,29 @@ class Gate(Shared):
     """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(
-        self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float, train_values: object
+        self,
+        guard: Thresholdout,
+        incumbent: Any,
+        metric: str | Metric,
+        certify: Certify,
+        delta: float,
+        train_values: object,
     ) -> None:
+        chosen = check_mean(metric)
+        guard._mechanism.shares_risk("a gate", "; or score(candidate) here, and its interval")
+        if certify not in get_args(Certify):
+            raise InputError("certify", repr(certify), "'each' or 'milestones'")
+        guard._records.labelled()
+        most = chosen.bounds[1] - chosen.bounds[0]
+        zero, below = -math.ulp(0.0), math.nextafter(most, 0.0)
         self.guard = guard
-        self.metric = metric
+        self.metric = chosen
         self.certify = certify
-        self.delta = delta
-        self._range = metric.bounds[1] - metric.bounds[0]
-        self._sign = 1.0 if metric.greater_is_better else -1.0
+        self.delta = check_number(
+            "delta", delta, zero, below, f"a number from 0 to less than {most:g}, the metric's range"
+        )
+        self._range = most
+        self._sign = 1.0 if chosen.greater_is_better else -1.0
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._first = incumbent
@@ -336,7 +362,7 @@ class Gate(Shared):
         """Return the key of a decision, and digests of the models that it is about where these make the key."""
         if key is not None and not isinstance(key, SpareKey):
             return key, []
-        found = [self.guard._digest(one.estimator, self.metric) for one in (new, *others)]
+        found = [self.guard._queries.digest(one.estimator, self.metric) for one in (new, *others)]
         digests = [one for one in found if one is not None]
         if len(digests) < len(found):
             return key, []
@@ -360,19 +386,18 @@ class Gate(Shared):
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
         most = self._range
-        question = Question(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
+        question = Query(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
         known_as = class_and_parameters(new.estimator)
         question = question.about(name or known_as)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
 
-        entry, repeated = self.guard._interaction.decide(
+        entry, repeated = self.guard._engine.decide(
             question,
             at_gate(title, plan),
             read,
             rules.blank(),
             self.delta,
             most * float(np.mean(whole)),
-            self.guard._worth,
         )
         named = "" if entry.candidate == known_as else entry.candidate
         told = self._told(entry, repeated, rules, named, last=bool(about))
@@ -393,7 +418,7 @@ class Gate(Shared):
         assert verdict in get_args(Verdict)
         assert risk is not None
         free = verdict in FREE
-        before = risk if free or repeated else self.guard._interaction.log_risk_before(entry)
+        before = risk if free or repeated else self.guard._engine.log_risk_before(entry)
         kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
         return Decision(
             letter="keep" if kept else "reject",
@@ -459,7 +484,7 @@ class Gate(Shared):
     def _rules(self, *models: _Model) -> Rules:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
         ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
-        parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.sampling == "iid"
+        parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
         return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
 
     @classmethod

@@ -2,74 +2,61 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries, confidence_after
-from thresholdout.certificates.problem import declared_confidence, within_limits
+from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries
+from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
 from thresholdout.data.record_structure import TimeOrder
-from thresholdout.data.values import check_bounds, is_boolean
+from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import FAILURES, Worth
-from thresholdout.guard.automatic_keys import rounded
-from thresholdout.guard.candidate_names import class_and_parameters
-from thresholdout.guard.comparing import ComparesModels
-from thresholdout.guard.declared_dependence import declared_dependence
-from thresholdout.guard.gating import MakesGates
-from thresholdout.guard.given_features import check_sampling, check_served
-from thresholdout.guard.holdout import Records
-from thresholdout.guard.interaction import Interaction
-from thresholdout.guard.lazy_records import LazyRecords, check_mechanism, read_parts
-from thresholdout.guard.likely_mistakes import data_in_pairs, named_as_one, warn_of_width
-from thresholdout.guard.question import Question
-from thresholdout.guard.registration import (
-    check_dependence,
-    check_order,
-    enter,
-    is_file,
-    is_there,
-    known_as,
-    noise_of,
-    stored_parameters,
-)
+from thresholdout.guard.asking import ask_all, compare, compare_all, score, score_all
+from thresholdout.guard.column_queries import ColumnQueries
+from thresholdout.guard.comparison import About, Comparison
+from thresholdout.guard.gates import Certify, Gate
+from thresholdout.guard.given_features import check_sampling
+from thresholdout.guard.holdout import Origin, Records
+from thresholdout.guard.lazy_records import LazyRecords, declared_parts
+from thresholdout.guard.likely_mistakes import data_in_pairs
+from thresholdout.guard.model_queries import ModelQueries
+from thresholdout.guard.query_engine import QueryEngine
+from thresholdout.guard.registration import check_dependence, noise_of, opened
 from thresholdout.guard.releases import Releases
-from thresholdout.guard.searching import ServesSearches
+from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
-from thresholdout.guard.state_check import check_standing
 from thresholdout.guard.status import GuardStatus, status_of
-from thresholdout.guard.training_folds import checked_cv
-from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.ledger.entry_checks import check_short_texts
-from thresholdout.mechanisms import Mechanism
-from thresholdout.mechanisms.catalogue import build_mechanism
+from thresholdout.guard.train_split import TrainSplit
+from thresholdout.guard.training_folds import TrainingFolds
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.noise.sources import NoiseSource, SystemNoise
+from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Claims, Declaration, MechanismName, Sampling, SparseVector
-from thresholdout.planning.declared_parameters import check_choice, check_final, choose_parameters
+from thresholdout.planning.declared_parameters import check_choice, check_final
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.guard.exhaustion import Exhausted
+    from thresholdout.guard.training_values import Trained
     from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
 
 
-@named_as_one
-class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
+class Thresholdout(Shared):
     """A holdout that answers many adaptive queries.
 
     A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
@@ -83,15 +70,14 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     holdout : tuple (X, y) or (X, y, groups), array, data frame or lazy frame
         The records to protect, one row per record. Records of one group, such as a patient, may depend on each other in
         any way; ``(X, None, groups)`` has no labels. A lazy frame (Polars, DuckDB, Dask, Spark) stands alone or as
-        ``(frame, "label")`` with the name of its column of labels. Its engine counts what a query needs, so the records
-        are never in memory, and queries are expressions of narwhals.
+        ``(frame, "label")``; its engine counts, and queries are expressions of narwhals or columns.
     train : optional
         The training part, in the same form, needed by `score` and by queries given as functions. It must share no
         record and no group with the holdout.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
-        features: an identifier is none, so keep it in the index (``X.set_index("patient")``), or drop it in a pipeline.
-        Several names, ``["user", "item"]``, are effects of each kind on their records (`graphs.Crossed`).
+        features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,
+        are effects of each kind on their records (`graphs.Crossed`).
     dependence : graphs.DependenceModel or TimeOrder, optional
         How the holdout's records depend on each other; independent by default, apart from groups. The certificate holds
         under this model. ``TimeOrder("day", window=7)`` is for records in order of time. A `graphs.DependencyGraph` is
@@ -99,10 +85,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         where its records have neighbours in the holdout.
     sampling : {"independent", "iid", "fixed_features"}, default="independent"
         "iid" declares that all records (or groups, of one size) have one law, and that every query is the same function
-        of each record, whatever its number, id or place. Models can then be compared by their win rate.
-        "fixed_features" declares that everybody knows the features of the holdout: all estimands are expectations over
-        labels, given the features of these records. Comparisons then use only the records on which models disagree. It
-        needs pairs (X, y) of independent records or groups, and metrics that are means.
+        of each record, whatever its number, id or place. "fixed_features" declares that everybody knows the features of
+        the holdout: estimands are expectations over labels given these, and comparisons use only the records on which
+        models disagree. It needs pairs (X, y) of independent records or groups, and metrics that are means.
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
@@ -116,13 +101,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         guesses. "ladder" tells only the best score so far. `SparseVector` is Algorithm 1 by hand. ``plan(...)``
         suggests parameters, which serve as they are.
     prior_queries : int or PriorQueries, default=0
-        How many scores of this holdout were seen before the guard was made. Intervals are wider by the information that
-        these released. A number stands for scores in [0, 1] that are shares of the records or were read to at most four
-        decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
+        How many scores of this holdout were seen before the guard was made, each a share of the records or read to at
+        most four decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives. A file name makes a SQLite file, or continues it exactly where it was. In memory
-        by default, gone with the process. A holdout has one guard, and one error budget, in a ledger: whoever opens it
-        finds that guard by its records.
+        Where the guard's state lives, in memory by default. A file name makes a SQLite file, or continues it exactly
+        where it was. A holdout has one guard, and one error budget, in a ledger, which finds it by its records.
     random_state : int, optional
         Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
     allow_duplicates : bool, default=False
@@ -132,36 +115,26 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     ----------
     certificate : Certificate
         What the answers are worth from now on, and by which route.
-    status : GuardStatus
-        Queries so far, answers and error budget that are left, information released, epsilon.
-    releases : Releases
-        Other private releases about the holdout: ``releases.record(event)`` before each, ``releases.preview(event)``.
     n : int
         Number of records in the holdout.
     dependence : DependenceModel
         As declared, or `graphs.Independent`.
-    parameters : Parameters
-        Of the mechanism, in units of a query's range; their class says which mechanism it is.
 
     Raises
     ------
     InputError
         When an argument cannot be used; nothing has been written then.
-    OverlapError
-        When both parts share records.
-    LedgerMismatch
-        When the ledger belongs to other data, or the guard in it was declared otherwise.
-    PlanError
-        When no parameters serve the declared use.
+    OverlapError, LedgerMismatch, PlanError
+        When both parts share records; when the ledger belongs to other data or the guard in it was declared otherwise;
+        when no parameters serve the declared use.
 
     Warns
     -----
     WideAnswersWarning
-        When the answers of a new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300
-        records.
+        When the answers of a new guard will be wide, or it has fewer than 300 records.
     LikelyMistakeWarning
-        When a column of the training part names owners of records, or dates, and nothing of the kind is declared; or
-        when the labels' type declares a class that no training record has.
+        When the training part shows a likely mistake: an identifier or dates of which nothing is declared, a class
+        that no training record has.
     MechanismWarning
         When the dependence between the records allows no claims, and Algorithm 1 answers.
 
@@ -181,17 +154,6 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     >>> abs(answer.value - 0.5) <= answer.half_width < 0.05
     True
     """
-
-    served: ClassVar[frozenset[str]] = frozenset(
-        {
-            "__repr__", "_answered", "_id", "_made", "_origin", "_recalled", "_repr_html_",
-            "_training_folds", "ask", "ask_all", "certificate", "compare", "compare_all", "dependence", "final_check",
-            "gate", "history", "join", "n", "parameters", "releases.preview", "releases.record", "releases.recorded",
-            "report", "score", "score_all", "scorer", "split", "status", "train",
-        }
-    )  # fmt: skip
-    """What other processes may use of a guard that was sent to them; see
-    `thresholdout.guard.sharing.shared_objects`."""
 
     _stand_in: ClassVar[type[Elsewhere]]
     """What a guard is in other processes; `thresholdout.guard.remote_guard` sets it."""
@@ -214,51 +176,26 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         random_state: int | NoiseSource | None = None,
         allow_duplicates: bool = False,
     ) -> None:
-        records, holdout_groups, train_groups = read_parts(holdout, train, allow_duplicates)
-        if isinstance(records, LazyRecords):
-            structure = records.declared(dependence, groups=groups)
-        else:
-            structure = declared_dependence(
-                records, dependence, groups=groups, holdout_groups=holdout_groups, train_groups=train_groups
-            )
-        records.check_groups(
-            structure.train_groups, structure.model, together=structure.together, ordered=structure.ordered
-        )
+        records, model = declared_parts(holdout, train, allow_duplicates, groups, dependence)
         noise = noise_of(random_state)
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=declared_confidence(confidence),
             mechanism=check_choice(mechanism),
-            sampling=check_sampling(sampling, structure.model, len(records.holdout)),
+            sampling=check_sampling(sampling, model, len(records.holdout)),
             final_check=check_final(final_check),
-            dependence=structure.model.fingerprint(),
+            dependence=model.fingerprint(),
             for_release=noise.for_release,
             prior_queries=check_prior_queries(prior_queries),
         )
-        self._begin(records, structure.model, declared, noise, ledger, {})
-        if not self._lazy:
-            nothing = dependence is None and groups is None and holdout_groups is None
-            records.warn_of_mistakes(columns=nothing)
+        self._begin(records, model, declared, noise, ledger, {})
+        records.warn_of_mistakes()
 
     @classmethod
-    def _of_records(
-        cls,
-        records: Records,
-        model: DependenceModel,
-        declared: Declaration,
-        ledger: str | Path | Ledger | None,
-        documents: Mapping[str, str],
-    ) -> Self:
-        """Return the guard of records that somebody else keeps, with secret texts for its ledger, such as labels."""
-        declared = dataclasses.replace(
-            declared,
-            confidence=declared_confidence(declared.confidence),
-            mechanism=check_choice(declared.mechanism),
-            sampling=check_sampling(declared.sampling, model, len(records.holdout)),
-            dependence=model.fingerprint(),
-        )
+    def _of_records(cls, records: Records, model: DependenceModel, *rest: Any) -> Self:
+        """Return the guard of records that somebody else keeps, with secret texts for its ledger; see `_begin`."""
         guard = cls.__new__(cls)
-        guard._begin(records, check_dependence(model, records.n), declared, SystemNoise(), ledger, documents)
+        guard._begin(records, check_dependence(model, records.n), *rest)
         return guard
 
     def _begin(
@@ -270,57 +207,18 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         ledger: str | Path | Ledger | None,
         documents: Mapping[str, str],
     ) -> None:
-        """Find the holdout in the ledger and continue, or enter it."""
-        self._records, self.n, self.dependence, self._noise = records, records.n, model, noise
-        parameters = None if is_there(ledger) else self._choose(declared)  # a known guard has its own
-        self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
-        known = known_as(self._ledger, self._records, is_file(ledger))
-        if known is not None:
-            parameters = stored_parameters(self._ledger, known, declared)
-            check_order(self._ledger, known, self._records, parameters, self.dependence)
-        elif parameters is None:
-            parameters = self._choose(declared)
-        self._parameters = parameters
-        self._mechanism = self._built(parameters)
-        self._assumed, needed = within_limits(self.dependence, declared.confidence)
-        prior = declared.prior_queries
-        self._confidence = needed if parameters.pays_looks else confidence_after(prior, self.n, needed)
-        self._declared = declared
-        certificate = certify_parameters(self._assumed, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
-        truth = certificate.truth
-        self._alone = dataclasses.replace(
-            certificate,
-            confidence=declared.confidence,
-            truth=truth.given_features() if declared.fixed_features else truth,
-            limits=self.dependence.fitted_limits,
-            prior_queries=None if prior is None else prior.counted(self.n),
+        """Find the holdout in the ledger and continue, or enter it; then put the guard's parts together."""
+        found = opened(records, model, declared, noise, ledger, documents)
+        self.n, self.dependence = records.n, model
+        self._records, self._declared, self._noise, self._opened = records, declared, noise, found
+        self._ledger, self._id, self._mechanism = found.ledger, found.identity, found.mechanism
+        self._engine = QueryEngine(found, noise)
+        self._releases = Releases(self._engine, model, found)
+        parts = self._engine, found.mechanism, model, declared
+        self._queries: ModelQueries | ColumnQueries = (
+            ColumnQueries(records, *parts) if isinstance(records, LazyRecords) else ModelQueries(records, *parts)
         )
-        self._certificates: dict[float, Certificate | None] = {}
-        if known is None:
-            warn_of_width(self._mechanism, self._alone, declared.queries, self.n)
-            state = self._mechanism.start(self._noise).to_text()
-            known = enter(self._ledger, self._records, declared, parameters, state, documents)
-            check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster
-        else:
-            check_standing(self._ledger, known, self._mechanism)
-        self._id: str = known
-        self._interaction = Interaction(
-            self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence
-        )
-        self._releases = Releases(self._interaction, self.dependence, self._alone)
-
-    def _choose(self, declared: Declaration) -> Parameters:
-        parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
-        check_served(declared, parameters)
-        self._built(parameters)
-        return parameters
-
-    def _built(self, parameters: Parameters) -> Mechanism[Any, Any]:
-        """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
-        mechanism = build_mechanism(parameters, self.n)
-        if self._lazy:
-            check_mechanism(mechanism)
-        return mechanism
+        self._searched = 0  # how often scorers of this guard were asked for a score of the holdout
 
     def ask(
         self,
@@ -332,102 +230,66 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         key: str | None = None,
         binary: bool | None = None,
     ) -> Answer:
-        """Ask one question.
+        """Ask one query.
 
         Parameters
         ----------
         train_values : array-like of shape (n_train,), float, callable or expression
-            The question's value for each training record. A number stands for their mean, wherever it comes from (a
-            cross-validation estimate, say). A callable is applied to both parts, ``train_values(X, y)``, and returns
-            per-record values. A series is taken by its index, where the records have one. Of lazy frames an expression
-            of narwhals is asked, ``nw.col("pred") == nw.col("y")``, for both parts, or another one for the holdout.
+            The query's value for each training record. A number stands for their mean, such as a cross-validation
+            estimate. A callable is applied to both parts, ``train_values(X, y)``, and returns per-record values. Of
+            lazy frames an expression of narwhals is asked, ``nw.col("pred") == nw.col("y")``.
         holdout_values : array-like of shape (n,), optional
-            The value for each holdout record; left out when the question is a callable.
+            The value for each holdout record; left out beside a callable.
         bounds : tuple of float, default=(0, 1)
             The declared range of the values.
         name : str, optional
-            What the history calls the question.
+            What the history calls the query.
         key : str, optional
-            Identity of the question. Asking again with the same key gives the same answer and costs nothing, also
-            after a crash. Without one, a function is known again by its code and by what the code uses, as it is then;
-            values that come as arrays are a new question each time. A function that may read files, clocks or random
-            numbers, or that cannot be pickled, is a new one too, which a warning says once.
+            The same key gives the same answer at no cost, also after a crash. Without one, a function is known again by
+            its code and by what the code uses, and arrays are a new query each time.
         binary : bool, optional
-            Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
-            limits are exact binomial ones then. By default it is when all training values are, and beside a number when
-            the holdout's values are booleans. A holdout value in between becomes a coin with that mean.
-
-        Returns
-        -------
-        Answer
+            Whether every value is one end of the range or the other: limits are exact binomial ones then. By default it
+            is when all training values are, and beside a number when the holdout's values are booleans.
 
         Raises
         ------
-        InputError
-            When a value is missing or out of range, or the lengths are wrong; nothing is spent.
-        BudgetExhausted
-            When the answers from the holdout, or the declared number of queries, are used up.
+        InputError, BudgetExhausted
+            When a value is missing or out of range, which spends nothing; when a declared number is used up.
 
         Examples
         --------
         >>> import numpy as np
         >>> holdout = np.arange(1000.0)
-        >>> guard = Thresholdout(holdout, queries=10, mechanism="claims")
-        >>> guard.ask(0.25, holdout < 250, name="small").source
-        'train'
-        >>> guard.ask([0, 0, 1], holdout > 200, name="large").source
-        'holdout'
+        >>> guard = Thresholdout(holdout, queries=10)
+        >>> guard.ask(0.25, holdout < 250).source, guard.ask([0, 0, 1], holdout > 200).source
+        ('train', 'holdout')
         """
-        return self._evaluate(*self._query(train_values, holdout_values, bounds, name, key, binary))
-
-    def _query(
-        self,
-        train_values: object,
-        holdout_values: object | None,
-        bounds: tuple[float, float],
-        name: str,
-        key: str | None,
-        binary: bool | None,
-    ) -> tuple[Question, Callable[[], Any], bool]:
-        """Return a query, what reads the holdout for it, and whether that can fail on the holdout."""
         limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
-        if self._lazy:
-            return *self._ask_columns(train_values, holdout_values, limits, name, key, binary), True
-        if not callable(train_values):
-            if holdout_values is None:
-                raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
-            if binary is None and as_real(train_values) is not None:
-                binary = is_boolean(holdout_values)
-            mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
-            question = Question(mean, limits, name, key, known)
-            holdout_values = self._records.ordered(holdout_values, "holdout_values")
-            read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
-            return question, lambda: read, False
-        if holdout_values is not None:
-            raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
-        values, on_holdout = self._records.apply(train_values)
-        mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
-        key = self._known_by(key, "ask", train_values, limits, binary, rounded(values))
-        question = Question(mean, limits, name, key, known)
-        return question, self._reading("train_values", question, on_holdout), True
+        query, read, fails = self._queries.ask(train_values, holdout_values, limits, name, key, binary)
+        return self._engine.evaluate("train_values", query, read) if fails else self._engine.store_given(query, read())
 
-    def _evaluate(self, question: Question, read: Callable[[], Any], fails: bool) -> Answer:
-        if not fails:
-            return self._interaction.answer(question, read(), self._worth())
-        return self._interaction.look("train_values", question, read, self._worth)
+    def ask_all(
+        self,
+        questions: Sequence[tuple[object, object]],
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        names: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        binary: bool | None = None,
+        keep: float = 0.2,
+    ) -> list[Answer]:
+        """Ask queries that were fixed together, before any of their answers was seen: all in one transaction, or none.
 
-    def _worth(self) -> Worth:
-        """Return what answers are worth, and a function that says it for a smaller share of beta."""
-        certificate = self.certificate
-        return certificate, (self._for_share if certificate is self._alone else lambda share: None)
+        No query pays for the information that others released, so intervals are much narrower.
 
-    def _for_share(self, share: float) -> Certificate | None:
-        if share not in self._certificates:
-            confidence = 1.0 - (1.0 - self._confidence) * share
-            self._certificates[share] = (
-                certify_parameters(self._assumed, self._parameters, confidence) if confidence < 1.0 else None
-            )
-        return self._certificates[share]
+        Parameters
+        ----------
+        questions : sequence of (train_values, holdout_values)
+            As in `ask`, one pair for each query; so are ``bounds``, ``names``, ``keys`` and ``binary``.
+        keep : float, default=0.2
+            Share of the error budget for queries after the list, at most 0.99; 0 for a list that is the last.
+        """
+        return ask_all(self, questions, bounds, names, keys, binary, keep)
 
     def score(
         self,
@@ -445,52 +307,224 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
         Parameters
         ----------
         estimator : object or str
-            Fitted, with ``predict`` or ``predict_proba`` as the metric needs; the name of a column of predictions,
-            where the parts are lazy frames.
+            Fitted; of lazy frames the name of a column of predictions.
         metric : str, Metric or Statistic, default="accuracy"
-            One of `thresholdout.scoring.metrics`, which every mechanism answers, or of
-            `thresholdout.scoring.statistics` (precision, recall, F1, areas under the curve, R2, a metric on a slice),
-            for Thresholdout and guess and check; their names, or scorer objects of scikit-learn. Shares of a random
-            number of records (precision, F1) are a little narrower with ``sampling="iid"``.
+            One of `thresholdout.scoring.metrics`, or of `thresholdout.scoring.statistics` (precision, recall, F1, areas
+            under the curve, R2, a metric on a slice) where claims answer; their names, or scikit-learn's scorers.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            How the training value is cross-validated: by clones of the estimator, fitted to parts of the training part
-            and tested on the rest. By default in 5 folds as scikit-learn forms them, stratified for classifiers; folds
-            of whole groups where these are declared, and of later records where the dependence model is that
-            of a series. It takes as many fits as there are folds, which a line in the log
-            (``thresholdout.guard.training_values``, at INFO) says. A number is that of such folds. Any splitter will
-            do; where it tests some records more than once, or not at all, the training value is the mean over all
-            tests. ``"training"`` takes the score on the records that the estimator was fitted to, without a fit; it is
-            too good for models that fit them closely, so that their answers are wider and cost more.
+            How the training value is cross-validated, by clones of the estimator. By default in 5 folds as scikit-learn
+            forms them, of whole groups where these are declared, and of later records for a series. ``"training"``
+            fits nothing and takes the score on the training records, too good for models that fit them closely.
         train_values : float or array-like, optional
-            The training value itself, in place of `cv`, for models that cannot be fitted again: a cross-validated
+            The training value itself, in place of ``cv``, for models that cannot be fitted again: a cross-validated
             score that is known already, or the metric's value for each training record.
         sample_weight : tuple of two array-likes, optional
-            Weights of the training records and of the holdout records, not negative, for metrics that are means. The
-            question is then the mean of weight times value, divided by the mean *training* weight: a mean over the
-            holdout like any other, whose range grows with the largest training weight (larger holdout weights are cut
-            to it), and its half-width with it.
+            Of the training and of the holdout records, for metrics that are means: the mean of weight times value over
+            the mean *training* weight. Holdout weights are cut to the largest training weight.
         key : str, optional
-            As in `ask`. Without one, the question is known again by the estimator with its fitted state, the metric,
-            `cv` or `train_values`, and the weights: running a cell again costs nothing.
+            As in `ask`. Without one, the query is known again by its content: running a cell again costs nothing.
         name : str, optional
             What the history calls the candidate; its class with the parameters that are no defaults otherwise.
 
         Returns
         -------
         Answer
-            The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
+            The metric itself: losses are not negated. `Answer.truth` says which estimand its interval is about.
         """
-        score, cv = get_score(metric), checked_cv(cv)
-        check_short_texts(name=name)
-        key = self._score_key(key, "score", [estimator], score, cv, train_values, sample_weight)
-        told = self._recalled(key, score)
-        if told is not None:
-            return told
-        question, read = self._scoring(estimator, metric, cv, sample_weight, key, train_values)
-        answer = self._interaction.look(
-            "estimator", question.about(name or class_and_parameters(estimator)), read, self._worth
-        )
-        return self._beside(answer, question, cv, score.greater_is_better)
+        return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name)
+
+    def score_all(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        train_values: Sequence[object] | None = None,
+        keys: Sequence[str] | None = None,
+        keep: float = 0.2,
+        tell: Literal["all", "best"] = "all",
+    ) -> list[Answer]:
+        """Score fitted estimators that were fixed together, before any of their answers was seen.
+
+        Parameters
+        ----------
+        models : sequence or mapping of fitted estimators
+            The keys of a mapping are the candidates' names in the history.
+        metric, cv, train_values, keys, keep
+            As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
+        tell : {"all", "best"}, default="all"
+            Return every score, or the best one alone, which costs later queries much less and names its candidate.
+            Where values are 0 or 1, the estimands of the others are beyond the far end of its interval.
+
+        """
+        return score_all(self, models, metric, cv, train_values, keys, keep, tell)
+
+    def final_check(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        train_values: object | None = None,
+        key: str | None = None,
+        name: str = "",
+    ) -> Answer:
+        """Ask the last query, the score of the chosen model, with the whole remaining error budget; see `score`.
+
+        The guard answers no more afterwards. The interval is about as narrow as that of a single look if the guard was
+        made with ``final_check=True`` and every earlier interval was accepted at once. It is answered also where
+        declared numbers of queries, or of answers from the holdout, are used up.
+        """
+        return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
+
+    def compare(
+        self,
+        b: Any,
+        a: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        about: About = "difference",
+        cv: object | None = None,
+        train_values: tuple[object, object] | None = None,
+        key: str | None = None,
+        name: str = "",
+    ) -> Comparison:
+        """Ask whether one fitted estimator is better than another, and by how much.
+
+        Values on which both agree cancel, record by record, so a difference is known more sharply than either score.
+
+        Parameters
+        ----------
+        b, a : estimator
+            Fitted; the query is whether ``b`` is better.
+        metric : str or Metric, default="accuracy"
+            A metric that is a mean over records.
+        about : {"difference", "wins"}, default="difference"
+            The difference of both scores, in the metric's units; or the win rate of ``b`` among the records on which
+            exactly one of both is right, for independent records and ``sampling="iid"``, which settles more.
+        cv, train_values, key, name
+            As in `score`, for both by the same folds; ``train_values`` are a pair, of ``b`` and of ``a``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.dummy import DummyClassifier
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), sampling="iid")
+        >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
+        >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="wins").verdict
+        ('better', 'better')
+        """
+        return compare(self, b, a, metric, about, cv, train_values, key, name)
+
+    def compare_all(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        baseline: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        about: About = "difference",
+        cv: object | None = None,
+        keys: Sequence[str] | None = None,
+        keep: float = 0.2,
+    ) -> list[Comparison]:
+        """Compare fitted estimators with a baseline; they were fixed together, before any of their answers was seen.
+
+        All verdicts hold at once. Parameters are those of `compare` and `score_all`.
+        """
+        return compare_all(self, models, baseline, metric, about, cv, keys, keep)
+
+    def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
+        """Return the answer to a query that was asked before; nothing is computed for it."""
+        return self._engine.recall(key, score.target if isinstance(score, Statistic) else "")
+
+    def gate(
+        self,
+        incumbent: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        certify: Certify = "each",
+        delta: float = 0.0,
+        train_values: object | None = None,
+    ) -> Gate:
+        """Return a gate, which keeps or rejects candidates that are to be better than an incumbent; see `Gate`.
+
+        The probability that any candidate is certified and not better is at most one less the guard's confidence, for
+        any number of candidates and together with all other answers of the guard.
+
+        Parameters
+        ----------
+        incumbent : estimator
+            Fitted; nothing is certified about it.
+        metric : str or Metric, default="accuracy"
+            A metric that is a mean over records; a loss is better when it is smaller.
+        certify : {"each", "milestones"}, default="each"
+            Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the
+            current one against the last certified one now and then.
+        delta, train_values : optional
+            By how much more a candidate has to be better to be certified; the incumbent's training values, see `score`.
+        """
+        return Gate(self, incumbent, metric, certify, delta, train_values)
+
+    def scorer(
+        self,
+        metric: object = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        exhausted: Exhausted = "stop",
+        intervals: bool = False,
+    ) -> GuardScorer:
+        """Return a scorer for scikit-learn's searches, for use with `split`; see `GuardScorer` for the parameters."""
+        self._records.labelled()
+        return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
+
+    def split(self) -> TrainSplit:
+        """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.
+
+        The holdout never passes through the search; `scorer` asks the guard for it.
+        """
+        return TrainSplit(self, len(self._records.labelled()[0][1]))
+
+    def join(self, predictions: object, on: str) -> None:
+        """Add columns to both parts of a guard of lazy frames, such as predictions of a new model.
+
+        Parameters
+        ----------
+        predictions : lazy frame
+            Of the same engine as the parts, with a row for each record of both parts. A record without a row has no
+            values there, which count as the worst ones.
+        on : str
+            Name of the column by which records are found, in the parts and in the frame: an identifier.
+        """
+        if not isinstance(self._records, LazyRecords):
+            raise InputError("predictions", "columns for parts in memory", "values for ask(), or a model for score()")
+        self._records.join(predictions, on)
+
+    @property
+    def _models(self) -> ModelQueries:
+        assert isinstance(self._queries, ModelQueries)
+        return self._queries
+
+    def _trained(self, metric: Metric | Statistic, estimator: Any, cv: object, given: object = None) -> Trained:
+        return self._queries.trained(metric, estimator, cv, given)
+
+    def _fixed(self, cv: object | None) -> object | None:
+        return self._queries.fixed(cv)
+
+    def _score_key(self, key: str | None, kind: str, models: Sequence[Any], score: Any, *rest: object) -> str | None:
+        return self._queries.keys.of_score(self._queries.digest, key, kind, models, score, *rest)
+
+    def _made(self, digest: str) -> ContentKey:
+        return self._queries.keys.made(digest)
+
+    @property
+    def _training_folds(self) -> TrainingFolds:
+        return self._records.training_folds
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        return self._records.origin(hashes, records)
 
     @property
     def certificate(self) -> Certificate:
@@ -500,8 +534,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     @property
     def status(self) -> GuardStatus:
         """Queries so far, answers and error budget that are left, information released, epsilon."""
-        state, asked = self._interaction.state(), self._ledger.count(self._id)
-        start = math.log1p(-self._confidence) - self._parameters.told
+        state, asked = self._engine.state(), self._ledger.count(self._id)
+        start = math.log1p(-self._opened.confidence) - self.parameters.told
         return status_of(self._mechanism, state, asked, start, self.certificate.epsilon)
 
     @property
@@ -523,25 +557,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches):
     @property
     def parameters(self) -> Parameters:
         """The mechanism's public parameters, in units of a query's range; their class says which mechanism it is."""
-        return self._parameters
+        return self._opened.parameters
 
     def report(self, title: str = "") -> GuardReport:
-        """Return everything public about this guard: `GuardReport.save` writes a page, `GuardReport.plot` draws it.
-
-        Parameters
-        ----------
-        title : str, optional
-            Heading of the page.
-
-        Examples
-        --------
-        >>> import numpy as np, tempfile
-        >>> from pathlib import Path
-        >>> from thresholdout import Thresholdout
-        >>> guard = Thresholdout(np.arange(1000.0), queries=10)
-        >>> guard.report("Spring leaderboard").save(Path(tempfile.mkdtemp()) / "report.html").stat().st_size > 4000
-        True
-        """
+        """Return everything public about this guard: `GuardReport.save` writes a page, `GuardReport.plot` draws it."""
         from thresholdout.report import report_of
 
         return report_of(

@@ -89,6 +89,7 @@ class Records:
         self.labels = record_labels(given, "holdout")
         self.train_labels = None
         self.training_folds = TrainingFolds()
+        self.undeclared = False  # whether a user said nothing about how the records depend on each other
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
@@ -130,11 +131,14 @@ class Records:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
-    def warn_of_mistakes(self, *, columns: bool) -> None:
-        """Warn of declared classes without training records; also of columns that say that records belong together."""
+    def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
+        """Refuse a mechanism that these records do not serve: none, since single values are known."""
+
+    def warn_of_mistakes(self) -> None:
+        """Warn of declared classes without training records, and of columns that hint at undeclared dependence."""
         if self._train is None:
             return
-        if columns:
+        if self.undeclared:
             warn_of_columns(self._train[0])
         if len(self._train) == 2:
             warn_of_classes(self._train[1], self.holdout[1])

@@ -23,10 +23,10 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
 from thresholdout.guard.fold_fitting import check_estimator, fold_predictions
+from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
-from thresholdout.guard.question import Question
+from thresholdout.guard.query import Query
 from thresholdout.guard.releases import Releases, RemoteReleases
-from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.status import GuardStatus
 from thresholdout.mechanisms import Known
@@ -233,7 +233,7 @@ class KFoldGuard(Shared):
         if not lower <= baseline <= upper:
             raise InputError("expected", baseline, f"a number in [{lower:g}, {upper:g}], the range of {chosen.name}")
         unit = min(1.0, max(0.0, (baseline - lower) / (upper - lower)))
-        question = Question(unit, chosen.bounds, chosen.name, key, Known(vague=last is None))
+        question = Query(unit, chosen.bounds, chosen.name, key, Known(vague=last is None))
         return self._guard.out_of_fold(question, lambda X, y: self._values(estimator, chosen, X, y, n_jobs))
 
     def _values(self, estimator: Any, metric: Metric, X: Any, y: Any, n_jobs: int | None) -> NDArray[Any]:

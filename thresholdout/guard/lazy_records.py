@@ -12,7 +12,7 @@ from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicit
 from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
 from thresholdout.data.record_structure import TimeOrder
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.guard.declared_dependence import Declared, check_meaning
+from thresholdout.guard.declared_dependence import Declared, check_meaning, declared_dependence
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
 from thresholdout.guard.training_folds import TrainingFolds
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["LazyRecords", "check_mechanism", "read_parts"]
+__all__ = ["LazyRecords", "declared_parts"]
 
 _ASK: Final = (
     "ask(expression), score(the name of a column of predictions) or compare(two of them); or frames in memory, which "
@@ -36,7 +36,23 @@ _MODELS: Final = (
 )
 
 
-def read_parts(holdout: object, train: object | None, allow_duplicates: bool) -> tuple[Records, Any, Any]:
+def declared_parts(
+    holdout: object, train: object | None, allow_duplicates: bool, groups: object, dependence: object
+) -> tuple[Records, DependenceModel]:
+    """Return the records of both parts, and the model of the holdout's; see `thresholdout.Thresholdout`."""
+    records, holdout_groups, train_groups = _read_parts(holdout, train, allow_duplicates)
+    if isinstance(records, LazyRecords):
+        declared = records.declared(dependence, groups=groups)
+    else:
+        declared = declared_dependence(
+            records, dependence, groups=groups, holdout_groups=holdout_groups, train_groups=train_groups
+        )
+    records.check_groups(declared.train_groups, declared.model, together=declared.together, ordered=declared.ordered)
+    records.undeclared = dependence is None and groups is None and holdout_groups is None
+    return records, declared.model
+
+
+def _read_parts(holdout: object, train: object | None, allow_duplicates: bool) -> tuple[Records, Any, Any]:
     """Return the records of both parts, in memory or of lazy frames, and the groups that stand beside them.
 
     Raises
@@ -60,9 +76,10 @@ def read_parts(holdout: object, train: object | None, allow_duplicates: bool) ->
 
 def _split(argument: str, part: object) -> tuple[Any, Any]:
     """Return the records of one part, and its groups; of lazy frames the name of the column of labels."""
-    if isinstance(part, (str, Path)):
+    first = part[0] if isinstance(part, tuple) and part else part
+    if isinstance(first, (str, Path)):
         expected = "the records: a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
-        raise InputTypeError(argument, f"the text or path {str(part)!r}", expected)
+        raise InputTypeError(argument, f"the text or path {str(first)!r}", expected)
     if is_lazy(part):
         return part, None
     if isinstance(part, (tuple, list)) and any(is_lazy(piece) for piece in part):
@@ -72,25 +89,15 @@ def _split(argument: str, part: object) -> tuple[Any, Any]:
         raise InputTypeError(
             argument, seen, "one lazy frame with all columns, and the name of the column of labels: (frame, 'label')"
         )
+    if isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], str):
+        seen = f"the text {part[1]!r} beside records in memory"
+        raise InputTypeError(argument, seen, "(X, y) with the labels themselves; (frame, 'label') is for lazy frames")
     if not isinstance(part, tuple) or len(part) < 3:
         return part, None
     if len(part) > 3:
         raise InputError(argument, f"a tuple of {len(part)}", "(X, y), or (X, y, groups) with a group for each record")
     X, y, groups = part
     return ((X,) if y is None else (X, y)), groups
-
-
-def check_mechanism(mechanism: Mechanism[Any, Any]) -> None:
-    """Refuse a mechanism that needs single values.
-
-    Raises
-    ------
-    InputError
-        When it answers from parts of the records, or puts coins in place of values.
-    """
-    if not mechanism.from_totals:
-        expected = "mechanism='claims'; or frames in memory"
-        raise InputError("mechanism", f"{mechanism.name!r} for lazy frames, which needs single values", expected)
 
 
 class LazyRecords(Records):
@@ -166,6 +173,15 @@ class LazyRecords(Records):
         if not _without_places(model):
             raise InputError("dependence", f"{model.describe()}, in which each record has its place", _MODELS)
         return Declared(model)
+
+    def warn_of_mistakes(self) -> None:
+        """Warn of nothing: columns are read where they are asked about."""
+
+    def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
+        """Refuse a mechanism that needs single values: parts of the records, or coins in place of values."""
+        if not mechanism.from_totals:
+            expected = "mechanism='claims'; or frames in memory"
+            raise InputError("mechanism", f"{mechanism.name!r} for lazy frames, which needs single values", expected)
 
     def _in_groups(self, groups: object) -> DependenceModel:
         from graphs.models.law_free import GroupSizes

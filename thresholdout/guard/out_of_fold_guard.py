@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.question import Question
+from thresholdout.guard.query import Query
 from thresholdout.scoring.metrics import Metric
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ class OutOfFoldGuard(Thresholdout):
     _last: tuple[int, dict[str, float]] = (0, {})
     """How many entries have been read, and the last answer about each metric among them."""
 
-    def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
+    def out_of_fold(self, question: Query, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
-        before = self._interaction.failures()
+        before = self._engine.failures()
         try:
-            read = self._reading("estimator", question, lambda: compute(*self._records.holdout))
-            return self._interaction.look("estimator", question, read, self._worth)
+            read = self._models.reading("estimator", question, lambda: compute(*self._records.holdout))
+            return self._engine.evaluate("estimator", question, read)
         except InputError:
-            if self._interaction.failures() == before:
+            if self._engine.failures() == before:
                 raise
             failed = "an error on the folds (its message could show records); charged as an answer from the records"
             raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
@@ -42,12 +42,12 @@ class OutOfFoldGuard(Thresholdout):
         entry = self._ledger.find(self._id, key)
         if entry is None:
             return None
-        return Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
+        return Query(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
 
     def answers(self) -> list[Answer]:
         """Return all answers, in the order of the questions."""
         return [
-            Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
+            Query(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
             for entry in self._ledger.entries(self._id)
             if entry.source not in _NO_ANSWER
         ]

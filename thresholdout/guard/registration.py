@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphs.numerics.arguments import as_integer
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.prior_queries import confidence_after
+from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import Ledger
+from thresholdout.guard.given_features import check_served
+from thresholdout.guard.likely_mistakes import warn_of_width
+from thresholdout.guard.query_engine import FAILURES
+from thresholdout.guard.state_check import check_standing
+from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
-from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.mechanisms.catalogue import build_mechanism, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise, SystemNoise
 from thresholdout.planning.declaration import Declaration, read_declaration
+from thresholdout.planning.declared_parameters import choose_parameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.certificates import Certificate
     from thresholdout.guard.holdout import Records
+    from thresholdout.mechanisms import Mechanism
 
-__all__ = [
-    "ORDER",
-    "RULES",
-    "check_dependence",
-    "check_order",
-    "enter",
-    "is_file",
-    "is_there",
-    "known_as",
-    "noise_of",
-    "stored_parameters",
-]
+__all__ = ["ORDER", "RULES", "Opened", "check_dependence", "chosen_parameters", "noise_of", "opened"]
 
 
 ORDER: Final = "holdout/order"
@@ -90,23 +91,7 @@ def enter(
     state: str,
     documents: Mapping[str, str],
 ) -> str:
-    """Store a new guard, and return what the ledger calls it; or the guard that it has for the same records.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where to.
-    records : Records
-        Its holdout.
-    declared : Declaration
-        What it was declared with.
-    parameters : Parameters
-        Its mechanism's.
-    state : str
-        The mechanism's first state. Secret.
-    documents : mapping of str to str
-        Texts to keep with it. Secret.
-    """
+    """Store a new guard with secret texts, and return its name in the ledger; or the guard of the same records."""
     return ledger.create(
         fresh_key(),
         {"rules": RULES, "declared": declared.to_json(), "chosen": parameters_to_json(parameters)},
@@ -198,3 +183,79 @@ def noise_of(random_state: object) -> NoiseSource:
         return cast(NoiseSource, random_state)
     expected = "None for noise from the operating system's entropy, or a number for simulations"
     raise InputTypeError("random_state", repr(random_state), expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A guard's place in a ledger, with its mechanism and the certificate of its answers alone."""
+
+    ledger: Ledger
+    identity: str
+    parameters: Parameters
+    mechanism: Any  # one of thresholdout.mechanisms
+    certificate: Certificate
+    confidence: float
+    assumed: DependenceModel
+    shares: dict[float, Certificate | None] = field(default_factory=dict)
+
+    def for_share(self, share: float) -> Certificate | None:
+        """Return the certificate for a smaller share of beta; ``None`` where nothing is proved."""
+        if share not in self.shares:
+            confidence = 1.0 - (1.0 - self.confidence) * share
+            certified = certify_parameters(self.assumed, self.parameters, confidence) if confidence < 1.0 else None
+            self.shares[share] = certified
+        return self.shares[share]
+
+
+def opened(
+    records: Records,
+    model: DependenceModel,
+    declared: Declaration,
+    noise: NoiseSource,
+    ledger: str | Path | Ledger | None,
+    documents: Mapping[str, str],
+) -> Opened:
+    """Find the holdout in the ledger and continue, or enter it; nothing is written where something is refused."""
+    parameters = None if is_there(ledger) else chosen_parameters(records, model, declared)  # a known guard has its own
+    found = open_ledger(ledger)  # may make a file, when nothing is left to refuse
+    known = known_as(found, records, is_file(ledger))
+    if known is not None:
+        parameters = stored_parameters(found, known, declared)
+        check_order(found, known, records, parameters, model)
+    elif parameters is None:
+        parameters = chosen_parameters(records, model, declared)
+    mechanism = _mechanism(records, parameters)
+    assumed, needed = within_limits(model, declared.confidence)
+    prior = declared.prior_queries
+    confidence = needed if parameters.pays_looks else confidence_after(prior, records.n, needed)
+    certificate = certify_parameters(assumed, parameters, 1.0 - (1.0 - confidence) * (1.0 - FAILURES))
+    truth = certificate.truth
+    certificate = replace(
+        certificate,
+        confidence=declared.confidence,
+        truth=truth.given_features() if declared.fixed_features else truth,
+        limits=model.fitted_limits,
+        prior_queries=None if prior is None else prior.counted(records.n),
+    )
+    if known is None:
+        warn_of_width(mechanism, certificate, declared.queries, records.n)
+        known = enter(found, records, declared, parameters, mechanism.start(noise).to_text(), documents)
+        check_order(found, known, records, parameters, model)  # another one was faster
+    else:
+        check_standing(found, known, mechanism)
+    return Opened(found, known, parameters, mechanism, certificate, confidence, assumed)
+
+
+def chosen_parameters(records: Records, model: DependenceModel, declared: Declaration) -> Parameters:
+    """Return the parameters of a new guard, or refuse a mechanism that these records do not serve."""
+    parameters = choose_parameters(model, declared, records.train_independent)
+    check_served(declared, parameters)
+    _mechanism(records, parameters)
+    return parameters
+
+
+def _mechanism(records: Records, parameters: Parameters) -> Mechanism[Any, Any]:
+    """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
+    mechanism = build_mechanism(parameters, records.n)
+    records.check_mechanism(mechanism)
+    return mechanism

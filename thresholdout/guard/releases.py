@@ -7,17 +7,19 @@ import json
 import math
 import secrets
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakMethod
 
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.change_of_measure import smallest_nats, whatever_the_labels
 from thresholdout.errors import InputError, LedgerMismatch
-from thresholdout.guard.answering import LOOKS
+from thresholdout.guard.query_engine import LOOKS, Worth
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
-    from thresholdout.guard.interaction import Interaction
+    from thresholdout.guard.query_engine import QueryEngine
+    from thresholdout.guard.registration import Opened
     from thresholdout.guard.sharing.shared_objects import Handle
     from thresholdout.ledger import Ledger
     from thresholdout.privacy.accounting.events.composed_events import Composed
@@ -50,11 +52,20 @@ class Releases:
     (<Releases: 1>, Composed([BlackBox(epsilon=0.01)]), True)
     """
 
-    def __init__(self, interaction: Interaction, dependence: DependenceModel, alone: Certificate) -> None:
-        self._interaction = interaction
+    def __init__(self, engine: QueryEngine, dependence: DependenceModel, opened: Opened) -> None:
+        self._engine = engine
         self._dependence = dependence
-        self._alone = alone
+        self._opened = opened
+        self._alone = opened.certificate
+        worth = WeakMethod(self.worth)  # no cycle: a guard that nobody holds closes its ledger at once
+        engine.worth = lambda: cast("Worth", cast(Any, worth)()())
         self._seen: tuple[tuple[str, ...], Certificate] | None = None
+
+    def worth(self) -> Worth:
+        """Return the certificate from now on, and a function that returns it for a smaller share of beta."""
+        certificate = self.certificate()
+        alone = certificate is self._alone
+        return certificate, (self._opened.for_share if alone else lambda share: None)
 
     def certificate(self) -> Certificate:
         """Return what the answers are worth from now on."""
@@ -70,7 +81,7 @@ class Releases:
 
     def _stated(self, certificate: Certificate) -> Certificate:
         """Return a certificate as it stands after failures, which show without noise."""
-        if certificate.epsilon is None or not self._interaction.failures():
+        if certificate.epsilon is None or not self._engine.failures():
             return certificate
         return dataclasses.replace(certificate, epsilon=math.inf)
 
@@ -113,8 +124,8 @@ class Releases:
 
     def _with(self, releases: Composed) -> Certificate:
         """Return what the answers are worth after some releases, in the order in which they were recorded."""
-        spare = (1.0 - self._interaction.confidence) * LOOKS
-        return with_looks(self._alone, self._dependence, self._interaction.parameters, releases, spare)
+        spare = (1.0 - self._engine.confidence) * LOOKS
+        return with_looks(self._alone, self._dependence, self._engine.parameters, releases, spare)
 
     def record(self, event: Event, *, void: bool = False) -> Certificate:
         """Record a private release about the holdout. Do this *before* anything of it is seen.
@@ -165,14 +176,14 @@ class Releases:
         after = self.preview(checked)
         if after.chosen is None and not void:
             raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
-        priced = self._interaction.parameters.prices_looks
+        priced = self._engine.parameters.prices_looks
         if not (void or priced) and self.certificate().tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a release that leaks less, or void=True to record it all the same")
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         if priced:
-            self._interaction.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
-        ledger, guard = self._interaction.ledger, self._interaction.identity
+            self._engine.charge_release(repr(checked), self._nats(checked), -math.inf if void else self._least())
+        ledger, guard = self._engine.ledger, self._engine.identity
         number = len(self)
         while True:
             number += 1
@@ -194,7 +205,7 @@ class Releases:
         return f"the route {name!r}: {why}"
 
     def _instead(self) -> str:
-        priced = self._interaction.parameters.prices_looks
+        priced = self._engine.parameters.prices_looks
         claims = "" if priced else "for such releases a guard with mechanism='claims'; here "
         return f"{claims}another release, or void=True to do without half-widths"
 
@@ -215,14 +226,14 @@ class Releases:
         return nats
 
     def _names(self) -> tuple[str, ...]:
-        return release_names(self._interaction.ledger, self._interaction.identity)
+        return release_names(self._engine.ledger, self._engine.identity)
 
     def _read(self, names: tuple[str, ...]) -> Composed:
         """Return the releases of these names."""
         from thresholdout.privacy.accounting.events.composed_events import Composed
         from thresholdout.privacy.accounting.events.event_files import event_from_dict
 
-        ledger, guard = self._interaction.ledger, self._interaction.identity
+        ledger, guard = self._engine.ledger, self._engine.identity
         texts = [ledger.document(guard, name) for name in names]
         return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])
 

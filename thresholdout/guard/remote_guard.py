@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.query_keys import Digest, QueryKeys, estimator_digest
 from thresholdout.guard.releases import RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
 from thresholdout.guard.training_folds import checked_cv
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["RemoteGuard"]
 
 
+Thresholdout.served = frozenset(
+    {
+        "__repr__", "_answered", "_id", "_made", "_origin", "_recalled", "_repr_html_",
+        "_training_folds", "ask", "ask_all", "certificate", "compare", "compare_all", "dependence", "final_check",
+        "gate", "history", "join", "n", "parameters", "releases.preview", "releases.record", "releases.recorded",
+        "report", "score", "score_all", "scorer", "split", "status", "train",
+    }
+)  # fmt: skip
+
+
 class RemoteGuard(Elsewhere, Thresholdout):
     """What a `Thresholdout` is in every process but its own: it sends the questions there.
 
@@ -30,10 +42,11 @@ class RemoteGuard(Elsewhere, Thresholdout):
     Examples
     --------
     >>> import numpy as np
+    >>> from thresholdout import Thresholdout
     >>> from joblib import Parallel, delayed
     >>> rng = np.random.default_rng(0)
     >>> holdout, train = rng.normal(size=(2, 2_000, 3))
-    >>> guard = Thresholdout(holdout, train=train, queries=10, mechanism=Claims(holdout_answers=2))
+    >>> guard = Thresholdout(holdout, train=train, queries=10)
     >>> answers = Parallel(n_jobs=2)(delayed(lambda k: guard.ask(lambda X: X[:, k] > 0))(k) for k in range(3))
     >>> len(answers), len(guard.history)
     (3, 3)
@@ -86,10 +99,18 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """Return how to cross-validate several estimators by the same folds."""
         return fixed(cv, self.train, self._training_folds)
 
-    @property
-    def _lazy(self) -> bool:
-        """Whether questions are about columns; models are asked about here, and columns where the guard is."""
-        return False
+    def _score_key(
+        self, key: str | None, kind: str, models: Sequence[Any], score: Metric | Statistic, *rest: object
+    ) -> str | None:
+        """Return the key of a query about fitted estimators, whose digests are made in this process."""
+        return self._keys.of_score(self._digest, key, kind, models, score, *rest)
+
+    def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
+        return estimator_digest(model, score, self.train, self._keys.say_unrecognised)
+
+    @cached_property
+    def _keys(self) -> QueryKeys:
+        return QueryKeys(self._made)
 
     @property
     def releases(self) -> RemoteReleases:  # type: ignore[override]

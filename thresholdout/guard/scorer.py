@@ -147,7 +147,7 @@ class GuardScorer(Shared):
         guard.parameters.check_tells_each()
         metrics = _metrics(metric)
         for chosen in metrics.values():
-            guard._checked_score(chosen, sample_weight)
+            guard._queries.checked(chosen, sample_weight)
         if not isinstance(intervals, bool):
             raise InputTypeError("intervals", repr(intervals), "True or False")
         self._declared = Declared(guard, metrics, guard._fixed(cv), sample_weight is not None, intervals)

@@ -24,7 +24,7 @@ from thresholdout.client.local_server import Answer, LocalServer, candidate_of
 from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
-from thresholdout.guard.scores import check_mean
+from thresholdout.guard.model_queries import check_mean
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part
 from thresholdout.integrations.evaluator_file import write_evaluator
 

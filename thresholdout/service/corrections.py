@@ -20,9 +20,9 @@ import numpy as np
 
 from thresholdout.data.tables import check_table, first_twice, id_texts, predicted_labels
 from thresholdout.errors import InputError, LedgerDamaged
-from thresholdout.guard.answering import LabelsCorrected
 from thresholdout.guard.given_features import described
-from thresholdout.guard.question import Question
+from thresholdout.guard.query import Query
+from thresholdout.guard.query_engine import LabelsCorrected
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import Part
 
@@ -157,7 +157,7 @@ class Labels:
             return key
         return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"  # what nobody calls a key
 
-    def asked(self, question: Question) -> Question:
+    def asked(self, question: Query) -> Query:
         """Say with which labels a question is computed; return it."""
         question.corrected = self.text
         return question
@@ -181,7 +181,7 @@ class CorrectedLabels:
 
     def now(self) -> Labels:
         """Return the labels as they are now, whichever process has corrected them."""
-        text, kept = self._guard._interaction.corrected(), self._kept
+        text, kept = self._guard._engine.corrected(), self._kept
         if kept is None or kept.text != text:
             corrections = self._read(text)
             counted = corrections.counted(self._guard.n)
@@ -216,7 +216,7 @@ class CorrectedLabels:
                 raise InputError("corrections", "all records withdrawn", "records that are left")
             return found.to_text(), min(len(rows) / least, _NEARLY_ALL) if basis == "public" else 1.0
 
-        return self._guard._interaction.correct(name, change)
+        return self._guard._engine.correct(name, change)
 
     def _count(self, corrections: Corrections) -> int:
         """Return how many records count."""

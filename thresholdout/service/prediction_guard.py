@@ -9,20 +9,24 @@ known. Where whoever asks knows these labels, a training value is a claim and no
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries
+from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.arguments import check_count
 from thresholdout.data.tables import read_table
 from thresholdout.errors import InputError
+from thresholdout.guard.given_features import check_sampling
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.releases import Releases
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
+from thresholdout.noise.sources import SystemNoise
 from thresholdout.planning.declaration import (
     Claims,
     Declaration,
@@ -31,6 +35,7 @@ from thresholdout.planning.declaration import (
     SparseVector,
     read_declaration,
 )
+from thresholdout.planning.declared_parameters import check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import Basis, CorrectedLabels, Corrections
 from thresholdout.service.labelled_records import (
@@ -367,5 +372,14 @@ def _guard(
     known: tuple[str, str] | None = None,
 ) -> Thresholdout:
     train, holdout = records.parts()
+    model = records.model()
+    checked = replace(
+        declared,
+        confidence=declared_confidence(declared.confidence),
+        mechanism=check_choice(declared.mechanism),
+        sampling=check_sampling(declared.sampling, model, len(holdout)),
+        dependence=model.fingerprint(),
+    )
     apart = True  # since all ids are different
-    return Thresholdout._of_records(Records(holdout, train, apart, known), records.model(), declared, ledger, documents)
+    kept = Records(holdout, train, apart, known)
+    return Thresholdout._of_records(kept, model, checked, SystemNoise(), ledger, documents)

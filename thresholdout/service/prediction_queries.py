@@ -14,12 +14,12 @@ from graphs.numerics.arguments import as_real
 from thresholdout.data.values import UnitRecords, clipped, unit_mean, unit_records
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.comparing import Expected, Side, among_counted
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.given_features import described, said_by
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.question import Question
+from thresholdout.guard.model_queries import Expected, Side, among_counted
+from thresholdout.guard.query import Query
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.gate_states import Rules
 from thresholdout.mechanisms.claims.proposals import Betting, DifferenceTest, Divergence, Inflated, Proposed, Signs
@@ -155,12 +155,12 @@ class AsksAboutPredictions:
         def ask(labels: Labels) -> Answer:
             part = labels.part(self.guard, len(self._records.train_labels))
             known_as, called = self._known_by(labels, key, said, [read], title, client)
-            about = Question(mean, chosen.bounds, called, known_as, replace(known, part=part))
+            about = Query(mean, chosen.bounds, called, known_as, replace(known, part=part))
             question = labels.asked(about.asked_by(client, quota, since))
             among = None if part is None else part.records
             values = lambda: labels.among(self._on_holdout(chosen, read, labels))  # noqa: E731
-            reading = self.guard._reading("metric", question, values, among=among)
-            return self.guard._interaction.look("metric", question, reading, self.guard._worth)
+            reading = self.guard._models.reading("metric", question, values, among=among)
+            return self.guard._engine.evaluate("metric", question, reading)
 
         return self._labels.with_these(ask)
 
@@ -214,7 +214,7 @@ class AsksAboutPredictions:
         >>> service.compare(right, right.assign(prediction=0)).verdict
         'better'
         """
-        chosen = self.guard._compared(self._checked(metric), "difference")
+        chosen = self.guard._models.compared(self._checked(metric), "difference")
         said = [
             self._reader.read(predictions, chosen, f"predictions of {which}")
             for which, predictions in (("b", b), ("a", a))
@@ -227,9 +227,11 @@ class AsksAboutPredictions:
             about = f"{chosen.name}, difference{asked}"
             known_as, called = self._known_by(labels, key, about, said, title, client)
             first, second = (self._side(chosen, one, labels) for one in said)
-            question, read = self.guard._versus(chosen, first, second, "difference", known_as, called, stands_in)
+            question, read = self.guard._models.versus(chosen, first, second, "difference", known_as, called, stands_in)
             question = labels.asked(question.asked_by(client, quota, since))
-            return self.guard._decide(chosen, question, read, argument="metric")
+            answer = self.guard._engine.evaluate("metric", question, read)
+            better = chosen.greater_is_better
+            return Comparison.of(answer, self.guard.n, greater_is_better=better, about="difference")
 
         return self._labels.with_these(ask)
 
@@ -373,7 +375,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         >>> bool(service.propose(right, constant, client="ann")), bool(service.propose(constant, right, client="ann"))
         (True, False)
         """
-        chosen = self.guard._compared(self._checked(metric), "difference")
+        chosen = self.guard._models.compared(self._checked(metric), "difference")
         said = [
             self._reader.read(predictions, chosen, f"predictions that are {which}")
             for which, predictions in (("new", new), ("old", old))
@@ -384,16 +386,15 @@ class DecidesAboutPredictions(AsksAboutPredictions):
 
         def ask(labels: Labels) -> Decision:
             known_as, called = self._known_by(labels, key, f"{chosen.name}, proposal", said, title, client)
-            about = Question(0.5, (-most, most), called, known_as, known).asked_by(client, quota, since)
+            about = Query(0.5, (-most, most), called, known_as, known).asked_by(client, quota, since)
             test, which = self._contest(chosen, said[0], said[1], labels)
-            entry, repeated = self.guard._interaction.decide(
+            entry, repeated = self.guard._engine.decide(
                 labels.asked(about),
                 lambda state: Proposed.planned(state, client, test),
                 lambda: self._tested(chosen, said[0], said[1], labels, which, test),
                 0.0,
                 0.0,
                 0.0,
-                self.guard._worth,
             )
             return self._decided(entry, repeated, test, name)
 
@@ -439,7 +440,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         """Return the decision that an entry of the ledger stores."""
         assert entry.risk is not None
         charged = entry.source in ("keep", "reject") and not repeated
-        before = self.guard._interaction.log_risk_before(entry) if charged else entry.risk
+        before = self.guard._engine.log_risk_before(entry) if charged else entry.risk
         return Decision(
             letter="keep" if entry.source == "keep" else "reject",
             certified=entry.source == "keep",

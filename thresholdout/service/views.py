@@ -93,11 +93,11 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
     if not guard.parameters.guesses or not count:
         return None
     recent = ledger.entries(served.identity, max(1, count - _RECENT), _RECENT + 1)
-    before = guard._interaction.log_risk_before(recent[0]) if count <= _RECENT else recent.pop(0).risk
+    before = guard._engine.log_risk_before(recent[0]) if count <= _RECENT else recent.pop(0).risk
     last = recent[-1]
     if before is None or last.risk is None:
         return None
-    nats, state = (before - last.risk) / len(recent), guard._interaction.state()
+    nats, state = (before - last.risk) / len(recent), guard._engine.state()
     score = newcomers_of(state).answer
     likely = 0.5 if score is None else score
 

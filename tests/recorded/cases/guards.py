@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import KFold
 
 from graphs import DependencyGraph, Groups, MarkovChain, MovingWindow
 from tests.recorded.cases.registry import Cases
@@ -316,10 +317,11 @@ def folds() -> Any:
     for settings in (
         {},
         {"queries": 10, "mechanism": Claims(holdout_answers=3)},
-        {"groups": np.arange(N) // 3},
+        {"groups": True},
         {"mechanism": "ladder"},
     ):
-        guard = KFoldGuard((X[:N], Y[:N]), cv=4, random_state=2, **settings)
+        groups = np.arange(N) // 3 if settings.pop("groups", False) else None
+        guard = KFoldGuard((X[:N], Y[:N], groups), cv=4, random_state=2, **settings)
         told = [_answer(guard.score(MODELS[k])) for k in (3, 5, 6, 7)]
         certificate = guard.certificate
         found.append([told, _standing(guard), certificate.route, certificate.tolerance, _history(guard)])
@@ -328,7 +330,7 @@ def folds() -> Any:
 
 @CASES.case("guards: members of folds")
 def fold_members() -> Any:
-    guard = KFoldGuard((X[:60], Y[:60]), cv=5, random_state=3)
+    guard = KFoldGuard((X[:60], Y[:60]), cv=KFold(5, shuffle=True, random_state=3))
     return [guard.folds, guard.n]
 
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from thresholdout.guard.answering import FAILURES, failure_share
+from thresholdout.guard.query_engine import FAILURES, failure_share
 
 
 def test_failures_have_a_millionth_of_beta() -> None:

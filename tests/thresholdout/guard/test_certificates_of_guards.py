@@ -10,7 +10,7 @@ from graphs import Groups
 from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout
 from thresholdout.certificates import certify_parameters as certifying
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.guard import guard as guards
+from thresholdout.guard import registration as guards
 
 HOLDOUT = np.arange(600.0)
 
@@ -63,7 +63,7 @@ def test_a_k_fold_guard_certifies_once(certified: list[float]) -> None:
 
 def test_failures_take_a_certificate_of_their_own(certified: list[float]) -> None:
     """It is for a smaller share of the risk, so it cannot be the same one; the next answer has it at hand."""
-    guard = Thresholdout(HOLDOUT, train=HOLDOUT + 0.5, threshold=0.2, noise_scale=0.02, budget=3, queries=5)
+    guard = Thresholdout(HOLDOUT, train=HOLDOUT + 0.5, mechanism=SparseVector(0.2, 0.02, budget=3), queries=5)
 
     def fails(values: np.ndarray) -> np.ndarray:
         if values[0] == 0.0:

@@ -33,9 +33,12 @@ def ask(
     binary: bool | None = None,
 ) -> Answer:
     """Ask for somebody, as a service does."""
-    query, read, fails = guard._query(train_values, holdout_values, (0.0, 1.0), name, key, binary)
-    query.asked_by(client, quota, since)
-    return guard._evaluate(query, read if fails else lambda: replace(read(), known=query.known), fails)
+    query, read, fails = guard._queries.ask(train_values, holdout_values, (0.0, 1.0), name, key, binary)
+    asked = query.asked_by(client, quota, since)
+    engine = guard._engine
+    if fails:
+        return engine.evaluate("train_values", asked, read)
+    return engine.store_given(asked, replace(read(), known=asked.known))
 
 
 def guard_of(**settings: object) -> Thresholdout:

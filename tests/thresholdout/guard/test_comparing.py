@@ -261,7 +261,7 @@ class TestWins:
                     found.interval,
                     found.settling,
                     guard.status.information_released,
-                    guard._interaction.state(),
+                    guard._engine.state(),
                 )
             )
         assert len(shown) == 1

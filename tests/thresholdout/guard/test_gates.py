@@ -120,7 +120,7 @@ WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
     [
         ({}, 0.0, "sign test"),
         ({}, 0.01, "bets"),
-        ({}, 0.0, "bets"),
+        ({"sampling": "independent"}, 0.0, "bets"),
         ({"sampling": "fixed_features"}, 0.0, "bets"),
         ({"final_check": True}, 0.0, "sign test"),
         ({"dependence": Groups([k // 2 for k in range(N)])}, 0.0, "relative entropy"),

@@ -66,7 +66,7 @@ def test_what_cross_validation_said_survives_without_proposing_again(tmp_path: P
     first = guarded(right, ledger=tmp_path / "guard.db").gate(Told(0))
     climbed(first, models[:7])
     again = guarded(right, ledger=tmp_path / "guard.db")
-    known = remembered_by(again._interaction.state(), "gate: accuracy").history
+    known = remembered_by(again._engine.state(), "gate: accuracy").history
     assert known.count == 7
     later = climbed(again.gate(first.incumbent), models, 7)
     assert [public(decision) for decision in later] == [public(decision) for decision in expected[7:]]
@@ -77,7 +77,7 @@ def test_a_gate_of_another_metric_has_a_history_of_its_own() -> None:
     guard = guarded(right)
     guard.gate(Told(0)).propose(Told(1), cv="training")
     guard.gate(Told(0), "brier_score").propose(Told(1), cv="training")
-    state = guard._interaction.state()
+    state = guard._engine.state()
     assert len(state.climbs) == 2
     assert remembered_by(state, "gate: brier_score").history.count == 1
     assert remembered_by(state, "gate: log_loss").history.count == 0
@@ -88,9 +88,9 @@ def test_a_lead_belongs_to_its_climb() -> None:
     right = columns([0.02, 0.02], changed=0.05)
     guard = guarded(right)
     guard.gate(Told(0), certify="milestones").propose(Told(1), cv="training")
-    assert remembered_by(guard._interaction.state(), "milestones: accuracy").ahead > 0.0
+    assert remembered_by(guard._engine.state(), "milestones: accuracy").ahead > 0.0
     guard.gate(Told(2), certify="milestones").propose(Told(1), cv="training")
-    assert remembered_by(guard._interaction.state(), "milestones: accuracy").ahead == 0.0
+    assert remembered_by(guard._engine.state(), "milestones: accuracy").ahead == 0.0
 
 
 def test_the_same_key_in_the_same_climb() -> None:
@@ -129,10 +129,10 @@ def test_a_state_that_forgets_a_candidate_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "guard.db"
     gate = guarded(right, ledger=file).gate(Told(0))
     gate.propose(Told(1), cv="training")
-    before = guarded(right, ledger=file)._interaction.state()
+    before = guarded(right, ledger=file)._engine.state()
     gate.propose(Told(2), cv="training")
     guard = guarded(right, ledger=file)
-    state = guard._interaction.state()
+    state = guard._engine.state()
     assert (state.asked, state.free, state.hits) == (2, 1, 0)
     import sqlite3
     from dataclasses import replace

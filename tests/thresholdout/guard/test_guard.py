@@ -233,7 +233,7 @@ def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
 
 def test_intervals_of_scores_contain_what_new_records_show() -> None:
     """An accuracy by exact binomial limits, a loss by bets."""
-    guard = make(queries=None)
+    guard = make(queries=None, mechanism=None)
     model = LogisticRegression().fit(*data(1))
     X, y = data(99, 400_000)
     right, probability = model.predict(X) == y, model.predict_proba(X)[:, 1]

@@ -24,8 +24,8 @@ from thresholdout.errors import (
     LedgerClosed,
     LedgerMismatch,
 )
-from thresholdout.guard.answering import FAILURES, failure_share
 from thresholdout.guard.holdout import origin
+from thresholdout.guard.query_engine import FAILURES, failure_share
 from thresholdout.ledger import MemoryLedger, export_history, import_history
 from thresholdout.ledger.entry import history_frame
 from thresholdout.mechanisms import SparseVectorParameters

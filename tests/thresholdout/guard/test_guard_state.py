@@ -46,7 +46,7 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
         mechanism=None if groups else mechanism,
         dependence=Groups(np.arange(n) // 2) if groups else None,
     )
-    interaction, sources = guard._interaction, set()
+    interaction, sources = guard._engine, set()
     for k in range(12):
         values = rng.random(n) < 0.8 if k % 2 else rng.random(n)
         sources.add(guard.ask(rng.random() if k % 3 == 0 else values, values).source)

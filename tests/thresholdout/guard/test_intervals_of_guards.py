@@ -14,7 +14,7 @@ from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import failure_share
+from thresholdout.guard.query_engine import failure_share
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
 from thresholdout.mechanisms import SparseVectorParameters

@@ -30,6 +30,7 @@ from thresholdout import (
     PriorQueries,
     SparseVector,
     Thresholdout,
+    TimeOrder,
     WideAnswersWarning,
     plan,
 )
@@ -136,7 +137,7 @@ def test_another_mechanism_than_the_default_is_said() -> None:
     n = 40_000
     model, records = Unlimited(n, 1), np.arange(float(n))
     with pytest.warns(
-        MechanismWarning, match=r"Algorithm 1 answers, by its privacy, 50 questions and 3 of them"
+        MechanismWarning, match=r"Algorithm 1 answers, by its privacy, 50 queries and 3 of them"
     ) as caught:
         guard = Thresholdout(records, dependence=model, queries=50, mechanism=Claims(holdout_answers=3))
     assert [Path(warning.filename).name for warning in caught] == ["test_likely_mistakes.py"]
@@ -219,7 +220,7 @@ def test_dates_without_an_order_are_said() -> None:
     frame = table(day=np.roll(pd.date_range("2020-01-01", periods=2 * N), N))
     (message,) = mistakes(lambda: guard_of(frame))
     assert "the column 'day' has dates, and no order is declared" in message
-    assert mistakes(lambda: guard_of(frame, order="day", window=pd.Timedelta(days=3))) == []
+    assert mistakes(lambda: guard_of(frame, dependence=TimeOrder("day", window=pd.Timedelta(days=3)))) == []
 
 
 def test_what_is_said_of_columns_does_not_depend_on_the_holdout() -> None:

@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from graphs import DependencyGraph, GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
+from thresholdout.guard.releases import Releases
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, LadderParameters
 from thresholdout.mechanisms.claims import Reading
@@ -51,7 +52,7 @@ def test_another_thread_that_knows_of_fewer_looks_changes_no_certificate(monkeyp
     guard = make()
     few = (), guard.certificate
     after = guard.releases.record(BlackBox(0.02))
-    monkeypatch.setattr(Thresholdout, "_seen", property(lambda self: few, lambda self, seen: None), raising=False)
+    monkeypatch.setattr(Releases, "_seen", property(lambda self: few, lambda self, seen: None), raising=False)
     assert guard.certificate.tolerance == after.tolerance > few[1].tolerance
 
 

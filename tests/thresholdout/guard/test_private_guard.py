@@ -266,7 +266,7 @@ def test_an_epsilon_in_words_is_rounded_up() -> None:
 
 
 def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
-    guard = private()
+    guard = private(mechanism=Claims(epsilon=2.0))
     declared = private_noise(guard.parameters, N)  # type: ignore[arg-type]
     assert declared is not None
     asked = iter(range(100))

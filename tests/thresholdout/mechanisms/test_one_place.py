@@ -279,7 +279,7 @@ class TestASeventh:
 
     def test_is_asked_for_what_it_does_only(self) -> None:
         guard = made()
-        with pytest.raises(InputError, match="a list of questions, asked of cells"):
+        with pytest.raises(InputError, match="a list of queries, asked of cells"):
             guard.ask_all([(0.5, Y[N:])])
         with pytest.raises(InputError, match="a comparison, asked of cells"):
             guard.compare(object(), object(), cv="training")

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from thresholdout.errors import InputError, LedgerDamaged
-from thresholdout.guard.answering import LabelsCorrected
 from thresholdout.guard.guard_state import GuardState
+from thresholdout.guard.query_engine import LabelsCorrected
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Known, SparseVectorParameters
 from thresholdout.mechanisms.claims import ClaimsParameters, Competition

@@ -311,7 +311,7 @@ class Proposed:
         return cls(client, test.least <= _level(state, proposer_of(state, client).share))
 
     def made(self, state: ClaimsState, test: float) -> tuple[ClaimsState, Verdict]:
-        """Carry it out, with what the test of the holdout returned; see `thresholdout.guard.deciding.Move`.
+        """Carry it out, with what the test of the holdout returned; see `thresholdout.guard.query_engine.Move`.
 
         q is that of the state as it is by then, as for the allowance: others may have been decided since the plan.
 

@@ -80,7 +80,7 @@ def test_a_folder_that_others_can_use_is_refused(folder: Path, mode: int, handle
     check_private(str(own / "listener"))
     own.chmod(mode)
     with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
-        Handle(str(own / "listener"), handle.authkey, handle.token, "process of another").call("remaining")
+        Handle(str(own / "listener"), handle.authkey, handle.token, "process of another").call("status")
     own.chmod(0o700)
     folder.chmod(0o777)  # others could put a folder of their own in its place
     with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
@@ -130,7 +130,7 @@ def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
 
         wait_until(hung_up_on)
     monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
-    assert handle.call("remaining") == 2
+    assert handle.call("status").answers_left == 2
     wait_until(lambda: len(sharing._office._open) <= before + 1)
 
 
@@ -146,12 +146,12 @@ def test_who_has_proved_it_may_take_his_time(handle: Handle, monkeypatch: pytest
     monkeypatch.setattr(threading, "Timer", Noted)
     monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
     monkeypatch.setattr(sharing, "_clients", _Clients())
-    assert handle.call("remaining") == 2
+    assert handle.call("status").answers_left == 2
     ((connection,),) = sharing._clients._idle.values()
     assert [timer.interval for timer in timers] == [PATIENCE]
     assert timers[0].finished.is_set()
     assert not timers[0].is_alive()
-    assert handle.call("remaining") == 2
+    assert handle.call("status").answers_left == 2
     assert list(sharing._clients._idle.values()) == [[connection]]
     sharing._clients.close()
 
@@ -164,10 +164,10 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sharing, "_CLIENTS", 3)
     taken: list[Connection] = [Client(handle.address, authkey=handle.authkey) for _ in range(3)]
     with pytest.raises(SharingError, match=f"has {sharing._CLIENTS} connections already"):
-        handle.call("remaining")
+        handle.call("status")
     for connection in taken:
         connection.close()
     wait_until(lambda: len(office._open) < 3)
-    assert handle.call("remaining") == 2
+    assert handle.call("status").answers_left == 2
     sharing._clients.close()
     office.close()

@@ -8,19 +8,19 @@ from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.automatic_keys import check_own
+from thresholdout.guard.query_keys import check_own
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 from thresholdout.mechanisms.base import AnswerSource
 
-__all__ = ["Question"]
+__all__ = ["Query"]
 
 _UNIT: Final = (0.0, 1.0)
 _ANSWERED: Final = frozenset(get_args(AnswerSource))
 
 
-class Question:
+class Query:
     """A question as the ledger records it.
 
     Parameters
@@ -88,7 +88,7 @@ class Question:
         self.corrected = ""
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
-    def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Question:
+    def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Query:
         """Say who asks this, and how many questions this client may have asked after it since a time; return itself."""
         if client != self.known.client:
             self.known = replace(self.known, client=client)
@@ -96,19 +96,19 @@ class Question:
         return self
 
     @classmethod
-    def recalled(cls, entry: Entry, key: str, truth: str = "") -> Question:
+    def recalled(cls, entry: Entry, key: str, truth: str = "") -> Query:
         """Return a question of which the answer is stored already, as far as the answer needs it."""
         return cls(entry.train, (entry.lower, entry.upper), entry.name, key, truth=truth)
 
-    def about(self, candidate: str) -> Question:
+    def about(self, candidate: str) -> Query:
         """Return the same question, about a candidate that the history names."""
-        other = Question(self.train, self.limits, self.name, self.key, self.known, self.truth)
+        other = Query(self.train, self.limits, self.name, self.key, self.known, self.truth)
         other.candidate, other.corrected = candidate, self.corrected
         return other
 
-    def without_key(self) -> Question:
+    def without_key(self) -> Query:
         """Return the same question with a new key, which the ledger makes."""
-        return Question(self.train, self.limits, self.name, None, self.known, self.truth)
+        return Query(self.train, self.limits, self.name, None, self.known, self.truth)
 
     def entry(self, outcome: Outcome, remaining: int | None, interval: tuple[float, float] | None = None) -> Entry:
         """Return the line of the history, in the user's units, of an outcome and its interval, its own by default.

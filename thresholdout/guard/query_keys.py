@@ -20,15 +20,14 @@ import contextlib
 import hmac
 import secrets
 import warnings
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from thresholdout.data.identity import handed_out
-from thresholdout.errors import InputError, LedgerMismatch
+from thresholdout.errors import InputError, LedgerMismatch, outside
 from thresholdout.guard.captured_code import Unrecognised
 from thresholdout.guard.question_keys import content_digest
 from thresholdout.ledger.entry_checks import MADE, ContentKey, SpareKey
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Digest", "RecognisesQuestions", "check_own", "outputs", "rounded"]
+__all__ = ["Digest", "KeyMaker", "QueryKeys", "check_own", "estimator_digest", "outputs", "rounded"]
 
 _SECRET: Final = "questions/secret"
 _FEW: Final = 200
@@ -68,87 +67,16 @@ def check_own(key: object) -> None:
         raise InputError("key", f"a text that begins with {MADE!r}", expected)
 
 
-class RecognisesQuestions:
-    """The part of a guard that knows questions again."""
+class KeyMaker:
+    """Makes the key of a content, with random bits that are a secret of one guard."""
 
-    _ledger: Ledger
-    _id: str
-    _unrecognised = False
+    def __init__(self, ledger: Ledger, identity: str) -> None:
+        self._ledger = ledger
+        self._id = identity
 
-    @property
-    @abstractmethod
-    def train(self) -> Part:
-        """The training part."""
-
-    def _known_by(self, key: str | None, *content: object) -> str | None:
-        """Return a question's key: the caller's, or one by its content, or ``None`` for a new question.
-
-        Parameters
-        ----------
-        key : str or None
-            The caller's.
-        *content
-            All that the question is a function of.
-        """
-        if key is not None and not isinstance(key, SpareKey):
-            return key
-        try:
-            digest = content_digest(*content)
-        except Unrecognised as reason:
-            self._say_unrecognised(reason)
-            return key
-        return self._made(digest)
-
-    def _made(self, digest: str) -> ContentKey:
-        """Return the key of a content, which only this guard can make."""
+    def __call__(self, digest: str) -> ContentKey:
+        """Return the key of the content with this digest."""
         return ContentKey(MADE + hmac.new(self._secret, digest.encode(), "sha256").hexdigest())
-
-    def _score_key(
-        self, key: str | None, kind: str, models: Sequence[Any], score: Metric | Statistic, *rest: object
-    ) -> str | None:
-        """Return the key of a question about what fitted estimators say.
-
-        Parameters
-        ----------
-        key : str or None
-            The caller's.
-        kind : str
-            What is asked.
-        models : sequence of estimators
-            Fitted, or digests of such, see `_digest`.
-        score : Metric or Statistic
-            By what they are judged.
-        *rest
-            All else that the question is a function of.
-        """
-        if key is not None and not isinstance(key, SpareKey):
-            return key
-        digests = [model if isinstance(model, Digest) else self._digest(model, score) for model in models]
-        return key if None in digests else self._known_by(key, kind, digests, score, *rest)
-
-    def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
-        """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
-        if getattr(model, "only_holdout", False):
-            return None  # it stands for values
-        said = outputs(model, score.response_of(model), self.train)
-        if said is None:
-            return None
-        try:
-            return Digest(content_digest(model, said))  # after a prediction, for which it may have made something
-        except Unrecognised as reason:
-            self._say_unrecognised(reason)
-            return None
-
-    def _say_unrecognised(self, reason: Unrecognised) -> None:
-        """Say once that a question cannot be known again."""
-        if not self._unrecognised:
-            self._unrecognised = True
-            warnings.warn(
-                f"a question cannot be known by its content: {reason}. Asked again it is a new question, which costs "
-                "what a new question costs, unless it comes with a key=",
-                UserWarning,
-                stacklevel=4,
-            )
 
     @cached_property
     def _secret(self) -> bytes:
@@ -158,6 +86,67 @@ class RecognisesQuestions:
                 self._ledger.put_document(self._id, _SECRET, secrets.token_hex(32))
             found = self._ledger.document(self._id, _SECRET)
         return bytes.fromhex(found)
+
+
+class QueryKeys:
+    """Keys of queries by their content; ``made`` makes a key from a digest."""
+
+    def __init__(self, made: Callable[[str], ContentKey]) -> None:
+        self.made = made
+        self._unrecognised = False
+
+    def known_by(self, key: str | None, *content: object) -> str | None:
+        """Return a query's key: the caller's, or one by all that the query is a function of; ``None`` for a new one."""
+        if key is not None and not isinstance(key, SpareKey):
+            return key
+        try:
+            digest = content_digest(*content)
+        except Unrecognised as reason:
+            self.say_unrecognised(reason)
+            return key
+        return self.made(digest)
+
+    def of_score(
+        self,
+        digest: Callable[[Any, Metric | Statistic], Digest | None],
+        key: str | None,
+        kind: str,
+        models: Sequence[Any],
+        score: Metric | Statistic,
+        *rest: object,
+    ) -> str | None:
+        """Return the key of a query about what fitted estimators say, or digests of such, and all else it needs."""
+        if key is not None and not isinstance(key, SpareKey):
+            return key
+        digests = [model if isinstance(model, Digest) else digest(model, score) for model in models]
+        return key if None in digests else self.known_by(key, kind, digests, score, *rest)
+
+    def say_unrecognised(self, reason: Unrecognised) -> None:
+        """Say once that a query cannot be known again."""
+        if not self._unrecognised:
+            self._unrecognised = True
+            warnings.warn(
+                f"a question cannot be known by its content: {reason}. Asked again it is a new question, which costs "
+                "what a new question costs, unless it comes with a key=",
+                UserWarning,
+                stacklevel=outside(),
+            )
+
+
+def estimator_digest(
+    model: Any, score: Metric | Statistic, train: Part, unrecognised: Callable[[Unrecognised], None]
+) -> Digest | None:
+    """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
+    if getattr(model, "only_holdout", False):
+        return None  # it stands for values
+    said = outputs(model, score.response_of(model), train)
+    if said is None:
+        return None
+    try:
+        return Digest(content_digest(model, said))  # after a prediction, for which it may have made something
+    except Unrecognised as reason:
+        unrecognised(reason)
+        return None
 
 
 def outputs(estimator: Any, response: str, train: Part) -> Any:

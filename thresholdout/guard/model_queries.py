@@ -1,0 +1,475 @@
+"""Queries about models in memory: from fitted estimators, functions and values to queries, and what reads them.
+
+A query's training value is computed here, at once; its values on the holdout are computed by the function that is
+returned beside it, which the query engine calls after everything else was checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.numerics.arguments import as_real
+from thresholdout.data.arguments import check_word
+from thresholdout.data.identity import handed_out
+from thresholdout.data.record_labels import aligned
+from thresholdout.data.values import clipped, is_boolean, unit_mean
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.guard.comparison import About
+from thresholdout.guard.given_features import Said, described, said_by
+from thresholdout.guard.query import Query
+from thresholdout.guard.query_engine import QueryEngine, Read
+from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys, estimator_digest, rounded
+from thresholdout.guard.sample_weights import Weights
+from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
+from thresholdout.mechanisms import UNKNOWN, Known
+from thresholdout.mechanisms.base import Duel
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Estimate, Statistic, get_score
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.guard.column_queries import ColumnQueries
+    from thresholdout.guard.holdout import Records
+    from thresholdout.mechanisms import Mechanism
+    from thresholdout.planning.declaration import Declaration
+
+__all__ = ["Expected", "ModelQueries", "Side", "among_counted", "check_mean", "check_statistic", "checked_comparison"]
+
+_INSTEAD = "compare(b, a), which is about the difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One model as a comparison sees it.
+
+    train : ndarray or None
+        Values of the metric on the training records; None where they are not known, see `Expected`.
+    holdout : callable
+        Returns the same on the holdout. Secret.
+    said : Said or None
+        What it says about the holdout's records, where truths are given their features.
+    tested : ndarray or None
+        Which training records the values are of, where it is not each of them once.
+    counted : ndarray of bool or None
+        Which of the holdout's records the comparison is about, where that is not all of them; public, and for truths
+        that are given the features.
+    """
+
+    train: NDArray[np.float64] | None
+    holdout: Callable[[], NDArray[np.float64]]
+    said: Said | None
+    tested: NDArray[np.intp] | None = None
+    counted: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What whoever compares two models expects, in place of values on the training records.
+
+    difference : float or None
+        Of both scores; ``None`` for nothing.
+    binary : bool
+        Whether a model's value of each record is one end of the metric's range or the other.
+    """
+
+    difference: float | None
+    binary: bool
+
+
+class ModelQueries:
+    """Turns models, functions and values into queries about records in memory."""
+
+    def __init__(
+        self,
+        records: Records,
+        engine: QueryEngine,
+        mechanism: Any,
+        dependence: DependenceModel,
+        declared: Declaration,
+    ) -> None:
+        self.records = records
+        self.engine = engine
+        self.mechanism = mechanism
+        self.parameters = engine.parameters
+        self.dependence = dependence
+        self.declared = declared
+        self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
+
+    def ask(
+        self,
+        train_values: object,
+        holdout_values: object | None,
+        limits: tuple[float, float],
+        name: str,
+        key: str | None,
+        binary: bool | None,
+    ) -> tuple[Query, Callable[[], Any], bool]:
+        """Return a query of values or of a function, what reads it, and whether that can fail on the holdout."""
+        if not callable(train_values):
+            if holdout_values is None:
+                raise InputError("holdout_values", "nothing", f"{self.records.n} values, one per holdout record")
+            return *self.pair(train_values, holdout_values, limits, name, key, binary), False
+        if holdout_values is not None:
+            raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
+        values, on_holdout = self.records.apply(train_values)
+        mean, known = self.records.train_mean(values, limits, self.mechanism, binary)
+        key = self.keys.known_by(key, "ask", train_values, limits, binary, rounded(values))
+        query = Query(mean, limits, name, key, known)
+        return query, self.reading("train_values", query, on_holdout), True
+
+    def pair(
+        self,
+        train_values: object,
+        holdout_values: object,
+        limits: tuple[float, float],
+        name: str,
+        key: str | None,
+        binary: bool | None,
+    ) -> Read:
+        """Return a query of values for both parts, which are read at once: a refusal of them is free."""
+        if binary is None and as_real(train_values) is not None:
+            binary = is_boolean(holdout_values)
+        mean, known = self.records.train_mean(train_values, limits, self.mechanism, binary)
+        query = Query(mean, limits, name, key, known)
+        holdout_values = self.records.ordered(holdout_values, "holdout_values")
+        read = self.engine.read(holdout_values, self.records.n, query, "holdout_values")
+        return query, lambda: read
+
+    def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
+        """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
+        if isinstance(model, str):
+            raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
+        return estimator_digest(model, score, self.records.train, self.keys.say_unrecognised)
+
+    def checked(
+        self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
+    ) -> tuple[Metric | Statistic, Weights | None]:
+        """Return a score and weights, or refuse a score that this guard cannot be asked for."""
+        chosen = get_score(metric)
+        self.parameters.check_direction(chosen.name, chosen.greater_is_better)
+        self.records.labelled()
+        if isinstance(chosen, Statistic):
+            check_statistic(self.mechanism, chosen)
+            if self.declared.fixed_features:
+                seen = f"{chosen.name!r}, which is no mean over records, of a guard with sampling='fixed_features'"
+                expected = "a metric that is a mean, such as 'accuracy'; or sampling='independent'"
+                raise InputError("metric", seen, expected)
+            if sample_weight is not None:
+                seen = f"weights beside {chosen.name!r}"
+                raise InputError("sample_weight", seen, "a metric that is a mean over records")
+        return chosen, None if sample_weight is None else Weights(sample_weight, self.records)
+
+    def score(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic,
+        cv: object | None,
+        sample_weight: tuple[object, object] | None,
+        key: str | None,
+        given: Any = None,
+    ) -> Read:
+        """Return the query about a fitted estimator's score."""
+        chosen, weights = self.checked(metric, sample_weight)
+        train, holdout = self.records.labelled()
+        found = self.trained(chosen, estimator, cv, given)
+        values = found.values
+        if isinstance(chosen, Statistic):
+            if not isinstance(values, Estimate):  # a search's own cross-validated score
+                values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
+            return self._statistic(chosen, estimator, values, key)
+        limits = chosen.bounds
+        if weights is not None:
+            values, limits = weights.on_train(values, chosen.bounds, found.tested)
+        mean, known = self.records.train_mean(values, limits, self.mechanism, tested=found.tested)
+        if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
+            known = self._resembling(chosen.of(estimator, *train), mean, limits)
+        query = Query(mean, limits, chosen.name, key, known)
+        worst = limits[0] if chosen.greater_is_better else limits[1]
+
+        def on_holdout() -> object:
+            protected = chosen.of(estimator, *handed_out(holdout))
+            if weights is None:
+                return protected
+            return weights.on_holdout(clipped(protected, self.records.n, chosen.bounds, "estimator"))
+
+        return query, self.reading("estimator", query, on_holdout, worst)
+
+    def _statistic(self, statistic: Statistic, estimator: Any, found: Estimate, key: str | None) -> Read:
+        """Return the query about a statistic that is no mean."""
+        train_y, model, one_law = self.records.labelled()[0][1], self.dependence, self.declared.iid
+        layout = statistic.layout(found, train_y, getattr(estimator, "classes_", None), model, one_law)
+        unit = statistic.unit(found)
+        query = Query(unit, statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target)
+
+        def read() -> Any:
+            X, y = handed_out(self.records.holdout)
+            evidence = statistic.evidence(estimator, X, y, train_y, model, one_law)
+            return self.engine.statistic(evidence, query.known)
+
+        return query, read
+
+    def trained(
+        self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
+    ) -> Trained:
+        """Return a fitted estimator's values on the training part."""
+        records = self.records
+        return trained(metric, estimator, records.labelled()[0], records.training_folds, cv, given, self._predictions)
+
+    def fixed(self, cv: object | None) -> object | None:
+        """Return how to cross-validate several estimators by the same folds."""
+        return fixed(cv, self.records.labelled()[0], self.records.training_folds)
+
+    @cached_property
+    def _predictions(self) -> Predictions:
+        """Out-of-fold predictions that were made."""
+        return Predictions()
+
+    def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
+        """Return what values on the records that a model was fitted to say, beside a mean over others."""
+        fitted, known = self.records.train_mean(values, limits, self.mechanism)
+        if known.variance is None:
+            return known
+        return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
+
+    def reading(
+        self,
+        argument: str,
+        query: Query,
+        on_holdout: Callable[[], object],
+        missing: float | None = None,
+        among: int | None = None,
+    ) -> Callable[[], Any]:
+        """Return what reads per-record values that are computed on the holdout, or on so many of its records.
+
+        Values out of range are clipped, and missing ones replaced: a function of each record alone.
+        """
+        records = self.records.n if among is None else among
+
+        def read() -> Any:
+            values = self.records.ordered(on_holdout(), argument)
+            try:
+                return self.engine.read(values, records, query, argument)
+            except InputError:
+                inside = clipped(values, records, query.limits, argument, missing)
+                return self.engine.read(inside, records, query, argument)
+
+        return read
+
+    def compared(self, metric: str | Metric, about: About) -> Metric:
+        """Refuse a comparison that this guard cannot be asked for."""
+        return checked_comparison(self, metric, about)
+
+    def contest(
+        self,
+        b: Any,
+        a: Any,
+        metric: Metric,
+        about: About,
+        cv: object | None,
+        train_values: object | None,
+        key: str | None,
+    ) -> Read:
+        """Return the query about two fitted estimators."""
+        of_b, of_a = _checked_pair(train_values, self.records)
+        how = self.fixed(cv)
+        sides = self.side(b, metric, how, of_b), self.side(a, metric, how, of_a)
+        return self.versus(metric, *sides, about, key)
+
+    def against(
+        self, baseline: Any, metric: Metric, about: About, cv: object | None
+    ) -> Callable[[Any, str | None], Read]:
+        """Return what turns models and keys into queries about them and a baseline, which is computed once."""
+        how = self.fixed(cv)
+        base = self.side(baseline, metric, how)
+        return lambda model, key: self.versus(metric, self.side(model, metric, how), base, about, key)
+
+    def side(self, model: Any, metric: Metric, cv: object | None, given: object | None = None) -> Side:
+        """Return a fitted estimator as comparisons see it; on the holdout it is computed once at most."""
+        holdout = self.records.labelled()[1]
+        found = self.trained(metric, model, cv, given)
+        classes = getattr(model, "classes_", None)
+        output = (
+            None
+            if not self.declared.fixed_features
+            else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
+        )
+
+        @cache
+        def on_holdout() -> NDArray[np.float64]:
+            if output is None:
+                return np.asarray(metric.of(model, *handed_out(holdout)), dtype=np.float64)
+            # what it said before, and not what it would say now: records on which models agree are left out
+            labels = np.asarray(handed_out(holdout)[1])
+            return np.asarray(metric.values(labels, output.copy(), classes), dtype=np.float64)
+
+        said = None if output is None else said_by(metric, output, classes)
+        return Side(np.asarray(found.values, dtype=np.float64), on_holdout, said, found.tested)
+
+    def versus(
+        self,
+        metric: Metric,
+        b: Side,
+        a: Side,
+        about: About,
+        key: str | None,
+        name: str = "",
+        expected: Expected | None = None,
+    ) -> tuple[Query, Callable[[], Any]]:
+        """Return the query about two sides, and what reads it on the holdout.
+
+        Without values on the training records, `expected` stands in for them.
+        """
+        if about == "wins":
+            return self._wins(metric, b, a, key)
+        title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
+        if b.said is None or a.said is None:
+            if expected is not None:
+                mean, known = _guessed(expected, most, 1.0), UNKNOWN
+            else:
+                difference = _trained(b) - _trained(a)
+                mean, known = self.records.train_mean(difference, (-most, most), self.mechanism, False, b.tested)
+            known = replace(known, difference=True, vague=expected is not None and expected.difference is None)
+            query = Query(mean, (-most, most), title, key, known)
+            return query, self.reading("b", query, lambda: _both(self.records.n, b, a)[0], 0.0)
+        differ, among = among_counted(b.said.differs(a.said, self.records.n), b.counted)
+        share = float(np.count_nonzero(differ)) / among
+        two = np.unique(self.records.train[1]).size <= 2 and b.said.same_classes(a.said)
+        if expected is not None:
+            training, variance, binary = self.records.train_size or self.records.n, None, two and expected.binary
+            mean = _guessed(expected, most, share)
+        else:
+            z = np.clip((_trained(b) - _trained(a)) / most, -1.0, 1.0)
+            # of the training records like these, were they as many among the others
+            middle, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
+            training, mean = z.size, 0.5 * (middle + 1.0)
+            binary = two and _right_or_wrong(*((_trained(one) - metric.bounds[0]) / most for one in (b, a)))
+            variance = None if binary else 0.25 * max(0.0, square - middle * middle)
+        part = described(differ, self.dependence, training)
+        vague = expected is not None and expected.difference is None
+        known = Known(variance, binary, difference=True, part=part, vague=vague)
+        query = Query(mean, (-most * share, most * share), title, key, known)
+        return query, self.reading(
+            "b", query, lambda: share * _both(self.records.n, b, a)[0][differ], 0.0, part.records
+        )
+
+    def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Query, Callable[[], Any]]:
+        """Return the query about the share of wins."""
+        if not _right_or_wrong(_trained(b), _trained(a)):
+            seen = f"'wins' by {metric.name}, of which values are neither 0 nor 1"
+            raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
+        duel = _duel(_trained(b) - _trained(a), metric)
+        known = Known(difference=True, duel=duel)
+        query = Query(duel.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+
+        def read() -> Any:
+            difference, whole = _both(self.records.n, b, a)
+            if not whole:
+                raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
+            return self.engine.duel(_duel(difference, metric), known)
+
+        return query, read
+
+
+def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metric, about: About) -> Metric:
+    """Return a metric, or refuse a comparison that a guard cannot be asked for."""
+    check_word("about", about, ("difference", "wins"))
+    chosen = check_mean(queries.checked(metric, None)[0])
+    queries.mechanism.shares_risk("a comparison", private="a comparison of models")
+    if about == "wins" and not queries.declared.iid:
+        seen = "'wins' of records that are not declared to have one law"
+        raise InputError("about", seen, f"{_INSTEAD}; or a guard with sampling='iid', if they have")
+    if about == "wins" and not queries.mechanism.parameters.independent:
+        seen = f"'wins' for {queries.dependence.describe()}"
+        raise InputError("about", seen, f"independent records; or {_INSTEAD}")
+    return chosen
+
+
+def check_mean(metric: str | Metric | Statistic) -> Metric:
+    """Return a metric, or refuse a statistic that is no mean over records."""
+    chosen = get_score(metric)
+    if isinstance(chosen, Statistic):
+        expected = "a metric that is a mean over records (thresholdout.scoring.metrics)"
+        raise InputError("metric", repr(chosen.name), expected)
+    return chosen
+
+
+def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic) -> None:
+    """Refuse a statistic that is no mean where a mechanism answers only means."""
+    if not mechanism.statistics:
+        seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
+        raise InputError("metric", seen, "a guard with mechanism='claims'")
+
+
+def _both(n: int, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:
+    """Compute the difference of two sides on the holdout, and whether each of them is right or wrong."""
+    first, second = b.holdout(), a.holdout()
+    if not first.shape == second.shape == (n,):
+        raise InputError("b", "values of another shape", "one value per record")
+    return first - second, _right_or_wrong(first, second)
+
+
+def among_counted(differ: NDArray[np.bool_], counted: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_], int]:
+    """Return on which records that count two models say something else, and how many count.
+
+    As with `Said.differs`, it is the first that counts where there is none.
+    """
+    if counted is None:
+        return differ, differ.size
+    found = differ & counted
+    if not found.any():
+        found[np.argmax(counted)] = True
+    return found, int(np.count_nonzero(counted))
+
+
+def _trained(side: Side) -> NDArray[np.float64]:
+    """Return a side's values on the training records."""
+    assert side.train is not None
+    return side.train
+
+
+def _guessed(expected: Expected, most: float, share: float) -> float:
+    """Return an expected difference in units of what is possible where so many of the records differ."""
+    if expected.difference is None:
+        return 0.5
+    unit = unit_mean([expected.difference], 1, (-most, most), "expected")
+    return min(1.0, max(0.0, 0.5 + (unit - 0.5) / share))
+
+
+def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:
+    """Return given training values of two models, or nothing."""
+    if values is None:
+        return None, None
+    if not isinstance(values, (tuple, list)) or len(values) != 2:
+        raise InputTypeError("train_values", f"a {type(values).__name__}", "a pair: values of b, and of a")
+    b, a = (np.asarray(aligned(one, records.train_labels, "train_values")) for one in values)
+    n = records.train_size
+    if any(one.shape != (n,) or one.dtype.kind not in "biuf" for one in (b, a)):
+        seen = " and ".join(f"{one.dtype} of shape {one.shape}" for one in (b, a))
+        raise InputError("train_values", seen, f"a number for each of {n} training records, of b and of a")
+    return b, a
+
+
+def _right_or_wrong(*values: NDArray[np.float64]) -> bool:
+    """Whether all values are 0 or 1."""
+    return all(bool(((one == 0.0) | (one == 1.0)).all()) for one in values)
+
+
+def _duel(difference: NDArray[np.float64], metric: Metric) -> Duel:
+    """Count the records on which the first model is better, and those on which it is worse."""
+    more, less = int(np.count_nonzero(difference > 0.0)), int(np.count_nonzero(difference < 0.0))
+    return Duel(more, less, difference.size) if metric.greater_is_better else Duel(less, more, difference.size)
+
+
+def _one_number(value: object, statistic: Statistic) -> float:
+    """Return a statistic's training value that was given."""
+    number = as_real(value)
+    if number is None:
+        raise InputTypeError("train_values", f"a {type(value).__name__}", f"the {statistic.name} of the training part")
+    return number

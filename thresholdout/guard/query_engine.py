@@ -1,0 +1,583 @@
+"""The query engine: a guard's mechanism, its ledger, and what its answers are worth.
+
+A query is looked up by its key, checked, read on the holdout, stepped, stored and answered. What is computed on the
+holdout here can fail, and a failure is a function of the whole holdout. So a stored answer is looked up before anything
+is computed; a failure, and an interrupt is one, is charged before it shows, and nothing shows but which of the two it
+is: the kind of an error could be made of labels. Every failure makes later half-widths wider, by the number of places
+where failures can be (PROOFS.md, "Failures").
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from graphs.progress_bar import progress_bar
+from thresholdout.errors import EngineFailed, InputError, LedgerDamaged
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.guard_state import GuardState, corrected_of
+from thresholdout.guard.query import Query
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import MADE, ContentKey, check_questions, check_repeat, check_short_texts
+from thresholdout.mechanisms import Known, Mechanism, Outcome
+from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
+from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
+from thresholdout.silence import silence
+
+if TYPE_CHECKING:
+    from thresholdout.certificates import Certificate
+    from thresholdout.guard.registration import Opened
+    from thresholdout.mechanisms.base import Duel
+    from thresholdout.mechanisms.claims.evidence import Evidence
+    from thresholdout.noise.sources import NoiseSource
+
+__all__ = [
+    "FAILURES",
+    "LOOKS",
+    "LabelsCorrected",
+    "QueryEngine",
+    "Read",
+    "Scan",
+    "Worth",
+    "failure_share",
+    "key_of_list",
+]
+
+FAILURES: Final = 2.0**-20
+"""Share of beta that interactions with failures have; the others have the rest."""
+
+LOOKS: Final = FAILURES / 4.0
+"""Share of beta for looks with a delta beside Algorithm 1, a part of `FAILURES` that failures leave (LOOKS.md, L6)."""
+
+
+def failure_share(failures: int, asked: int, queries: int | None) -> float:
+    """Return the share of beta of one arrangement of failures among the queries.
+
+    Examples
+    --------
+    >>> failure_share(1, 10, 1000) == FAILURES / 4000
+    True
+    """
+    one = 1.0 / queries if queries is not None else 6.0 / (math.pi * asked) ** 2 * (1.0 - 2.0**-50)
+    return FAILURES * (0.25 * one) ** failures
+
+
+FAILED: Final = (
+    "it failed on the holdout, though not on the training part (how is not told: it could show records); charged as an "
+    "answer from the holdout"
+)
+
+Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
+"""What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
+where nothing is proved) and does not use the ledger."""
+
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Counting(Protocol):
+    """The state of a mechanism that decides."""
+
+    @property
+    def asked(self) -> int:
+        """Queries so far."""
+
+    @property
+    def log_risk(self) -> float:
+        """Logarithm of the risk that is left."""
+
+
+State = TypeVar("State", bound=Counting)
+
+
+class Move(Protocol[State, T_contra]):
+    """What is done about a candidate, as it was planned: public, but for what it is given of the holdout."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether the holdout is looked at."""
+
+    def made(self, state: State, test: T_contra) -> tuple[State, Verdict]:
+        """Return the state after it, and how it ended."""
+
+
+Read: TypeAlias = "tuple[Query, Callable[[], Any]]"
+"""A query, and what reads the holdout's values for it."""
+
+
+TotalsT = TypeVar("TotalsT")
+
+
+class Scan(Generic[TotalsT]):
+    """What computes a query on the holdout, in two steps.
+
+    The first one lets an engine count. Queries are made of operations that no value of a record can make fail
+    (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged;
+    but for a second pass, which only some values need, and which is charged where it fails. The second step is a
+    function of the counts; where it fails, that is charged like any failure on the holdout. PROOFS.md, "Failures".
+    """
+
+    __slots__ = ("_count", "_counted", "_late", "_read")
+
+    def __init__(self, count: Callable[[], TotalsT], read: Callable[[TotalsT], Any]) -> None:
+        self._count = count
+        self._read = read
+        self._counted: TotalsT | None = None
+        self._late: EngineFailed | None = None
+
+    def run(self) -> None:
+        """Let the engine count, once."""
+        if self._counted is not None:
+            return
+        self._late = None
+        try:
+            self._counted = self._count()
+        except EngineFailed as error:
+            if not error.late:
+                raise
+            self._late = error
+
+    def __call__(self) -> Any:
+        """Return what the mechanism needs."""
+        if self._late is not None:
+            raise self._late
+        assert self._counted is not None
+        return self._read(self._counted)
+
+
+def scanned(*queries: Callable[[], Any]) -> None:
+    """Run the scans among what computes queries, before anything can be charged."""
+    for query in queries:
+        if isinstance(query, Scan):
+            query.run()
+
+
+class QueryEngine:
+    """Answers queries: every step of the mechanism is stored in a ledger before its answer is shown."""
+
+    def __init__(self, opened: Opened, noise: NoiseSource) -> None:
+        self.ledger = self._ledger = opened.ledger
+        self.identity = self._id = opened.identity
+        self.parameters = self._parameters = opened.parameters
+        self.confidence = self._confidence = opened.confidence
+        self.worth: Callable[[], Worth] = lambda: (opened.certificate, opened.for_share)
+        self._mechanism: Mechanism[Any, Any] = opened.mechanism
+        self._noise = noise
+        self._last: tuple[str, GuardState[Any]] | None = None
+
+    def state(self, client: str = "") -> Any:
+        """Return the mechanism's state, with what it keeps of one client. Secret."""
+        return self._restored(self._ledger.state(self._id, client)).mechanism
+
+    def _restored(self, text: str) -> GuardState[Any]:
+        """Return the state that the ledger keeps; one that was read or written last is not read again."""
+        last = self._last
+        if last is not None and last[0] == text:
+            return last[1]
+        try:
+            state: GuardState[Any] = GuardState.from_text(text, self._mechanism.restore)
+            self._last = text, state
+            return state
+        except InputError:
+            pass
+        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
+
+    def log_risk_before(self, entry: Entry) -> float:
+        """Return the logarithm of the risk before an entry, for mechanisms with such a number."""
+        if entry.query > 1:
+            (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
+            assert before.risk is not None
+            return before.risk
+        return math.log1p(-self._confidence) - self._parameters.told
+
+    def failures(self) -> int:
+        """Return how many queries have failed."""
+        return self._restored(self._ledger.state(self._id)).failures
+
+    def read(self, values: object, n: int, query: Query, argument: str) -> Any:
+        """Check the holdout's values and return what the mechanism needs of them."""
+        return self._mechanism.read(values, n, query.limits, argument, query.known)
+
+    def statistic(self, evidence: Sequence[Evidence], known: Known) -> Any:
+        """Return what the mechanism needs of a statistic that is no mean."""
+        return self._mechanism.statistic(evidence, known)
+
+    def duel(self, counts: Duel, known: Known) -> Any:
+        """Return what the mechanism needs of a share of wins."""
+        return self._mechanism.shares_risk("a share of wins").duel(counts, known)
+
+    def find(self, query: Query) -> Answer | None:
+        """Return the answer that the query's key has already; nothing is computed or charged."""
+        stored = None if query.key is None else self._ledger.find(self._id, query.key, query.known.client)
+        if stored is None:
+            return None
+        check_repeat(stored, query.shown)
+        return self._told(query, stored, repeated=True)
+
+    def recall(self, key: str | None, truth: str = "") -> Answer | None:
+        """Return the answer of a query that is known by its content; nothing else is needed of it."""
+        stored = self._ledger.find(self._id, key) if isinstance(key, ContentKey) else None
+        if stored is None:
+            return None
+        return self._told(Query.recalled(stored, cast(str, key), truth), stored, repeated=True)
+
+    def evaluate(
+        self,
+        argument: str,
+        query: Query,
+        compute: Callable[[], Any],
+        *,
+        final: bool = False,
+    ) -> Answer:
+        """Compute something on the holdout, and answer."""
+        check_texts([query])
+        stored = self.find(query)
+        if stored is not None:
+            return stored
+        self._check(self.state(query.known.client), query, final)
+        scanned(compute)
+        found, entry = self._computed(argument, query, compute, final=final)
+        if entry is not None:  # somebody else has asked it meanwhile
+            return self._told(query, entry, repeated=True)
+        return self._answered(query, found, final=final)  # whatever has become of its width meanwhile
+
+    def _computed(
+        self,
+        argument: str,
+        query: Query,
+        compute: Callable[[], Any],
+        *,
+        final: bool = False,
+    ) -> tuple[Any, Entry | None]:
+        """Compute something on the holdout; what fails is charged before that shows.
+
+        Returns what was found; or ``None`` and the answer that somebody else has got for this query meanwhile, where
+        it fails here.
+        """
+        try:
+            with silence():
+                return compute(), None
+        except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
+            interrupted = isinstance(error, KeyboardInterrupt)
+        entry, repeated = self._fail(query, final=final)
+        if interrupted:
+            if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
+                self._fail(query.without_key(), final=final)
+            raise KeyboardInterrupt("a query was interrupted on the holdout; charged as an answer from the holdout")
+        if repeated:
+            return None, entry
+        raise InputError(argument, FAILED, "a query that works on both parts")
+
+    def store_given(self, query: Query, holdout: Any) -> Answer:
+        """Charge and store one query, then return its answer."""
+        return self._answered(query, holdout, lambda state: self._check(state, query))
+
+    def _answered(
+        self,
+        query: Query,
+        holdout: Any,
+        check: Callable[[Any], None] = lambda state: None,
+        *,
+        final: bool = False,
+    ) -> Answer:
+        """Take a step, charge and store it, and return the answer."""
+
+        def step(state: Any) -> tuple[Any, Outcome]:
+            check(state)
+            if final:
+                return self._sharing("a final check").final(state, query.train, holdout, self._noise)
+            return self._mechanism.step(state, query.train, holdout, self._noise)
+
+        entry, repeated = self._store(query, step)
+        return self._told(query, entry, repeated)
+
+    def _check(self, state: Any, query: Query, final: bool = False) -> None:
+        """Refuse a query that is not answered, whatever its value on the holdout."""
+        if final:
+            refuse_if(self._sharing("a final check").refuses_final(state))
+        else:
+            refuse_if(self._mechanism.refuses(state, query.train, query.known))
+
+    def _sharing(self, what: str) -> SharesRisk[Any, Any]:
+        return self._mechanism.shares_risk(what, "; or ask one after another")
+
+    def charge_release(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
+        """Charge another private look at the holdout, durably; for mechanisms that have a price for it."""
+        mechanism = self._mechanism
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            given = bool(getattr(before.mechanism, "given", False))
+            state, outcome = mechanism.look(before.mechanism, lambda risk: nats(risk, given))
+            if state.log_risk < least:
+                seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
+                raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
+            entry = Query(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
+            return replace(before, mechanism=state).to_text(), entry
+
+        self._ledger.ask(self._id, None, 0.0, name, compute)
+
+    def corrected(self) -> str:
+        """Return which labels were corrected since the guard was made, as `GuardState` says it. Secret."""
+        return corrected_of(self._ledger.state(self._id))
+
+    def correct(self, name: str, change: Callable[[str], tuple[str, float]]) -> Entry:
+        """Put other labels in place of those that queries were answered with; the history notes it."""
+        mechanism = self._mechanism
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            state, outcome = mechanism.noted(before.mechanism)
+            corrected, moved = change(before.corrected)
+            outcome = replace(outcome, value=moved)
+            entry = Query(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
+            return replace(before, mechanism=state, corrected=corrected).to_text(), entry
+
+        return self._ledger.ask(self._id, None, 0.0, name, compute)[0]
+
+    def _fail(self, query: Query, *, final: bool = False) -> tuple[Entry, bool]:
+        """Charge and store a query that failed; a final check also where declared numbers are used up."""
+
+        def step(state: Any) -> tuple[Any, Outcome]:
+            if final:
+                return self._sharing("a final check").fail(state, query.train, self._noise, final=True)
+            after, outcome = self._mechanism.fail(state, query.train, self._noise)
+            return self._mechanism.failed(state, after, query.known), outcome
+
+        return self._store(query, step, failed=True)
+
+    def _told(self, query: Query, entry: Entry, repeated: bool) -> Answer:
+        return query.answer(entry, repeated, self._mechanism.about)
+
+    def _store(
+        self, query: Query, step: Callable[[Any], tuple[Any, Outcome]], *, failed: bool = False
+    ) -> tuple[Entry, bool]:
+        """Take one step of the mechanism in the ledger."""
+        certificate, for_share = self.worth()
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            refuse_if(self._mechanism.client_refusal(before.mechanism, query.known))
+            if not failed:
+                check_labels(before, query)
+            state, outcome = step(before.mechanism)
+            failures = before.failures + failed
+            interval = outcome.interval
+            if certificate.chosen is None and not self._parameters.prices_looks:
+                interval = (0.0, 1.0)  # claims pay for looks; others know nothing of them
+            if interval is None:
+                sure: Certificate | None = certificate
+                if failures:
+                    asked = 1 << (outcome.asked - 1).bit_length()  # at least the queries so far; few different ones
+                    sure = for_share(failure_share(failures, asked, self._parameters.queries))
+                interval = self._interval(sure, outcome)
+            entry = query.entry(outcome, self._mechanism.remaining(state), interval)
+            after = GuardState(state, failures, before.corrected)
+            text = after.to_text()
+            self._last = text, after
+            return text, entry
+
+        return self._ledger.ask(
+            self._id,
+            query.key,
+            query.shown,
+            query.name,
+            compute,
+            client=query.known.client,
+            quota=query.quota,
+            since=query.since,
+        )
+
+    def _interval(self, certificate: Certificate | None, outcome: Outcome) -> tuple[float, float]:
+        """Return the interval of an answer by a certificate."""
+        if certificate is None:
+            return 0.0, 1.0
+        source: AnswerSource = "train" if outcome.source == "train" else "holdout"
+        try:
+            return certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
+        except InputError:
+            pass
+        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
+
+    def evaluate_all(
+        self,
+        argument: str,
+        asked: Sequence[Read],
+        keep: float,
+    ) -> list[Answer]:
+        """Answer queries that were fixed together: all in one transaction, or none."""
+        mechanism = self._lists()
+        check_texts([query for query, _ in asked])
+        known = [self.find(query) for query, _ in asked]
+        if all(answer is not None for answer in known):
+            return [answer for answer in known if answer is not None]
+        whole = _whole("list", asked)
+        self.find(whole)  # of which one has failed
+        new = [place for place, answer in enumerate(known) if answer is None]
+        found = self._read_all(argument, [asked[place] for place in new], len(new), whole)
+        readings = dict(zip(new, found, strict=True))
+
+        def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            before = self._restored(text)
+            check_labels(before, *(query for query, _ in asked))
+            some = [(asked[k][0].train, readings[k]) for k in positions]
+            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
+            left = mechanism.remaining(state)
+            entries = [
+                asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
+                for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
+            ]
+            return replace(before, mechanism=state).to_text(), entries
+
+        stored = self._ledger.ask_all(self._id, [as_asked(query) for query, _ in asked], compute)
+        return [self._told(query, entry, repeated) for (query, _), (entry, repeated) in zip(asked, stored, strict=True)]
+
+    def evaluate_best(
+        self,
+        argument: str,
+        asked: Sequence[Read],
+        keep: float,
+        greatest: bool,
+    ) -> Answer:
+        """Answer which of some queries has the best value on the holdout, and with which value; one entry."""
+        mechanism, whole = self._lists(), _whole("best", asked)
+        check_texts([query for query, _ in asked])
+        known = self.find(whole)
+        if known is not None:
+            return known
+        readings = self._read_all(argument, asked, 1, whole)
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            check_labels(before, *(query for query, _ in asked))
+            some = [(query.train, reading) for (query, _), reading in zip(asked, readings, strict=True)]
+            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
+            entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
+            return replace(before, mechanism=state).to_text(), entry
+
+        entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
+        return self._told(whole, entry, repeated)
+
+    def _lists(self) -> SharesRisk[Any, Any]:
+        return self._sharing("a list of queries")
+
+    def _read_all(
+        self,
+        argument: str,
+        asked: Sequence[Read],
+        answers: int,
+        whole: Query,
+    ) -> list[Any]:
+        """Compute all queries of a list on the holdout; a failure of one is charged once for the whole list."""
+        refuse_if(self._lists().refusal(self.state(), answers))
+        scanned(*(read for _, read in asked))
+        try:
+            with silence():
+                bar = progress_bar(asked, doing="scores of the holdout", unit="queries")
+                return [read() for _, read in bar]
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+        _, repeated = self._fail(whole)
+        if interrupted:
+            if repeated:
+                self._fail(whole.without_key())
+            raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
+        raise InputError(argument, FAILED, "queries that work on both parts")
+
+    def decide(
+        self,
+        query: Query,
+        plan: Callable[[State], Move[State, T]],
+        read: Callable[[], Callable[[NoiseSource], T]],
+        blank: T,
+        least: float,
+        gain: float,
+    ) -> tuple[Entry, bool]:
+        """Decide about a candidate, and store the decision."""
+        mechanism, asked = self._mechanism, as_asked(query)
+        check_texts([query])
+        stored = None if asked.key is None else self._ledger.find(self._id, asked.key, asked.client)
+        if stored is not None:
+            check_repeat(stored, query.shown)
+            query.check(stored, repeated=True)
+            return stored, True
+        before = self.state(asked.client)
+        refuse_if(mechanism.refusal(before) or mechanism.client_refusal(before, query.known))
+        move = plan(before)
+        make: Callable[[NoiseSource], T] = lambda noise: blank  # noqa: E731
+        if move.looks:
+            make, entry = self._computed("candidate", query, read)
+            if entry is not None:
+                query.check(entry, repeated=True)
+                return entry, True
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            refuse_if(mechanism.refusal(before.mechanism) or mechanism.client_refusal(before.mechanism, query.known))
+            check_labels(before, query)
+            after, verdict = move.made(before.mechanism, make(self._noise))
+            claimed = (least if verdict in PROVED else query.limits[0], query.limits[1])
+            value = query.shown if verdict in FREE else gain
+            left = mechanism.remaining(after)
+            made = query.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
+            return replace(before, mechanism=after).to_text(), made
+
+        entry, repeated = self._ledger.ask(
+            self._id,
+            asked.key,
+            asked.train,
+            asked.name,
+            compute,
+            client=asked.client,
+            quota=asked.quota,
+            since=asked.since,
+        )
+        query.check(entry, repeated)
+        return entry, repeated
+
+
+class LabelsCorrected(Exception):
+    """Labels were corrected while a query was computed with the earlier ones; nothing was told or charged."""
+
+
+def check_labels(before: GuardState[Any], *queries: Query) -> None:
+    """Refuse values that were computed with other labels than those that a guard has now."""
+    if any(query.corrected != before.corrected for query in queries):
+        raise LabelsCorrected
+
+
+def check_texts(queries: Sequence[Query]) -> None:
+    """Refuse what no ledger could store before anything is computed on the holdout.
+
+    Afterwards, a refusal instead of *raised*, or of the answer, would be a letter that keeps all of R (PROOFS.md, B2).
+    """
+    check_questions(map(as_asked, queries))
+    for query in queries:
+        check_short_texts(candidate=query.candidate)
+
+
+def as_asked(query: Query) -> Asked:
+    """Return what a ledger is told of a query."""
+    client = query.known.client
+    return Asked(query.key, query.shown, query.name, client, query.quota, query.since)
+
+
+def key_of_list(how: str, keys: Sequence[str | None], names: Sequence[str]) -> str | None:
+    """Return the key of the query that stands for all of a list; ``None`` where one of them has none."""
+    if not all(keys):
+        return None
+    digest = sha256(json.dumps([how, *keys, *(names if how == "best" else ())]).encode()).hexdigest()
+    return ContentKey(MADE + digest) if any(isinstance(key, ContentKey) for key in keys) else digest
+
+
+def _whole(how: str, asked: Sequence[Read]) -> Query:
+    """Return a query that stands for all of a list, with a key where all of them have one."""
+    first = asked[0][0]
+    names = [query.candidate for query, _ in asked]
+    key = key_of_list(how, [query.key for query, _ in asked], names)
+    return Query(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
