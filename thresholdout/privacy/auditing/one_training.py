@@ -258,7 +258,7 @@ def _largest(refuted: Callable[[float], bool]) -> float:
 
 def _canaries(included: Any, scores: Any) -> tuple[NDArray[np.bool_], Floats]:
     bits, values = np.asarray(included), np.asarray(scores)
-    if bits.ndim != 1 or not bits.size or bits.dtype.kind not in "bif" or not np.isin(bits, (0, 1)).all():
+    if bits.ndim != 1 or not bits.size or bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
         seen = f"an array of {bits.dtype} of shape {bits.shape}"
         raise InputError("included", seen, "True or False, 1 or 0, for each canary: shape (canaries,)")
     if values.shape != bits.shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
