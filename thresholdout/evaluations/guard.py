@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from thresholdout.evaluations.account import Account, Promise
 from thresholdout.evaluations.difference import smallest_drop
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, shown
+from thresholdout.evaluations.set_parts import as_kept, from_kept, hidden_items, part, split
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
 
@@ -157,9 +157,9 @@ class EvaluationGuard:
             raise LedgerMismatch(self._ledger.location, "it has no evaluation set; begin one by init")
         self._name = found[-1]
         self._parameters: dict[str, Any] = dict(self._ledger.parameters(self._name))
-        self._release = _scores(self._document("release"))
+        self._release = from_kept(self._document("release"))
         dev = self._ledger.document(self._name, "dev")
-        self._dev = None if dev is None else _scores(dev)
+        self._dev = None if dev is None else from_kept(dev)
 
     @classmethod
     def create(
@@ -212,14 +212,14 @@ class EvaluationGuard:
 
         _check_plan(checks, surprises, mode, margin, dev, promise, expect)
         key = os.urandom(16).hex()
-        hidden = _hidden(baseline, key, dev)
-        gate, open_items = _split(baseline, hidden)
+        hidden = hidden_items(baseline, key, dev)
+        gate, open_items = split(baseline, hidden)
         if len(gate) < 2:
             raise InputError("dev", f"{dev:g} of {len(baseline)} items leave {len(gate)} to compare", "a smaller share")
         return cls._begin(
             open_ledger(where),
-            _part(baseline, set(gate)),
-            _part(baseline, set(open_items)) if open_items else None,
+            part(baseline, set(gate)),
+            part(baseline, set(open_items)) if open_items else None,
             key,
             {
                 "kind": _KIND,
@@ -261,10 +261,10 @@ class EvaluationGuard:
         documents = {
             CONTENT: hashlib.sha256(identities.encode()).hexdigest(),
             "items": json.dumps(taken),
-            "release": _text(gate),
+            "release": as_kept(gate),
         }
         if dev is not None:
-            documents["dev"] = _text(dev)
+            documents["dev"] = as_kept(dev)
         ledger.create(fresh_key(), parameters, state, documents)
         return cls(ledger)
 
@@ -299,7 +299,7 @@ class EvaluationGuard:
         """
         gate = self._gate(candidate)
         main = json.loads(self._ledger.state(self._name))["main"]
-        against = [self._release] if main == "release" else [self._release, _scores(self._document(main))]
+        against = [self._release] if main == "release" else [self._release, from_kept(self._document(main))]
         pairs = [pair(each, gate, allow_missing) for each in against]
         parameters = self._parameters
         any_laws, margin = bool(parameters["any_laws"]), float(parameters["margin"])
@@ -349,7 +349,7 @@ class EvaluationGuard:
         digest = gate.digest()
         document = f"main-{digest[:32]}"
         if self._ledger.document(self._name, document) is None:
-            self._ledger.put_document(self._name, document, _text(gate))
+            self._ledger.put_document(self._name, document, as_kept(gate))
 
         def compute(state: str) -> tuple[str, Entry]:
             kept = json.loads(state)
@@ -375,9 +375,9 @@ class EvaluationGuard:
         known = _known(self._ledger)
         units = baseline.identities if baseline.clusters is None else baseline.clusters
         fresh = {name for name, unit in zip(baseline.identities, units, strict=True) if not known & {name, unit}}
-        run = _part(baseline, fresh) if fresh else baseline
+        run = part(baseline, fresh) if fresh else baseline
         key = os.urandom(16).hex()
-        new, open_items = _split(run, _hidden(run, key, float(self._parameters["dev"]))) if fresh else ([], [])
+        new, open_items = split(run, hidden_items(run, key, float(self._parameters["dev"]))) if fresh else ([], [])
         if len(new) < 2:
             raise InputError(
                 "baseline",
@@ -387,8 +387,8 @@ class EvaluationGuard:
         parameters = {**self._parameters, "dev_items": len(open_items)}
         if self._ledger.closed(self._name) is None:
             self.close("refreshed with new items")
-        dev = _part(run, set(open_items)) if open_items else None
-        return type(self)._begin(self._ledger, _part(run, set(new)), dev, key, parameters)
+        dev = part(run, set(open_items)) if open_items else None
+        return type(self)._begin(self._ledger, part(run, set(new)), dev, key, parameters)
 
     def close(self, why: str = "closed") -> None:
         """Let this set be compared no more; its history stays readable."""
@@ -403,8 +403,8 @@ class EvaluationGuard:
         same = type(same)(same.items, _spread(same.differences.size), same.groups, same.clustered, same.binary, None, 0)
         any_laws = bool(parameters["any_laws"])
         level = -math.inf if account.exhausted else account.log_level
-        split = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
-        drop = None if math.isinf(level) else smallest_drop(same, level - split, any_laws)
+        shared = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
+        drop = None if math.isinf(level) else smallest_drop(same, level - shared, any_laws)
         history = tuple(
             Event(each.query, each.source, each.candidate, each.time, each.train)
             for each in self._ledger.entries(self._name)
@@ -443,11 +443,11 @@ class EvaluationGuard:
     def _gate(self, run: Scores) -> Scores:
         if run.metric != self._release.metric:
             raise InputError("metric", f"{run.name} has {run.metric}", f"{self._release.metric}, the guarded one")
-        return _part(run, set(self._release.identities))
+        return part(run, set(self._release.identities))
 
     def _known_part(self, run: Scores) -> Scores:
         dev = () if self._dev is None else self._dev.identities
-        return _part(run, {*self._release.identities, *dev})
+        return part(run, {*self._release.identities, *dev})
 
     def _dev_difference(self, run: Scores) -> float:
         """Return a run's difference from the release on the dev part; public."""
@@ -499,24 +499,6 @@ def _claim_expected(mode: Mode, expect: str | None, items: int, margin: float) -
     return margin * math.sqrt(items / _DISCORDANT) > 2.5  # z at .05/e is 2.1; power .65
 
 
-def _hidden(scores: Scores, key: str, dev: float) -> list[bool]:
-    """Whether each item is in the gate part: by a keyed hash of its cluster, or of its own identity."""
-    units = list(scores.identities) if scores.clusters is None else list(scores.clusters)
-    found = []
-    for unit in units:
-        digest = hmac.new(key.encode(), unit.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
-        found.append(int.from_bytes(digest[:8], "big") >= dev * 2.0**64)
-    return found
-
-
-def _split(scores: Scores, hidden: list[bool]) -> tuple[list[str], list[str]]:
-    """Return the identities of the gate part, and of the dev part."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    for identity, each in zip(scores.identities, hidden, strict=True):
-        parts[not each].append(identity)
-    return parts
-
-
 def _known(ledger: Ledger) -> set[str]:
     """Return the items of all sets that a ledger has, and the clusters of their gate parts."""
     found: set[str] = set()
@@ -524,72 +506,6 @@ def _known(ledger: Ledger) -> set[str]:
         if ledger.parameters(name).get("kind") == _KIND:
             found |= set(json.loads(ledger.document(name, "items") or "[]"))
     return found
-
-
-def _part(scores: Scores, wanted: set[str]) -> Scores:
-    """Return the scores of some items."""
-    at = [number for number, identity in enumerate(scores.identities) if identity in wanted]
-    if not at:
-        raise InputError("run", f"{scores.name} has none of the guarded items", "a run of the guarded set")
-
-    def some(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if names is None else tuple(names[k] for k in at)
-
-    return Scores(
-        scores.name,
-        scores.metric,
-        some(scores.items) or (),
-        scores.values[at],
-        scores.samples[at],
-        scores.missing[at],
-        some(scores.contents) or (),
-        some(scores.clusters),
-        None,
-        scores.spread[at],
-        scores.scale,
-        scores.judge,
-        scores.binary,
-    )
-
-
-def _text(scores: Scores) -> str:
-    """Return scores as the guard keeps them."""
-    values = [None if math.isnan(value) else value for value in scores.values.tolist()]
-    return json.dumps(
-        {
-            "name": scores.name,
-            "metric": scores.metric,
-            "items": scores.items,
-            "values": values,
-            "samples": scores.samples.tolist(),
-            "missing": scores.missing.tolist(),
-            "contents": scores.contents,
-            "clusters": scores.clusters,
-            "scale": scores.scale,
-            "judge": scores.judge,
-            "binary": scores.binary,
-        }
-    )
-
-
-def _scores(text: str) -> Scores:
-    kept = json.loads(text)
-    values = np.array([math.nan if value is None else value for value in kept["values"]], dtype=float)
-    return Scores(
-        kept["name"],
-        kept["metric"],
-        tuple(kept["items"]),
-        values,
-        np.array(kept["samples"], dtype=np.int64),
-        np.array(kept["missing"], dtype=np.int64),
-        tuple(kept["contents"]),
-        None if kept["clusters"] is None else tuple(kept["clusters"]),
-        None,
-        np.full(values.size, math.nan),
-        (kept["scale"][0], kept["scale"][1]),
-        kept["judge"],
-        kept["binary"],
-    )
 
 
 def _proof_power(pairs: Pairs, log_level: float, margin: float) -> float:
