@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Claims, Thresholdout
 from thresholdout.guard.holdout import origin
-from thresholdout.guard.sharing.shared_objects import handle_of
+from thresholdout.guard.sharing.shared_objects import reference_of
 from thresholdout.model_selection import GuardedSearchCV
 
 CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
@@ -38,7 +38,7 @@ def told(call: Callable[[], Any]) -> Hashable:
 
 
 def elsewhere(guard: Thresholdout) -> Any:
-    return type(guard).elsewhere(handle_of(guard))
+    return type(guard).elsewhere(reference_of(guard))
 
 
 def through_a_handle(there: Any) -> Probe:
@@ -54,7 +54,7 @@ ORACLES: dict[str, Callable[[Thresholdout], Probe]] = {
     "origin": lambda guard: lambda row: told(lambda: origin(guard, row)),
     "origin with labels": lambda guard: lambda row: told(lambda: [origin(guard, row, [y]) for y in (0, 1)]),
     "origin in single precision": lambda guard: lambda row: told(lambda: origin(guard, row.astype(np.float32))),
-    "handle": lambda guard: through_a_handle(elsewhere(guard)),
+    "reference": lambda guard: through_a_handle(elsewhere(guard)),
     "split": lambda guard: lambda row: told(lambda: list(guard.split().split(row))),
     "scorer": lambda guard: (
         lambda row: told(lambda: guard.scorer(cv="training")(MODEL, np.vstack([row, row + CODES]), [0, 0]))

@@ -27,7 +27,7 @@ from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
 from thresholdout.guard.training_values import check_refit
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
@@ -488,9 +488,9 @@ class Gate(Shared):
         return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what a gate is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteGate(handle)
+        return _RemoteGate(reference)
 
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
@@ -502,7 +502,7 @@ class Gate(Shared):
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
 
-class _RemoteGate(Elsewhere, Gate):
+class _RemoteGate(Proxy, Gate):
     """What a gate is in every process but its own: it sends the candidates there."""
 
     def propose(

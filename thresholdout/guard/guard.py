@@ -30,7 +30,7 @@ from thresholdout.guard.query_engine import QueryEngine
 from thresholdout.guard.registration import check_dependence, noise_of, opened
 from thresholdout.guard.releases import Releases
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
 from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.guard.training_folds import TrainingFolds
@@ -155,7 +155,7 @@ class Thresholdout(Shared):
     True
     """
 
-    _stand_in: ClassVar[type[Elsewhere]]
+    _stand_in: ClassVar[type[Proxy]]
     """What a guard is in other processes; `thresholdout.guard.remote_guard` sets it."""
 
     @data_in_pairs
@@ -578,9 +578,9 @@ class Thresholdout(Shared):
         return self._records.train
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
-        return cls._stand_in(handle)
+        return cls._stand_in(reference)
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"

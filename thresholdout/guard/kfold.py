@@ -27,7 +27,7 @@ from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.query import Query
 from thresholdout.guard.releases import Releases, RemoteReleases
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
 from thresholdout.guard.status import GuardStatus
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
@@ -322,9 +322,9 @@ class KFoldGuard(Shared):
         return self.dependence.folds[[fold.test[0] for fold in self._folds]]
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what it is in other processes than its own."""
-        return _RemoteKFoldGuard(handle)
+        return _RemoteKFoldGuard(reference)
 
     def __repr__(self) -> str:
         answers = self.status.answers_left
@@ -337,13 +337,13 @@ class KFoldGuard(Shared):
         return guard_html(self._guard.report(), "KFoldGuard")
 
 
-class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
+class _RemoteKFoldGuard(Proxy, KFoldGuard):
     """What a `KFoldGuard` is in every process but its own: it sends the queries there, where they are fitted."""
 
     @property
     def releases(self) -> RemoteReleases:  # type: ignore[override]
         """The releases of the guard."""
-        return RemoteReleases(self._handle)
+        return RemoteReleases(self._reference)
 
 
 def _checked(records: object) -> tuple[Any, Any, Any]:

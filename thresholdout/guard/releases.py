@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.guard.query_engine import QueryEngine
     from thresholdout.guard.registration import Opened
-    from thresholdout.guard.sharing.shared_objects import Handle
+    from thresholdout.guard.sharing.shared_objects import Reference
     from thresholdout.ledger import Ledger
     from thresholdout.privacy.accounting.events.composed_events import Composed
     from thresholdout.privacy.accounting.events.event_types import Event
@@ -241,13 +241,13 @@ class Releases:
 class RemoteReleases:
     """The releases of a guard in another process, which the guard there records."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
 
     @property
     def recorded(self) -> Composed:
         """The releases that were recorded, in their order."""
-        found: Composed = self._handle.call("releases.recorded")
+        found: Composed = self._reference.call("releases.recorded")
         return found
 
     def __len__(self) -> int:
@@ -255,10 +255,10 @@ class RemoteReleases:
 
     def preview(self, events: Event | Iterable[Event]) -> Certificate:
         """Return what the answers would be worth after further releases; see `Releases.preview`."""
-        found: Certificate = self._handle.call("releases.preview", events)
+        found: Certificate = self._reference.call("releases.preview", events)
         return found
 
     def record(self, event: Event, *, void: bool = False) -> Certificate:
         """Record a private release about the holdout; see `Releases.record`."""
-        found: Certificate = self._handle.call("releases.record", event, void=void)
+        found: Certificate = self._reference.call("releases.record", event, void=void)
         return found

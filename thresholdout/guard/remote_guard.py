@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.query_keys import Digest, QueryKeys, estimator_digest
 from thresholdout.guard.releases import RemoteReleases
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.guard.training_values import Trained, fixed, trained
 from thresholdout.ledger.entry_checks import SpareKey, fresh_key
@@ -33,7 +33,7 @@ Thresholdout.served = frozenset(
 )  # fmt: skip
 
 
-class RemoteGuard(Elsewhere, Thresholdout):
+class RemoteGuard(Proxy, Thresholdout):
     """What a `Thresholdout` is in every process but its own: it sends the questions there.
 
     It has the guard's methods and attributes. A question takes its key with it, so that one whose answer gets lost is
@@ -67,7 +67,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
         if isinstance(estimator, str):  # a column, which is where the guard is
             given: dict[str, Any] = {"cv": cv, "train_values": train_values, "sample_weight": sample_weight}
             spare = SpareKey(fresh_key()) if key is None else key
-            column: Answer = self._handle.call("score", estimator, metric, **given, key=spare, name=name)
+            column: Answer = self._reference.call("score", estimator, metric, **given, key=spare, name=name)
             return column
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
@@ -77,7 +77,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
             return told
         if cv != "training":
             train_values, cv = self._trained(asked, estimator, cv, train_values), None
-        answer: Answer = self._handle.call(
+        answer: Answer = self._reference.call(
             "score",
             estimator,
             metric,
@@ -115,17 +115,17 @@ class RemoteGuard(Elsewhere, Thresholdout):
     @property
     def releases(self) -> RemoteReleases:  # type: ignore[override]
         """The releases of the guard."""
-        return RemoteReleases(self._handle)
+        return RemoteReleases(self._reference)
 
     @property
     def train(self) -> Part:
         """The training part; it is fetched once."""
-        return _train(self._handle)
+        return _train(self._reference)
 
 
 @lru_cache(maxsize=2)
-def _train(handle: Handle) -> Part:
-    part: Part = handle.call("train")
+def _train(reference: Reference) -> Part:
+    part: Part = reference.call("train")
     return part
 
 

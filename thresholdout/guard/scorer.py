@@ -25,7 +25,7 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
 from thresholdout.guard.train_split import check_width, placeholder_size, rows_of
 from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -165,9 +165,9 @@ class GuardScorer(Shared):
         self._looked_for = False
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what stands for it in another process."""
-        return _RemoteScorer(handle)
+        return _RemoteScorer(reference)
 
     @property
     def guard(self) -> Thresholdout:
@@ -412,12 +412,12 @@ class GuardScorer(Shared):
         return f"GuardScorer({', '.join(self.metrics)})"
 
 
-class _RemoteScorer(Elsewhere, GuardScorer):
+class _RemoteScorer(Proxy, GuardScorer):
     """What a `GuardScorer` is in every process but its own."""
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
         """Say whether a search should route ``sample_weight`` here."""
-        self._handle.call("set_score_request", sample_weight=sample_weight)
+        self._reference.call("set_score_request", sample_weight=sample_weight)
         self._request = sample_weight
         return self
 
@@ -429,14 +429,14 @@ class _RemoteScorer(Elsewhere, GuardScorer):
         if cv != "training":
             metrics = self._declared.metrics
             given = {name: self.guard._trained(metric, estimator, cv) for name, metric in metrics.items()}
-        values: dict[str, float] = self._handle.call("_ask", estimator, keys, round_, given)
+        values: dict[str, float] = self._reference.call("_ask", estimator, keys, round_, given)
         return values
 
     def __repr__(self) -> str:
         try:
             return GuardScorer.__repr__(self)
         except SharingError:
-            return f"<GuardScorer in {self._handle.owner}, which does not answer>"
+            return f"<GuardScorer in {self._reference.owner}, which does not answer>"
 
 
 def _metrics(metric: object) -> dict[str, Metric | Statistic]:

@@ -32,7 +32,7 @@ from thresholdout.errors import (
     outside,
 )
 from thresholdout.guard.question_keys import content_digest
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
 from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.scoring.metrics import Metric
@@ -60,7 +60,7 @@ class GuardedCandidates(Shared):
     A candidate is a text, or what JSON can write (texts and numbers in dicts and lists), and is known by that content:
     proposed again it has the verdict that it had, and nothing is evaluated or charged, also after a crash, from
     another thread, or beside another incumbent. Threads may use one object. Pickled, it is sent to other processes as
-    a handle, and candidates are judged where the object was made. With the guard's ledger in a file, an object that is
+    a reference, and candidates are judged where the object was made. With the guard's ledger in a file, one that is
     made again goes on where the last one was.
 
     Parameters
@@ -146,7 +146,7 @@ class GuardedCandidates(Shared):
         certify: Certify = "each",
         delta: float = 0.0,
     ) -> None:
-        if isinstance(guard, Elsewhere):
+        if isinstance(guard, Proxy):
             expected = "the guard itself: make this object where the guard is, and send it to other processes"
             raise InputError("guard", "a guard of another process", expected)
         if evaluate is not None and not callable(evaluate):
@@ -390,9 +390,9 @@ class GuardedCandidates(Shared):
         return self._kept(name)
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what a climb is in other processes; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteCandidates(handle)
+        return _RemoteCandidates(reference)
 
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
@@ -400,7 +400,7 @@ class GuardedCandidates(Shared):
         return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
 
 
-class _RemoteCandidates(Elsewhere, GuardedCandidates):
+class _RemoteCandidates(Proxy, GuardedCandidates):
     """What a climb is in every process but its own: it sends the candidates there."""
 
 

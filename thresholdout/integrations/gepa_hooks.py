@@ -154,7 +154,7 @@ class GEPAHoldout:
         return partial(self._batches, capture_traces=True) if name == "batch_evaluate" else found
 
     def __reduce__(self) -> Any:
-        expected = "hook.candidates, which is sent as a handle: a hook has the holdout"
+        expected = "hook.candidates, which is sent as a reference: a hook has the holdout"
         raise InputTypeError("hook", "pickled", expected)
 
     def _batches(self, items: Sequence[tuple[dict[str, str], list[Any]]], capture_traces: bool) -> list[Any]:

@@ -11,7 +11,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.question_keys import content_digest, content_key
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
 from thresholdout.model_selection.predicting_functions import Kind, predictor
 from thresholdout.scoring.fitted_models import classifies
@@ -55,7 +55,7 @@ class GuardedModels(Shared):
 
     For loops that train models: `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
     `inspect_hooks` stand on it. See `GuardedCandidates` for what a verdict says, and for crashes, duplicates and the
-    end of the budget. Pickled, it is sent to other processes as a handle, and models are judged where it was made.
+    end of the budget. Pickled, it is sent to other processes as a reference, and models are judged where it was made.
 
     Parameters
     ----------
@@ -278,13 +278,13 @@ class GuardedModels(Shared):
         return model
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what judges models in other processes; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteModels(handle)
+        return _RemoteModels(reference)
 
     def __repr__(self) -> str:
         return f"<GuardedModels: {self.metric.name}; {self.candidates!r}>"
 
 
-class _RemoteModels(Elsewhere, GuardedModels):
+class _RemoteModels(Proxy, GuardedModels):
     """What judges models in every process but its own: it sends them there."""

@@ -1,6 +1,6 @@
 """Guards in Ray Tune; it is loaded when a hook is made.
 
-Trials run in other processes. A guard that a trainable closes over is sent there as a handle, so ``guard.score(model)``
+Trials run in other processes. A guard in a trainable is sent there as a reference, so ``guard.score(model)``
 in a trainable asks the one guard of the driver, and each question is answered once. The hooks here stay in the driver.
 """
 

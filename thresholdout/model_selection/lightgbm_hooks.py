@@ -15,7 +15,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Sha
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.holdout import origin
-from thresholdout.guard.sharing.shared_objects import Elsewhere
+from thresholdout.guard.sharing.shared_objects import Proxy
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, check_objective, predictor
 from thresholdout.scoring.fitted_models import classifies
@@ -270,7 +270,7 @@ class LightGBMEval:
         self.metric = get_metric(metric)
         self.every = check_count("every", every)
         self._policy = check_exhausted(exhausted)
-        if isinstance(guard, Elsewhere):
+        if isinstance(guard, Proxy):
             raise SharingError(
                 "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
             )

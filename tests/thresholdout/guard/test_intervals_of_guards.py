@@ -115,7 +115,7 @@ def test_posterior_intervals_after_a_look_count_what_it_leaked() -> None:
 def test_elsewhere_and_behind_predictions(tmp_path: Path) -> None:
     guard = guard_of()
     play(guard, 2)
-    elsewhere = RemoteGuard(sharing.handle_of(guard))
+    elsewhere = RemoteGuard(sharing.reference_of(guard))
     answer = elsewhere.ask(0.97, RECORDS < 3820, key="2")
     assert answer.interval == guard.certificate.interval(3, 2, "holdout", answer.value)
 

@@ -31,7 +31,7 @@ def forwarding(kind: type, name: str) -> Any:
     Returns
     -------
     function, property or cached_property
-        For a class whose objects have a `Handle` in ``_handle``.
+        For a class whose objects have a `Reference` in ``_reference``.
     """
     found = inspect.getattr_static(kind, name, None)
     if inspect.isfunction(found):
@@ -43,7 +43,7 @@ def forwarding(kind: type, name: str) -> Any:
 
 def _reader(name: str) -> Callable[[Any], Any]:
     def read(self: Any) -> Any:
-        return self._handle.call(name)
+        return self._reference.call(name)
 
     return read
 
@@ -61,6 +61,6 @@ def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             items = args[0] if args else kwargs.get(positional[1], ())
             if isinstance(items, Collection):  # what is none is refused there
                 kwargs["keys"] = [SpareKey(fresh_key()) for _ in items]
-        return self._handle.call(name, *args, **kwargs)
+        return self._reference.call(name, *args, **kwargs)
 
     return method

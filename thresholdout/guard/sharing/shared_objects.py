@@ -1,12 +1,12 @@
 """Objects that stay in one process and are used from others.
 
 A guard must not be copied: two copies would spend the same budget. So what travels when a shared object is pickled is
-a `Handle`: where its process listens, and which of its objects is meant. Unpickled where the object lives, a handle
+a `Reference`: where its process listens, and which of its objects is meant. Unpickled where it lives, a reference
 gives the very same object; anywhere else on the machine, something that asks it.
 
 The process of a shared object starts one thread that listens when something is pickled for the first time. The thread
 keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
-nobody can know whether a handle to it is still on its way.
+nobody can know whether a reference to it is still on its way.
 
 A forked child has a copy of everything, and must not use it: it would spend the same budget again, and locks may be
 held by threads that it does not have. There the objects refuse, unless their ledger is a file or a server; what `share`
@@ -42,7 +42,7 @@ from thresholdout.guard.sharing.private_socket import check_private, hung_up_aft
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Elsewhere", "Handle", "Shared", "check_process", "dumps", "handle_of", "same", "share"]
+__all__ = ["Proxy", "Reference", "Shared", "check_process", "dumps", "reference_of", "same", "share"]
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a question carries a key, so that it is answered once."""
@@ -55,14 +55,14 @@ _CLIENTS: Final = 1000
 
 
 class Shared(ABC):
-    """An object that stays in its process; its pickle is a handle, and its copies are itself."""
+    """An object that stays in its process; its pickle is a reference, and its copies are itself."""
 
     served: ClassVar[frozenset[str]]
     """Names of the methods and attributes that other processes may use."""
 
     @classmethod
     @abstractmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return what stands for the object in another process; it may make no connection yet."""
 
     def __copy__(self) -> Self:
@@ -75,11 +75,11 @@ class Shared(ABC):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_attach, (type(self), handle_of(self)))
+        return (_attach, (type(self), reference_of(self)))
 
 
 @dataclass(frozen=True, slots=True)
-class Handle:
+class Reference:
     """Where a shared object is.
 
     Attributes
@@ -139,7 +139,7 @@ class Handle:
         raise SharingError(f"the connection to the {self.owner} broke {_ATTEMPTS} times; nothing is known to be lost")
 
 
-class Elsewhere(Shared):
+class Proxy(Shared):
     """What stands for a shared object in another process.
 
     A subclass names the object's class as its second base, and has all that this class serves: what it does not define
@@ -147,16 +147,16 @@ class Elsewhere(Shared):
 
     Parameters
     ----------
-    handle : Handle
+    reference : Reference
         The object's.
     """
 
-    _handle: Handle
+    _reference: Reference
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         kind = cls._kind()
-        for name in kind.served - vars(cls).keys() - vars(Elsewhere).keys():
+        for name in kind.served - vars(cls).keys() - vars(Proxy).keys():
             if "." in name:
                 continue
             member = forwarding(kind, name)
@@ -164,28 +164,28 @@ class Elsewhere(Shared):
             if isinstance(member, cached_property):
                 member.__set_name__(cls, name)
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
 
     @classmethod
     def _kind(cls) -> type[Shared]:
         """Return the class of the object."""
-        return next(base for base in cls.__mro__ if issubclass(base, Shared) and not issubclass(base, Elsewhere))
+        return next(base for base in cls.__mro__ if issubclass(base, Shared) and not issubclass(base, Proxy))
 
     @classmethod
-    def elsewhere(cls, handle: Handle) -> Shared:
+    def elsewhere(cls, reference: Reference) -> Shared:
         """Return another one of these."""
-        return cls(handle)
+        return cls(reference)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_attach, (type(self), self._handle))
+        return (_attach, (type(self), self._reference))
 
     def __repr__(self) -> str:
         try:
-            text: str = self._handle.call("__repr__")
+            text: str = self._reference.call("__repr__")
         except SharingError:
-            return f"<{self._kind().__name__} in {self._handle.owner}, which does not answer>"
-        return f"{text[:-1]}; in {self._handle.owner}>"
+            return f"<{self._kind().__name__} in {self._reference.owner}, which does not answer>"
+        return f"{text[:-1]}; in {self._reference.owner}>"
 
 
 def share(thing: Shared) -> Shared:
@@ -212,12 +212,12 @@ def share(thing: Shared) -> Shared:
     >>> share(guard).ask(0.5, np.arange(100) % 2).query, len(guard.history)
     (1, 1)
     """
-    return thing if isinstance(thing, Elsewhere) else thing.elsewhere(handle_of(thing))
+    return thing if isinstance(thing, Proxy) else thing.elsewhere(reference_of(thing))
 
 
-def handle_of(thing: Shared) -> Handle:
-    """Return the handle of an object, and make it reachable from other processes if it lives here."""
-    return thing._handle if isinstance(thing, Elsewhere) else _office.handle(thing)
+def reference_of(thing: Shared) -> Reference:
+    """Return the reference of an object, and make it reachable from other processes if it lives here."""
+    return thing._reference if isinstance(thing, Proxy) else _server.reference(thing)
 
 
 def check_process(made_in: int, what: str) -> None:
@@ -244,47 +244,47 @@ def check_process(made_in: int, what: str) -> None:
 
 def same(one: Shared, other: Shared) -> bool:
     """Whether two objects are the same, or stand for the same object of another process."""
-    if isinstance(one, Elsewhere) and isinstance(other, Elsewhere):
-        return one._handle == other._handle
+    if isinstance(one, Proxy) and isinstance(other, Proxy):
+        return one._reference == other._reference
     return one is other
 
 
-class _Office:
+class ProxyServer:
     """What one process shares: its objects, and the thread that listens for it.
 
     Parameters
     ----------
     inherited : mapping
-        Objects of the process from which this one was forked, by number, each with its handle there.
+        Objects of the process from which this one was forked, by number, each with its reference there.
     """
 
-    def __init__(self, inherited: Mapping[int, tuple[Shared, Handle]]) -> None:
+    def __init__(self, inherited: Mapping[int, tuple[Shared, Reference]]) -> None:
         self._lock = threading.Lock()
         self._authkey = secrets.token_bytes(32)
         self._listener: Any = None
         self._open: set[Connection] = set()
         self._closed = False
         self._things: dict[str, Shared] = {}
-        self.handles = dict(inherited)
+        self.references = dict(inherited)
 
-    def handle(self, thing: Shared) -> Handle:
-        """Return the handle of an object; see `share`."""
+    def reference(self, thing: Shared) -> Reference:
+        """Return the reference of an object; see `share`."""
         with self._lock:
-            known = self.handles.get(id(thing))
+            known = self.references.get(id(thing))
             if known is not None:
                 return known[1]
             if self._listener is None:
                 self._listener = listen(backlog=128)
                 threading.Thread(target=self._accept, name="thresholdout-sharing", daemon=True).start()
             owner = f"process {os.getpid()} on {socket.gethostname()}"
-            handle = Handle(self._listener.address, self._authkey, secrets.token_hex(16), owner)
-            self._things[handle.token] = thing
-            self.handles[id(thing)] = thing, handle
-            return handle
+            reference = Reference(self._listener.address, self._authkey, secrets.token_hex(16), owner)
+            self._things[reference.token] = thing
+            self.references[id(thing)] = thing, reference
+            return reference
 
-    def find(self, handle: Handle) -> Shared | None:
+    def find(self, reference: Reference) -> Shared | None:
         """Return the object when it lives here."""
-        return self._things.get(handle.token)
+        return self._things.get(reference.token)
 
     def close(self) -> None:
         """Listen no more."""
@@ -374,30 +374,30 @@ class _Clients:
         self._lock = threading.Lock()
         self._idle: dict[tuple[str, bytes], list[Connection]] = {}
 
-    def take(self, handle: Handle) -> Connection:
+    def take(self, reference: Reference) -> Connection:
         """Return a connection that nobody else uses."""
         with self._lock:
-            idle = self._idle.get((handle.address, handle.authkey))
+            idle = self._idle.get((reference.address, reference.authkey))
             if idle:
                 return idle.pop()
         from multiprocessing import AuthenticationError
         from multiprocessing.connection import Client
 
         try:
-            check_private(handle.address)
-            return Client(handle.address, "AF_UNIX", authkey=handle.authkey)
+            check_private(reference.address)
+            return Client(reference.address, "AF_UNIX", authkey=reference.authkey)
         except (OSError, EOFError, AuthenticationError) as error:
             raise SharingError(
-                f"the {handle.owner}, which holds this guard, does not answer ({type(error).__name__}): it has ended, "
+                f"the {reference.owner}, which holds it, does not answer ({type(error).__name__}): it has ended, "
                 f"runs on another machine, or has {_CLIENTS} connections already. Make the guard in this process, with "
                 "the same data and the same ledger (ledger='guard.db'), or let the process that holds it ask: "
                 "GuardedSearchCV does so"
             ) from None
 
-    def give_back(self, handle: Handle, connection: Connection) -> None:
+    def give_back(self, reference: Reference, connection: Connection) -> None:
         """Keep a connection for the next request."""
         with self._lock:
-            self._idle.setdefault((handle.address, handle.authkey), []).append(connection)
+            self._idle.setdefault((reference.address, reference.authkey), []).append(connection)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -406,10 +406,10 @@ class _Clients:
                 connection.close()
 
 
-def _attach(kind: type[Shared], handle: Handle) -> Shared:
-    """Return the object of a handle: itself where it lives, what asks it elsewhere."""
-    here = _office.find(handle)
-    return kind.elsewhere(handle) if here is None else here
+def _attach(kind: type[Shared], reference: Reference) -> Shared:
+    """Return the object of a reference: itself where it lives, what asks it elsewhere."""
+    here = _server.find(reference)
+    return kind.elsewhere(reference) if here is None else here
 
 
 def dumps(thing: object) -> bytes:
@@ -468,20 +468,20 @@ def _configured(configuration: dict[str, Any] | None) -> contextlib.AbstractCont
 
 def _start_afresh() -> None:
     """Forget, in a forked child, what belongs to its parent; locks of the parent may be held by threads of its own."""
-    global _office, _clients
+    global _server, _clients
     _closing.release()
-    parent, connections = _office, _clients
-    _office, _clients = _Office(parent.handles), _Clients()
+    parent, connections = _server, _clients
+    _server, _clients = ProxyServer(parent.references), _Clients()
     connections.close()
     parent.hang_up()
 
 
 def _close() -> None:
     _clients.close()
-    _office.close()
+    _server.close()
 
 
-_office = _Office({})
+_server = ProxyServer({})
 _clients = _Clients()
 
 _closing = threading.Lock()

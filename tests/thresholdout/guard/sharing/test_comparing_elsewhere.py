@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tests.thresholdout.guard.sharing.test_shared_objects import in_workers, make
 from thresholdout.guard.remote_guard import RemoteGuard
-from thresholdout.guard.sharing.shared_objects import handle_of
+from thresholdout.guard.sharing.shared_objects import reference_of
 
 
 def compared(guard: Any) -> tuple[Any, ...]:
@@ -35,9 +35,9 @@ def test_models_are_compared_from_other_processes() -> None:
 
 def test_a_comparison_that_got_lost_is_not_charged_twice() -> None:
     guard = make(queries=None, mechanism=None)
-    handle = handle_of(guard)
+    reference = reference_of(guard)
     models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
-    remote = RemoteGuard(handle)
+    remote = RemoteGuard(reference)
     first = remote.compare(models[1], models[0], key="one", cv="training")
     again = remote.compare(models[1], models[0], key="one", cv="training")
     lists = [remote.compare_all(models, models[0], keys=["two", "three"], cv="training") for _ in range(2)]

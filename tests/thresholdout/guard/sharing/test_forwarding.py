@@ -17,7 +17,7 @@ from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.forwarding import forwarding
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, handle_of, share
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, reference_of, share
 
 X = np.arange(400.0).reshape(200, 2)
 Y = np.arange(200) % 2
@@ -49,9 +49,9 @@ BUILT_ON_OTHERS: dict[type[Shared], set[str]] = {
 KINDS = pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.__name__)
 
 
-def stand_in(kind: type[Shared]) -> type[Elsewhere]:
+def stand_in(kind: type[Shared]) -> type[Proxy]:
     found = type(share(MADE[kind]()))
-    assert issubclass(found, Elsewhere)
+    assert issubclass(found, Proxy)
     assert issubclass(found, kind)
     return found
 
@@ -73,7 +73,7 @@ def test_every_public_name_is_served_or_built_on_what_is_served(kind: type[Share
 def test_nothing_that_is_served_comes_from_the_class_of_the_object(kind: type[Shared]) -> None:
     for name in kind.served:
         name = name.partition(".")[0]  # what the releases of a guard serve is called on its stand-in
-        assert any(name in vars(base) for base in (stand_in(kind), Elsewhere)), name
+        assert any(name in vars(base) for base in (stand_in(kind), Proxy)), name
 
 
 @KINDS
@@ -146,7 +146,7 @@ class Copy:
     made_with: Any = forwarding(Origin, "made_with")
 
     def __init__(self) -> None:
-        self._handle = Recorded()
+        self._reference = Recorded()
 
 
 def test_a_question_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None:
@@ -156,7 +156,7 @@ def test_a_question_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None
         "answer 2",
         "answer 3",
     ]
-    first, second, third = there._handle.sent
+    first, second, third = there._reference.sent
     assert (first[0], first[1], first[2].keys()) == ("single", (0.5,), {"key"})
     assert len({first[2]["key"], second[2]["key"]}) == 2
     assert len(first[2]["key"]) == 32
@@ -169,7 +169,7 @@ def test_a_list_gets_a_key_for_each_question() -> None:
     there.several(values=[1, 2], keys=None)
     there.several({"a": 1, "b": 2}, keys=["x", "y"])
     there.several()
-    sent = [kwargs["keys"] for _, _, kwargs in there._handle.sent]
+    sent = [kwargs["keys"] for _, _, kwargs in there._reference.sent]
     assert [len(keys) for keys in sent] == [3, 2, 2, 0]
     assert len({key for keys in sent[:2] for key in keys}) == 5
     assert sent[2] == ["x", "y"]
@@ -179,20 +179,20 @@ def test_no_key_is_added_where_none_is_chosen() -> None:
     there = Copy()
     there.plain("k")
     there.plain(key="k", values=[1, 2])
-    assert there._handle.sent == [("plain", ("k",), {}), ("plain", (), {"key": "k", "values": [1, 2]})]
+    assert there._reference.sent == [("plain", ("k",), {}), ("plain", (), {"key": "k", "values": [1, 2]})]
 
 
 def test_properties_are_read_each_time_and_attributes_once() -> None:
     there = Copy()
     assert [there.size, there.size] == ["answer 1", "answer 2"]
     assert [there.made_with, there.made_with] == ["answer 3", "answer 3"]
-    assert [name for name, _, _ in there._handle.sent] == ["size", "size", "made_with"]
+    assert [name for name, _, _ in there._reference.sent] == ["size", "size", "made_with"]
     assert (Copy.single.__doc__, Copy.size.__doc__) == ("Ask.", "How large.")
 
 
 def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
     here = guard()
-    for asked in (here, RemoteGuard(handle_of(here))):
+    for asked in (here, RemoteGuard(reference_of(here))):
         with pytest.raises(InputError, match="key: an empty string"):
             asked.final_check(model(), key="", cv="training")
         with pytest.raises(InputError, match="keys: 0 of them; expected: 1"):
@@ -203,7 +203,7 @@ def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
 
 
 def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
-    there = RemoteGuard(handle_of(guard()))
+    there = RemoteGuard(reference_of(guard()))
     with pytest.raises(InputTypeError, match=r"^ask_all: an argument that cannot be sent .*; expected: .* a list"):
         there.ask_all(pair for pair in [(0.5, np.ones(100))])  # type: ignore[arg-type]
     with pytest.raises(InputTypeError, match=r"^questions: an? ndarray; expected: a list"):
@@ -213,5 +213,5 @@ def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
 
 @KINDS
 def test_what_lives_in_a_process_that_is_gone_can_be_shown(kind: type[Shared]) -> None:
-    gone = Handle("/nowhere/listener", b"key", "token", "process 1 on nowhere")
+    gone = Reference("/nowhere/listener", b"key", "token", "process 1 on nowhere")
     assert repr(stand_in(kind)(gone)) == f"<{kind.__name__} in process 1 on nowhere, which does not answer>"

@@ -22,13 +22,13 @@ from thresholdout.errors import SharingError
 from thresholdout.guard.sharing import private_socket
 from thresholdout.guard.sharing import shared_objects as sharing
 from thresholdout.guard.sharing.private_socket import check_private, listen, remove
-from thresholdout.guard.sharing.shared_objects import Handle, _Clients, handle_of
+from thresholdout.guard.sharing.shared_objects import Reference, _Clients, reference_of
 
 
 @pytest.fixture
-def handle() -> Handle:
+def reference() -> Reference:
     records = np.arange(200.0)
-    return handle_of(Thresholdout(records, queries=10, mechanism=Claims(holdout_answers=2)))
+    return reference_of(Thresholdout(records, queries=10, mechanism=Claims(holdout_answers=2)))
 
 
 @pytest.fixture
@@ -46,14 +46,16 @@ def test_a_key_in_a_readable_file_opens_nothing_to_others(tmp_path: Path) -> Non
     records = np.arange(200.0)
     guard = Thresholdout(records, train=records + 0.5, queries=10, mechanism=Claims(holdout_answers=2))
     joblib.dump(guard, tmp_path / "search.joblib")
-    assert handle_of(guard).authkey in (tmp_path / "search.joblib").read_bytes()  # so this is not what keeps them out
-    listener = sharing._office._listener
+    assert (
+        reference_of(guard).authkey in (tmp_path / "search.joblib").read_bytes()
+    )  # so this is not what keeps them out
+    listener = sharing._server._listener
     assert listener._listener._family == "AF_UNIX"
-    found = os.stat(Path(handle_of(guard).address).parent)
+    found = os.stat(Path(reference_of(guard).address).parent)
     assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o700, os.geteuid())
 
 
-def test_there_is_no_network_when_no_folder_is_found(monkeypatch: pytest.MonkeyPatch, handle: Handle) -> None:
+def test_there_is_no_network_when_no_folder_is_found(monkeypatch: pytest.MonkeyPatch, reference: Reference) -> None:
     monkeypatch.setattr(private_socket, "_places", lambda: iter(["/nowhere", "/proc"]))
     with pytest.raises(SharingError, match="TMPDIR"):
         listen(1)
@@ -73,14 +75,14 @@ def test_a_folder_for_temporary_files_as_the_message_asks(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o707])
-def test_a_folder_that_others_can_use_is_refused(folder: Path, mode: int, handle: Handle) -> None:
+def test_a_folder_that_others_can_use_is_refused(folder: Path, mode: int, reference: Reference) -> None:
     """Whoever has read the key may listen under an old name, and answer with what runs code."""
     own = folder / "tho-1"
     own.mkdir(mode=0o700)
     check_private(str(own / "listener"))
     own.chmod(mode)
     with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
-        Handle(str(own / "listener"), handle.authkey, handle.token, "process of another").call("status")
+        Reference(str(own / "listener"), reference.authkey, reference.token, "process of another").call("status")
     own.chmod(0o700)
     folder.chmod(0o777)  # others could put a folder of their own in its place
     with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
@@ -108,12 +110,12 @@ def test_a_folder_of_somebody_else_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("dribble", [False, True])
 def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
-    handle: Handle, monkeypatch: pytest.MonkeyPatch, dribble: bool
+    reference: Reference, monkeypatch: pytest.MonkeyPatch, dribble: bool
 ) -> None:
     monkeypatch.setattr(sharing, "_DEADLINE", 0.5)
-    before = len(sharing._office._open)
+    before = len(sharing._server._open)
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(handle.address)
+        line.connect(reference.address)
         if dribble:
             line.sendall((200).to_bytes(4, "big"))
         line.settimeout(0.1)
@@ -130,11 +132,11 @@ def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
 
         wait_until(hung_up_on)
     monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
-    assert handle.call("status").answers_left == 2
-    wait_until(lambda: len(sharing._office._open) <= before + 1)
+    assert reference.call("status").answers_left == 2
+    wait_until(lambda: len(sharing._server._open) <= before + 1)
 
 
-def test_who_has_proved_it_may_take_his_time(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_proved_it_may_take_his_time(reference: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long that is: the clock that runs meanwhile has been stopped."""
     timers: list[threading.Timer] = []
 
@@ -146,28 +148,28 @@ def test_who_has_proved_it_may_take_his_time(handle: Handle, monkeypatch: pytest
     monkeypatch.setattr(threading, "Timer", Noted)
     monkeypatch.setattr(sharing, "_DEADLINE", PATIENCE)
     monkeypatch.setattr(sharing, "_clients", _Clients())
-    assert handle.call("status").answers_left == 2
+    assert reference.call("status").answers_left == 2
     ((connection,),) = sharing._clients._idle.values()
     assert [timer.interval for timer in timers] == [PATIENCE]
     assert timers[0].finished.is_set()
     assert not timers[0].is_alive()
-    assert handle.call("status").answers_left == 2
+    assert reference.call("status").answers_left == 2
     assert list(sharing._clients._idle.values()) == [[connection]]
     sharing._clients.close()
 
 
 def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_clients", _Clients())
-    office = sharing._Office({})  # without the connections of earlier tests, which may just be closed
-    monkeypatch.setattr(sharing, "_office", office)
-    handle = handle_of(Thresholdout(np.arange(200.0), queries=10, mechanism=Claims(holdout_answers=2)))
+    office = sharing.ProxyServer({})  # without the connections of earlier tests, which may just be closed
+    monkeypatch.setattr(sharing, "_server", office)
+    reference = reference_of(Thresholdout(np.arange(200.0), queries=10, mechanism=Claims(holdout_answers=2)))
     monkeypatch.setattr(sharing, "_CLIENTS", 3)
-    taken: list[Connection] = [Client(handle.address, authkey=handle.authkey) for _ in range(3)]
+    taken: list[Connection] = [Client(reference.address, authkey=reference.authkey) for _ in range(3)]
     with pytest.raises(SharingError, match=f"has {sharing._CLIENTS} connections already"):
-        handle.call("status")
+        reference.call("status")
     for connection in taken:
         connection.close()
     wait_until(lambda: len(office._open) < 3)
-    assert handle.call("status").answers_left == 2
+    assert reference.call("status").answers_left == 2
     sharing._clients.close()
     office.close()

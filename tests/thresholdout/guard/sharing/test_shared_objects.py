@@ -39,7 +39,7 @@ from thresholdout.guard.holdout import origin
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, handle_of, same, share
+from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, reference_of, same, share
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.scoring import metrics
 
@@ -134,7 +134,7 @@ def test_where_it_lives_a_pickle_is_the_guard_itself() -> None:
     joblib.dump({"guard": guard, "split": guard.split()}, stream)
     stream.seek(0)
     assert joblib.load(stream)["split"].guard is guard
-    assert handle_of(guard) == handle_of(guard) == pickle.loads(pickle.dumps(handle_of(guard)))
+    assert reference_of(guard) == reference_of(guard) == pickle.loads(pickle.dumps(reference_of(guard)))
     assert same(guard, guard)
     assert not same(guard, make())
 
@@ -161,18 +161,18 @@ def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) 
     guard = make()
     scorer = guard.scorer(cv="training")
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*TRAIN)
-    handle = handle_of(scorer)
+    reference = reference_of(scorer)
 
     def watched() -> tuple[float, list[bytes]]:
         seen: list[bytes] = []
         original = sharing._Clients.take
 
-        def take(self: Any, to: Handle) -> Any:
+        def take(self: Any, to: Reference) -> Any:
             connection = original(self, to)
             return Watched(connection, seen)
 
         monkeypatch.setattr(sharing._Clients, "take", take)
-        elsewhere: Any = type(scorer).elsewhere(handle)
+        elsewhere: Any = type(scorer).elsewhere(reference)
         free = elsewhere(model, *TRAIN)
         elsewhere(model, np.repeat(TRAIN[0][:1], 3, axis=0))
         return free, seen
@@ -362,13 +362,13 @@ def test_charges_are_exact_under_processes_and_threads() -> None:
 
 def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
     guard = make()
-    handle = handle_of(guard)
+    reference = reference_of(guard)
 
     def ask() -> tuple[int, int, bool]:
         lost = 2
         original = sharing._Clients.take
 
-        def take(self: Any, to: Handle) -> Any:
+        def take(self: Any, to: Reference) -> Any:
             nonlocal lost
             connection = original(self, to)
             if lost:
@@ -377,7 +377,7 @@ def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
             return connection
 
         sharing._Clients.take = take  # type: ignore[method-assign, assignment]
-        answer = RemoteGuard(handle).ask(lambda X, y: X[:, 0] == y, name="lost")
+        answer = RemoteGuard(reference).ask(lambda X, y: X[:, 0] == y, name="lost")
         return lost, answer.query, answer.repeated
 
     assert in_child(ask) == (0, 1, True)
@@ -397,12 +397,12 @@ class Losing(Watched):
 
 def test_a_connection_that_always_breaks_is_given_up() -> None:
     guard = make()
-    handle = handle_of(guard)
+    reference = reference_of(guard)
 
     def ask() -> None:
         original = sharing._Clients.take
         sharing._Clients.take = lambda self, to: Losing(original(self, to))  # type: ignore[assignment, method-assign, return-value]
-        RemoteGuard(handle).ask(0.5, np.ones(897))
+        RemoteGuard(reference).ask(0.5, np.ones(897))
 
     with pytest.raises(SharingError, match="broke 3 times"):
         in_child(ask)
@@ -550,24 +550,24 @@ def interrupt(asking: int, X: Any, y: Any) -> Any:
 
 
 def test_who_does_not_know_the_key_is_not_answered() -> None:
-    handle = handle_of(make())
-    stranger = Handle(handle.address, b"0" * 32, handle.token, handle.owner)
+    reference = reference_of(make())
+    stranger = Reference(reference.address, b"0" * 32, reference.token, reference.owner)
     with pytest.raises(SharingError, match="AuthenticationError"):
         stranger.call("history")
-    assert len(handle.call("history")) == 0
-    assert handle.authkey.hex() not in repr(handle)
-    assert handle.token not in repr(handle)
+    assert len(reference.call("history")) == 0
+    assert reference.authkey.hex() not in repr(reference)
+    assert reference.token not in repr(reference)
 
 
 def test_only_what_is_served_is_reached() -> None:
-    handle = handle_of(make())
+    reference = reference_of(make())
     for name in ("_records", "_ledger", "_holdout", "__class__", "_mechanism"):
         with pytest.raises(SharingError, match="is not served here"):
-            handle.call(name)
+            reference.call(name)
     with pytest.raises(SharingError, match="a process that is gone"):
-        Handle(handle.address, handle.authkey, "0" * 32, handle.owner).call("history")
+        Reference(reference.address, reference.authkey, "0" * 32, reference.owner).call("history")
     with pytest.raises(SharingError, match="cannot be read in the process that holds the guard"):
-        handle.call("ask", Unreadable())
+        reference.call("ask", Unreadable())
 
 
 class Unreadable:
@@ -588,4 +588,4 @@ def test_a_guard_on_other_groups_keeps_its_model_elsewhere() -> None:
 def test_standing_for_nothing() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Shared()  # type: ignore[abstract]
-    assert isinstance(Elsewhere.elsewhere(handle_of(make())), Elsewhere)
+    assert isinstance(Proxy.elsewhere(reference_of(make())), Proxy)

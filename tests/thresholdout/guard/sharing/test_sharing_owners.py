@@ -19,7 +19,7 @@ from tests.patience import PATIENCE
 from thresholdout.errors import SharingError
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.shared_objects import handle_of, same
+from thresholdout.guard.sharing.shared_objects import reference_of, same
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
     assert repr(guard) == f"<Thresholdout in {gone}"
     assert repr(scorer) == f"<GuardScorer in {gone}"
     assert same(guard, pickle.loads(pickle.dumps(guard)))
-    assert handle_of(guard) == guard._handle
+    assert reference_of(guard) == guard._reference
     assert not hasattr(guard, "nothing")
 
 
@@ -127,8 +127,8 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
         from joblib import Parallel, delayed
         from thresholdout import Thresholdout
         guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
-        from thresholdout.guard.sharing.shared_objects import handle_of
-        print(handle_of(guard).address, handle_of(guard).call("remaining"))
+        from thresholdout.guard.sharing.shared_objects import reference_of
+        print(reference_of(guard).address, reference_of(guard).call("remaining"))
     """
     run = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
@@ -159,7 +159,7 @@ def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
         def close(self) -> None:
             pass
 
-    office = sharing._Office({})
+    office = sharing.ProxyServer({})
     office._listener = troubled = Troubled()
     office._accept()
     assert troubled.failures == 2
