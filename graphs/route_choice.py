@@ -327,8 +327,8 @@ class RoutedModel(ABC):
         pandas.DataFrame
             One row per method: `budget` (largest privacy budget eps' by that route alone; missing when it does not
             apply), `half_width` (of one answer, a mean of values in [0, 1] with Laplace noise of that budget, records
-            and noise together), `published` (as printed in the literature, not used by "best"), `won` (the sound route
-            with the largest budget), `source`, and `reason` (why it does not apply, else empty).
+            and noise together), `source`, `reason` (why it does not apply, else empty), `published` (as printed in the
+            literature, not used by "best"), and `won` (the sound route with the largest budget).
 
         Examples
         --------
@@ -350,11 +350,11 @@ class RoutedModel(ABC):
                 reason = error.reason
             failure = self.fit_failure
             width = budget if math.isnan(budget) else answer_half_width(self.n, inflation, budget, level, failure)
-            rows.append((name, budget, width, ROUTES[name].published, ROUTES[name].source, reason))
-        columns = ["method", "budget", "half_width", "published", "source", "reason"]
+            rows.append((name, budget, width, ROUTES[name].source, reason, ROUTES[name].published))
+        columns = ["method", "budget", "half_width", "source", "reason", "published"]  # a screen cuts out the middle
         table = pd.DataFrame(rows, columns=columns).set_index("method")
         sound = table["budget"].where(~table["published"])
-        table.insert(3, "won", table.index == sound.idxmax())
+        table["won"] = table.index == sound.idxmax()
         return table
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:

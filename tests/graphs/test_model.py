@@ -151,7 +151,10 @@ def test_explain_compares_all_routes() -> None:
     table = model.explain(0.5)
     assert isinstance(table, pd.DataFrame)
     assert list(table.index) == list(model.methods)
-    assert list(table.columns) == ["budget", "half_width", "published", "won", "source", "reason"]
+    assert list(table.columns) == ["budget", "half_width", "source", "reason", "published", "won"]
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        head = str(table).splitlines()[0]
+    assert [name for name in table.columns if name in head.split()] == ["budget", "half_width", "published", "won"]
     assert table["won"].sum() == 1
     assert not table.loc[table["won"], "published"].any()
     for method in ("group", "messages", "quilt", "spectral-published"):

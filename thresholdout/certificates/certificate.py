@@ -191,10 +191,11 @@ class Certificate:
 
     @property
     def routes(self) -> pd.DataFrame:
-        """Every route, one row each: tolerance, applies, sound, assumes, why_not, source, row, chosen."""
+        """Every route, one row each: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
         import pandas as pd
 
-        columns = ["tolerance", "applies", "sound", "assumes", "why_not", "source", "row"]
+        # texts in the middle, which a narrow screen cuts out
+        columns = ["tolerance", "applies", "assumes", "why_not", "source", "row", "sound"]
         rows = [[getattr(route, column) for column in columns] for route in self.compared]
         index = pd.Index([route.name for route in self.compared], name="route")
         table = pd.DataFrame(rows, columns=columns, index=index)

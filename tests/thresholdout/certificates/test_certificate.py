@@ -4,6 +4,7 @@ import math
 import pickle
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,9 @@ def certified(n: int = 10_000, **changes: object) -> Certificate:
 def test_the_smallest_sound_tolerance_is_picked() -> None:
     certificate = certified()
     table = certificate.routes
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        head = str(table).splitlines()[0].split()
+    assert head == ["tolerance", "applies", "...", "sound", "chosen"]
     eligible = table[table["sound"] & table["applies"]]
     assert certificate.tolerance == eligible["tolerance"].min()
     assert table["chosen"].sum() == 1
