@@ -380,9 +380,9 @@ class PostgresServer(Database):
 
     A pool of connections in front of the server must keep one session for each client.
 
-    A commit is durable on this server. A replica that takes over must have it too, or the budget is spent again: let
-    commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a dump that is restored, put
-    budgets back as well: verify with a checkpoint that was kept elsewhere before anybody asks.
+    A commit is durable on this server. An asynchronous replica that takes over lacks it, and the budget is spent
+    again: let commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a dump that is
+    restored, put budgets back as well: verify with a checkpoint that was kept elsewhere before anybody asks.
     """
 
     on_server = True

@@ -25,7 +25,7 @@ def test_plan_says_what_the_library_says() -> None:
     (final,) = (way.half_width for way in planned.ways if way.name == "single")  # the same number wherever it is said
     assert said.count(f"± {shown_above(final, 2)}") == 2
     assert f"one final look has ± {shown_above(final, 2)}" in planned.recommendation
-    assert f"* ± {shown_above(planned.half_width, 2):<8} a guard; needs nothing" in said
+    assert f"* ± {shown_above(planned.half_width, 2):<8} adaptive; needs nothing" in said
     words = ("plan", "--records", "1000", "--group-size", "5", "--batch", "--queries", "20", "--confidence", "0.9")
     shown = json.loads(run(*words, "--json").output)
     same = plan(Groups([k // 5 for k in range(1000)]), queries=20, adaptive=False, confidence=0.9)
