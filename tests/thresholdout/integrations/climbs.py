@@ -33,6 +33,6 @@ class Evaluator:
 
 def made(evaluate: Any = right, ledger: Path | None = None, name: str = "climb", **settings: Any) -> GuardedCandidates:
     """Return a climb over the examples; what begins with a letter of `Thresholdout` goes there."""
-    declared = {key: settings.pop(key) for key in ("queries", "budget") if key in settings}
+    declared = {key: settings.pop(key) for key in ("queries", "mechanism") if key in settings}
     guard = guard_of_examples(**EXAMPLES, sampling="iid", ledger=ledger, **declared)
     return GuardedCandidates(guard, evaluate, name=name, **settings)
