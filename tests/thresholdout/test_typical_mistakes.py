@@ -105,14 +105,22 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a number of questions as text": (made(queries="10"), "queries", "an integer of at least 1"),
     "a misprinted mechanism": (made(mechanism="lader"), "mechanism", "'ladder'"),
     "groups for a dependence model": (made(dependence=[0, 1] * (N // 2)), "dependence", "Groups(labels)"),
-    "looks as a list of scores": (made(prior_queries=[0.8, 0.9]), "looks", "how many scores of this holdout were seen"),
+    "looks as a list of scores": (
+        made(prior_queries=[0.8, 0.9]),
+        "prior_queries",
+        "how many scores of this holdout were seen",
+    ),
     "looks with no values": (lambda _: PriorQueries(3, values=0), "values", "an integer of at least 1"),
     "stratified folds": (
         lambda _: KFoldGuard((X, Y), cv=StratifiedKFold(5)),
         "cv",
         "KFold(shuffle=True), or GroupKFold",
     ),
-    "a plan for a score in per cent": (lambda _: plan(1000, anticipated_score=90), "expected", "a score in (0, 1)"),
+    "a plan for a score in per cent": (
+        lambda _: plan(1000, anticipated_score=90),
+        "anticipated_score",
+        "a score in (0, 1)",
+    ),
 }
 
 ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {

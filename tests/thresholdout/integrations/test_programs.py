@@ -38,7 +38,7 @@ def make(tmp_path: Path) -> Callable[..., GuardedPrograms]:
     script.write_text(PREDICT)
 
     def made(labels: Callable[[Any], Any] = np.asarray, **settings: Any) -> GuardedPrograms:
-        declared = {name: settings.pop(name) for name in ("queries", "budget") if name in settings}
+        declared = {name: settings.pop(name) for name in ("queries", "mechanism") if name in settings}
         number = {"holdout": np.arange(1000, 2000), "train": np.arange(400)}
         holdout, train = (
             (pd.DataFrame({"id": each, "note": SECRET if part == "holdout" else "none"}), labels(each % 2))
