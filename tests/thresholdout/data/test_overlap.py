@@ -192,7 +192,7 @@ def test_groups_split_by_scikit_learn_are_accepted() -> None:
 def test_communities_have_names_too() -> None:
     names = np.arange(N) // 4
     for shared, model in ((False, Communities(names + 100)), (True, Communities(names + 99))):
-        settings: dict[str, Any] = {"dependence": model, "train_groups": names}
+        settings: dict[str, Any] = {"dependence": model, "train": (X[:N], Y[:N], names)}
         if not shared:
             assert grouped(names, **settings).n == N
             continue
@@ -201,18 +201,17 @@ def test_communities_have_names_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("own", "changes", "message"),
     [
-        ({"train_groups": np.arange(N - 1)}, "399 groups for 400 training records"),
-        ({"train_groups": [f"{k}" for k in range(N)]}, "texts beside numbers for the holdout's groups"),
-        ({"train_groups": [None] * N}, "record 0 has no label"),
-        ({"train_groups": {k: k for k in range(N)}}, "train_groups: "),
-        ({"train_groups": np.arange(N), "train": None}, "groups without a training part"),
-        ({"train_groups": np.arange(N), "dependence": MovingWindow(N, 3)}, "groups=holdout_groups beside them"),
-        ({"train_groups": np.arange(N), "dependence": None}, "groups=holdout_groups beside them"),
-        ({"train_groups": pd.Series(np.arange(N), index=np.arange(N) + 3)}, "train_groups: values with an index"),
+        (np.arange(N - 1), {}, "399 groups for 400 training records"),
+        ([f"{k}" for k in range(N)], {}, "texts beside numbers for the holdout's groups"),
+        ([None] * N, {}, "record 0 has no label"),
+        ({k: k for k in range(N)}, {}, "groups: "),
+        (np.arange(N), {"dependence": MovingWindow(N, 3)}, r"\(X, y, groups\) in both parts"),
+        (np.arange(N), {"dependence": None}, r"\(X, y, groups\) in both parts"),
+        (pd.Series(np.arange(N), index=np.arange(N) + 3), {}, "groups: values with an index"),
     ],
 )
-def test_groups_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_groups_that_cannot_be_compared_are_refused(own: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        grouped(np.arange(N) + N, **changes)
+        grouped(np.arange(N) + N, train=(X[:N], Y[:N], own), **changes)

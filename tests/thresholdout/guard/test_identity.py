@@ -193,7 +193,7 @@ def test_the_order_is_compared_by_who_comes_second(monkeypatch: pytest.MonkeyPat
         (X, labels(1)), mechanism=LadderParameters(queries=20), dependence=MovingWindow(N, 2), ledger=ledger
     )
     with monkeypatch.context() as patch:
-        patch.setattr("thresholdout.guard.guard.known_as", lambda *_: None)
+        patch.setattr("thresholdout.guard.registration.known_as", lambda *_: None)
         with pytest.raises(LedgerMismatch, match="in another order"):
             turned()
     with pytest.raises(LedgerMismatch, match="in another order"):
