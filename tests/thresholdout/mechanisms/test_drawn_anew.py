@@ -134,7 +134,11 @@ class TestEdgesOfClaims:
             assert state.edge == 1
 
 
-@pytest.mark.parametrize("mechanism", [_claims(), _claims(private=2.0), Ladder(LadderParameters(), N)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism",
+    [_claims(), _claims(private=2.0), Ladder(LadderParameters(), N)],
+    ids=["claims", "private claims", "ladder"],
+)
 @pytest.mark.parametrize("failures", [1, 2, 5])
 def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechanism[Any, Any], failures: int) -> None:
     """B1: *raised* leaves r R, and nothing comes back."""
