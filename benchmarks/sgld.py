@@ -29,9 +29,9 @@ from thresholdout.privacy.learning import (
     worst_case_pair,
     worst_epoch,
 )
-from thresholdout.privacy.learning.sgld.mixture_means import log_mean
+from thresholdout.privacy.learning.sgld.iterate_law import worst_case_chain
+from thresholdout.privacy.learning.sgld.lower_bounds import log_mean
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
-from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
 
 
 def plain_loop(x: np.ndarray, y: np.ndarray, eta: float, steps: int, chains: int) -> np.ndarray:

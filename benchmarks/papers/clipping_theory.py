@@ -20,7 +20,7 @@ from benchmarks.papers.certified import (
 from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, positive
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 __all__ = ["KLBound", "clipped_kl", "dp_sep_kl_bound", "kl_gaussian", "kl_leading_order"]
 

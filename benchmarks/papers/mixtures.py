@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.mixture import GaussianMixture
 
 from thresholdout.privacy.learning import DPEMGaussianMixture, EPGaussianMixture
-from thresholdout.privacy.learning.dpem import maximization
+from thresholdout.privacy.learning.dpem import record_statistics
 from thresholdout.privacy.learning.propagation.simulated_data import MixtureData, make_mog_data
 
 SEEDS = range(10)
@@ -119,15 +119,15 @@ def settings() -> None:
         {"clip_norm": 12.0},
     ]
     print("  " + "".join(f"{f'{n}, {epsilon:g}':>20}" for n, epsilon in cases))
-    usual = maximization._PRIOR_RECORDS
+    usual = record_statistics._PRIOR_RECORDS
     for choice in choices:
         row = [measured(n, epsilon, **choice) for n, epsilon in cases]
         print("  " + "".join(f"{each[0]:12.3g} {each[2]:7.3f}" for each in row) + f"   {choice}", flush=True)
     for prior in (1.0, 10.0):
-        maximization._PRIOR_RECORDS = prior
+        record_statistics._PRIOR_RECORDS = prior
         row = [measured(n, epsilon) for n, epsilon in cases]
         print("  " + "".join(f"{each[0]:12.3g} {each[2]:7.3f}" for each in row) + f"   prior of {prior:g}", flush=True)
-    maximization._PRIOR_RECORDS = usual
+    record_statistics._PRIOR_RECORDS = usual
 
 
 def worth(picture: str | None = None) -> None:

@@ -23,7 +23,7 @@ from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
 from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor, MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 from thresholdout.privacy.learning.propagation.simulated_data import (
     MixtureData,
     aligned_f_norm,

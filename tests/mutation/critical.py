@@ -9,7 +9,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     # rounding to the safe side
     "graphs.numerics.rounding": ("",),
     "graphs.numerics.bisection": ("",),
-    "thresholdout.privacy.accounting.parameter_sums": ("",),
+    "thresholdout.privacy.accounting.bound_arguments": ("",),
     "thresholdout.mechanisms.rounding_costs": ("mean_error", "integer_sensitivity", "round_up"),
     "thresholdout.certificates.route": ("larger_side", "Route"),  # and which routes are eligible
     # which routes apply, and are picked

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresholdout.privacy.auditing import attacks, audit_canaries, claim_audits, joint
+from thresholdout.privacy.auditing import attacks, audit_canaries, claim_audits, error_counts
 from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, claimed_curve
 
 pytestmark = pytest.mark.statistical
@@ -26,7 +26,7 @@ LIMIT = int(stats.binom.isf(1e-9, AUDITS, 1 - CONFIDENCE))
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer draws and a coarser search cost power, and no validity."""
     monkeypatch.setattr(claim_audits, "_DRAWS", 199)
-    monkeypatch.setattr(joint, "_SPLITS", 12)
+    monkeypatch.setattr(error_counts, "_SPLITS", 12)
 
 
 def curve(mu: float) -> ClaimedCurve:

@@ -43,7 +43,7 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(GaussianAnswer(2.0))
     "GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards..."
     """
-    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
+    from thresholdout.privacy.accounting.accountants.accountant import PureAccountant
     from thresholdout.privacy.accounting.events.composed_events import check_event, leaves
 
     accountant = PureAccountant("replace_one")
@@ -63,7 +63,7 @@ def pure_looks(event: Event) -> float:
     >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
-    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant, total_pure_epsilon
+    from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.events.composed_events import check_event
 
     found = check_event(event)

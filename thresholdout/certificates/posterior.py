@@ -349,8 +349,8 @@ def groups_leakage(sizes: Floats, looks: Sequence[Event], spare: float) -> float
     >>> groups_leakage(np.ones(1), [BlackBox(0.1), BlackBox(0.2, 1e-14)], 1e-12) < 0.31
     True
     """
+    from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
-    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 
     weights, total = sizes / np.sum(sizes), 0.0

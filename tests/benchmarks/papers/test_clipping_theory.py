@@ -22,7 +22,7 @@ from benchmarks.papers.clipping_theory import (
     kl_leading_order,
 )
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 Floats = NDArray[np.float64]
 

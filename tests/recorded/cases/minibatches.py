@@ -25,10 +25,9 @@ from thresholdout.privacy.accounting import (
     taylor_moment,
     taylor_moment_bound,
 )
-from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace, randomised_response
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
-from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_poisson
+from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 CASES = Cases()
 

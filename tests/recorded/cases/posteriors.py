@@ -46,8 +46,8 @@ from thresholdout.privacy.learning import (
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.spending import Account, default_delta, noise_for_target
 from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
-from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.sites import (
+from thresholdout.privacy.learning.propagation.gaussian_models import (
+    MixtureOfGaussians,
     logistic_probability,
     mixture_moments,
     probit_probability,
@@ -57,8 +57,8 @@ from thresholdout.privacy.learning.propagation.sites import (
 from thresholdout.privacy.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
 from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_bound
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
-from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve
 from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_trace
+from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve
 
 CASES = Cases()
 

@@ -8,10 +8,10 @@ from .accountants.calibration import (
     calibrate_sigma as calibrate_sigma,
 )
 from .accountants.distribution_accountant import DistributionAccountant as DistributionAccountant
-from .accountants.pure_accountant import PureAccountant as PureAccountant
+from .accountants.accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
 from .events.event_files import read_events as read_events
-from .events.training_logs import training_events as training_events
+from .events.event_files import training_events as training_events
 from .events.composed_events import (
     Composed as Composed,
     SelfComposed as SelfComposed,
@@ -45,7 +45,7 @@ from .composition.adaptive_steps import (
     compose_kov as compose_kov,
     compose_theorem5 as compose_theorem5,
 )
-from .composition.chernoff import (
+from .composition.adaptive_steps import (
     chernoff_delta as chernoff_delta,
     compose_chernoff as compose_chernoff,
 )
@@ -115,8 +115,8 @@ from .pld.minibatch_steps import (
     pld_fswor as pld_fswor,
     pld_fswr as pld_fswr,
 )
-from .published.published_composition import compose_he as compose_he
-from .published.quoted_bounds import (
+from .published_bounds import compose_he as compose_he
+from .published_bounds import (
     dwork2015_bound as dwork2015_bound,
     empirical_variance as empirical_variance,
     nissim_stemmer_bound as nissim_stemmer_bound,

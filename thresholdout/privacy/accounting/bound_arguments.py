@@ -1,9 +1,10 @@
-"""Checks of the arguments of bounds: numbers in their ranges, counts, and one value for each step."""
+"""Checks of the arguments of bounds, and sums of their parameters that are rounded up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,10 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.arguments import as_integer, as_real
+from graphs.numerics.rounding import up_relative
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["Steps", "chosen", "count", "floats", "number", "open_unit", "positive", "probability", "steps", "unit"]
+__all__ = [
+    "TINY",
+    "Steps",
+    "any_of",
+    "chosen",
+    "count",
+    "floats",
+    "number",
+    "open_unit",
+    "positive",
+    "probability",
+    "steps",
+    "sum_up",
+    "tail_slack",
+    "unit",
+]
 
 Floats = NDArray[np.float64]
 
@@ -215,3 +232,45 @@ def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
         raise InputError("delta", "a value outside of [0, 1)", "numbers in [0, 1)")
     groups, counts = np.unique(np.stack([found_eps, found_delta]), axis=1, return_counts=True)
     return Steps(groups[0], groups[1], counts.astype(np.int64))
+
+
+TINY = 1e-300  # what is left out of tails is far below
+
+
+def sum_up(values: Sequence[float], counts: Sequence[int]) -> float:
+    """Return the sum of values with multiplicities, rounded up: exact where it is a float.
+
+    Examples
+    --------
+    >>> sum_up([0.5, 0.25], [1, 2])
+    1.0
+    >>> sum_up([0.1], [3]) >= 0.30000000000000004
+    True
+    """
+    total = 0  # in units of the smallest float, 2**-1074
+    for value, times in zip(values, counts, strict=True):
+        numerator, denominator = value.as_integer_ratio()
+        total += (numerator << (1075 - denominator.bit_length())) * times
+    exact = Fraction(total, 1 << 1074)
+    nearest = float(exact)
+    return math.nextafter(nearest, math.inf) if Fraction(nearest) < exact else nearest
+
+
+def any_of(steps: Steps, *extra: float) -> float:
+    """Return ``1 - prod(1 - delta_i)``, rounded up; `extra` are further events.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.bound_arguments import steps
+    >>> any_of(steps(0.1, 0.25, 2)) >= 0.4375
+    True
+    """
+    exponent = math.fsum(int(c) * math.log1p(-float(d)) for c, d in zip(steps.counts, steps.delta, strict=True))
+    exponent += math.fsum(math.log1p(-d) for d in extra)
+    union = sum_up([*map(float, steps.delta), *extra], [*map(int, steps.counts), *[1] * len(extra)])
+    return min(1.0, union, up_relative(-math.expm1(exponent)))
+
+
+def tail_slack(trials: int) -> float:
+    """Return a bound on the relative error of a binomial probability or exponent in `binomial` (PROOFS.md, A2)."""
+    return 1e-12 + 1e-15 * math.sqrt(400.0 * trials)

@@ -10,16 +10,20 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive, probability, unit
-from thresholdout.privacy.accounting.composition.adaptive_steps import compose_basic, compose_dwork_roth, compose_kov
-from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff
+from thresholdout.privacy.accounting.composition.adaptive_steps import (
+    compose_basic,
+    compose_chernoff,
+    compose_dwork_roth,
+    compose_kov,
+)
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.generalization.divergences import kl_bound
 from thresholdout.privacy.accounting.generalization.generalization_bounds import (
     high_probability_bound,
     on_average_bound,
 )
-from thresholdout.privacy.accounting.published.published_composition import compose_he
-from thresholdout.privacy.accounting.published.quoted_bounds import (
+from thresholdout.privacy.accounting.published_bounds import (
+    compose_he,
     dwork2015_bound,
     nissim_stemmer_bound,
     oneto_risk_bound,

@@ -13,7 +13,7 @@ from .one_training import (
     audit_training as audit_training,
 )
 from .output_audits import audit_outputs as audit_outputs
-from .samplers import audit_sampler as audit_sampler
+from .output_audits import audit_sampler as audit_sampler
 
 # Importable too, and not public.
 from .neighbours import Neighbours as Neighbours

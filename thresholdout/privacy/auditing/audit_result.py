@@ -153,6 +153,6 @@ class AuditResult:
         -------
         matplotlib axes
         """
-        from thresholdout.privacy.auditing.audit_pictures import plot_errors, plot_stages
+        from thresholdout.privacy.auditing.claim_audits import plot_errors, plot_stages
 
         return plot_stages(self, ax) if len(self.stages) > 1 else plot_errors(self, ax)

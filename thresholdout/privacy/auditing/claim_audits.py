@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import down_relative, shown_below
+from thresholdout.plotting import BLUE, GREY, ORANGE, axes, finish
 from thresholdout.privacy.accounting.composition.subsampling import gaussian_delta
 from thresholdout.privacy.auditing.attacks import Attack, best_cut, spread_cuts
 from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
@@ -19,15 +20,34 @@ from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, CurvePoin
 from thresholdout.privacy.auditing.error_counts import bound, method_for
 from thresholdout.privacy.auditing.probability_limits import clopper_pearson_upper
 
-__all__ = ["ClaimAudit", "GaussianBound", "audit_claim", "gaussian_bound", "lower_curve"]
+if TYPE_CHECKING:
+    from thresholdout.privacy.auditing.audit_result import AuditResult
+
+
+__all__ = [
+    "ClaimAudit",
+    "GaussianBound",
+    "audit_claim",
+    "gaussian_bound",
+    "lower_curve",
+    "plot_curve",
+    "plot_errors",
+    "plot_stages",
+]
 
 Floats = NDArray[np.float64]
+
 Scores = tuple[Floats, Floats]
+
 Errors = tuple[int, int, int, int]  # fp, n_fp, fn, n_fn
+
 _SIMULATED = 4_000_000  # numbers in all draws of a simulated law: half a second
+
 _DRAWS = 1999  # a p-value at 0.1 then has a standard error of 0.007, which costs power and no validity
+
 # The event is the best of thousands on its part, so its standardised evidence there is too high by 1 to 2.
 _FLATTERED = 2.0
+
 _CLEAR = 3.0  # standard deviations beyond the claim that are expected of one event from which on it is enough
 
 
@@ -95,7 +115,7 @@ class ClaimAudit:
         -------
         matplotlib axes
         """
-        from thresholdout.privacy.auditing.audit_pictures import plot_curve
+        from thresholdout.privacy.auditing.claim_audits import plot_curve
 
         return plot_curve(self, ax)
 
@@ -275,3 +295,45 @@ def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.ran
     while refuted(high) and high < 64.0:
         high *= 2.0
     return GaussianBound(bisect(refuted, high, 0.0, halvings=16), confidence)
+
+
+def plot_stages(result: AuditResult, ax: Any = None) -> Any:
+    """Draw the bound of each stage, and the largest one that so many outputs can show."""
+    ax = axes(ax)
+    numeric = all(isinstance(stage, (int, float)) for stage in result.stages)
+    x = list(result.stages) if numeric else list(range(1, len(result.stages) + 1))
+    label = f"lower bound, {result.confidence:.4g} confidence at each stage alone"
+    ax.plot(x, result.bounds, "-o", color=BLUE, markersize=4, label=label)
+    if result.measured == "epsilon":
+        label = f"largest possible with {result.n_fp} + {result.n_fn} outputs"
+        ax.axhline(result.largest, color=GREY, linestyle="--", linewidth=0.9, label=label)
+    unit = "epsilon (nats)" if result.measured == "epsilon" else "delta"
+    return finish(ax, "stage", unit)
+
+
+def plot_errors(result: AuditResult, ax: Any = None) -> Any:
+    """Draw the error rates of the attack, and the rates that are possible under the epsilon and delta it bounds."""
+    ax = axes(ax)
+    fp = np.linspace(0.0, 1.0, 401)
+    factor = math.exp(result.epsilon)
+    least = np.maximum(1.0 - result.delta - factor * fp, (1.0 - result.delta - fp) / factor).clip(0.0)
+    ax.plot(fp, 1.0 - fp, ":", color=GREY, linewidth=0.9, label="guessing")
+    ax.plot(fp, least, color=BLUE, label=f"border of epsilon {result.epsilon:.3g}, delta {result.delta:.3g}")
+    rates = result.fp[-1] / result.n_fp, result.fn[-1] / result.n_fn
+    ax.plot(*rates, "D", color=ORANGE, markersize=6, label=f"the attack, {result.n_fp} + {result.n_fn} outputs")
+    ax.set_aspect("equal")
+    return finish(ax, "share of first taken for second", "share of second taken for first")
+
+
+def plot_curve(result: ClaimAudit, ax: Any = None) -> Any:
+    """Draw a claimed curve delta(epsilon), the measured lower bound, and the point that was tested."""
+    ax = axes(ax)
+    claim = result.claim
+    grid = np.linspace(0.0, max(1.0, 1.05 * float(claim.epsilons.max())), 200)
+    style = "-o" if len(claim.points) == 1 else "-"
+    ax.plot(claim.epsilons, claim.deltas, style, color=GREY, markersize=4, label="claimed: at most")
+    label = f"measured: at least, confidence {result.confidence:.4g}"
+    ax.plot(grid, result.lower_curve(grid), color=BLUE, label=label)
+    ax.plot(result.at.epsilon, result.delta, "D", color=ORANGE, markersize=6, label="the point that was tested")
+    ax.set_ylim(0.0, None)
+    return finish(ax, "epsilon (nats)", "delta")

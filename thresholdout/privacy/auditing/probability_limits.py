@@ -11,8 +11,7 @@ from scipy import special
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import window
-from thresholdout.privacy.accounting.bound_arguments import count, open_unit
-from thresholdout.privacy.accounting.parameter_sums import TINY, tail_slack
+from thresholdout.privacy.accounting.bound_arguments import TINY, count, open_unit, tail_slack
 
 __all__ = ["approximate_limits", "approximate_upper", "check_successes", "clopper_pearson_upper"]
 

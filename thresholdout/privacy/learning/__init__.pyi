@@ -6,10 +6,10 @@ from .federated_classifier import FederatedClassifier as FederatedClassifier
 from .low_signal import LowSignalWarning as LowSignalWarning
 from .privacy_report import PrivacyReport as PrivacyReport
 from .propagation.dpvi import DPVIRegressor as DPVIRegressor
-from .propagation.ep_classifier import (
+from .propagation.ep_linear_models import (
     EPClassifier as EPClassifier,
 )
-from .propagation.ep_linear_regression import (
+from .propagation.ep_linear_models import (
     EPLinearRegression as EPLinearRegression,
 )
 from .propagation.fitting import (
@@ -40,21 +40,21 @@ from .propagation.ep_runs import (
     run_sep as run_sep,
 )
 from .propagation.ep_update import dp_sep_step as dp_sep_step
-from .propagation.natural_gaussian import GaussianNatural as GaussianNatural
+from .propagation.natural_parameters import GaussianNatural as GaussianNatural
 from .propagation.simulated_data import (
     aligned_f_norm as aligned_f_norm,
     conditional_mog_posterior as conditional_mog_posterior,
     make_kin8_standin as make_kin8_standin,
     make_mog_data as make_mog_data,
 )
-from .propagation.sites import (
+from .propagation.gaussian_models import (
     site_linear as site_linear,
     site_logistic as site_logistic,
     site_probit as site_probit,
     site_tilted_location as site_tilted_location,
 )
 from .random_streams import streams as streams
-from .sgld.gaussians import (
+from .sgld.posterior_bound import (
     gaussian_renyi as gaussian_renyi,
     rdp_to_dp as rdp_to_dp,
 )

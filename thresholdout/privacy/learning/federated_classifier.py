@@ -19,10 +19,9 @@ from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.learning_steps import FederatedRound
 from thresholdout.privacy.accounting.generalization.iterative_learners import federated_privacy
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
-from thresholdout.privacy.learning.client_models import ClientModels, client_numbers
-from thresholdout.privacy.learning.federated import federated_assumptions
+from thresholdout.privacy.learning.federated import ClientModels, client_numbers, federated_assumptions
+from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused, check_alike
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, keep_steps
-from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
     CLASSES_LEAK,
@@ -31,11 +30,7 @@ from thresholdout.privacy.learning.privacy_report import (
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.resumed_calls import ResumedCalls
-from thresholdout.privacy.learning.run_interrupted import check_alike
-from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
+from thresholdout.privacy.learning.targets import Search, Spent, TargetNoise, further_steps, noise_of_call
 
 __all__ = ["FederatedClassifier"]
 

@@ -17,8 +17,8 @@ from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.accounting.results import Composition
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
 __all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "keep_steps", "run_steps", "starting_point"]
 

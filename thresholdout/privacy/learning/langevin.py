@@ -15,9 +15,9 @@ from thresholdout.privacy.accounting.events.learning_steps import SGLDStep
 from thresholdout.privacy.accounting.generalization.iterative_learners import sgld_privacy
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike
 from thresholdout.privacy.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 
 __all__ = ["LangevinRun", "run_sgld"]
 

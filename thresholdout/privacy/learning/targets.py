@@ -1,33 +1,204 @@
-"""What a target epsilon leaves to further calls of a learner that continues: a target is for all of them together."""
+"""A target epsilon is for all calls of a learner together: their costs, the least noise, and the noise of a call."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Self
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
-from thresholdout.privacy.accounting.bound_arguments import positive
+from thresholdout.privacy.accounting.accountants.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.calibration import best_epsilon, calibrate
+from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.learning.iterates import check_noise
-from thresholdout.privacy.learning.least_noise import USUAL, MakeEvent, Search, least_noise
-from thresholdout.privacy.learning.spent import Spent
 
 __all__ = [
+    "USUAL",
     "CostlyTargetWarning",
+    "MakeEvent",
+    "Search",
+    "Spent",
     "SpentTargetWarning",
     "TargetNoise",
     "check_left",
     "further_steps",
+    "least_noise",
     "noise_for_rest",
     "noise_of_call",
     "warn_if_costly",
 ]
 
+
+@dataclass(frozen=True)
+class Spent:
+    """Everything that was charged since a learner started; an immutable value.
+
+    Attributes
+    ----------
+    events : tuple of Event, or None
+        Equal steps in one group each; None once a step had no noise.
+    calls, steps : int
+        How many calls, and how many steps these were charged for.
+    seeded : bool
+        Whether the noise of a call came from something that could be known.
+    least_noise : float
+        Smallest noise multiplier of a step.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> step = GaussianAnswer(4.0)
+    >>> twice = Spent().charge(SelfComposed(step, 10), 10, 4.0, seeded=False)
+    >>> twice.charge(SelfComposed(step, 5), 5, 4.0, seeded=False).event
+    SelfComposed(GaussianAnswer(std=4.0), 15)
+    """
+
+    events: tuple[Event, ...] | None = ()
+    calls: int = 0
+    steps: int = 0
+    seeded: bool = False
+    least_noise: float = math.inf
+
+    def charge(self, event: Event | None, steps: int, noise: float, *, seeded: bool) -> Self:
+        """Return what was spent with one more call.
+
+        Parameters
+        ----------
+        event : Event or None
+            All of the call's steps; None where they have no noise that protects anything.
+        steps : int
+        noise : float
+            Their smallest noise multiplier.
+        seeded : bool
+            See the attribute.
+        """
+        events = None
+        if event is not None and self.events is not None:
+            events = _grouped([*self.events, event])
+        return replace(
+            self,
+            events=events,
+            calls=self.calls + 1,
+            steps=self.steps + steps,
+            seeded=self.seeded or seeded,
+            least_noise=min(self.least_noise, noise),
+        )
+
+    @property
+    def event(self) -> Event | None:
+        """All of it as one event; None where nothing is guaranteed."""
+        return None if self.events is None else together(self.events)
+
+    def after(self, event: Event) -> Event:
+        """Return all that was spent, which must be known, followed by an event."""
+        assert self.events is not None
+        return together(_grouped([*self.events, event]))
+
+
+def together(events: tuple[Event, ...]) -> Event:
+    """Return several events as one."""
+    return events[0] if len(events) == 1 else Composed(events)
+
+
+def _grouped(events: list[Event]) -> tuple[Event, ...]:
+    times: dict[Event, int] = {}
+    for event in events:
+        for step, count in _steps(event):
+            times[step] = times.get(step, 0) + count
+    return tuple(SelfComposed(step, count) for step, count in times.items())
+
+
+def _steps(event: Event) -> list[tuple[Event, int]]:
+    if isinstance(event, Composed):
+        return [step for each in event.events for step in _steps(each)]
+    return [(event.event, event.count)] if isinstance(event, SelfComposed) else [(event, 1)]
+
+
+MakeEvent = Callable[[float], Event]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the least noise of a target is searched for.
+
+    Attributes
+    ----------
+    accountants : tuple of types, optional
+        Those of the learner's report; all by default.
+    tolerance : float
+        How far above the smallest multiplier the result may be, relatively.
+    limits : tuple of float
+        Between which it must be.
+    guess : callable, optional
+        A function of what `least_noise` is given first, which says about where the result is.
+    progress : bool
+        Whether a bar shows that it is looked for, once two seconds are over.
+    """
+
+    accountants: tuple[type[Accountant], ...] | None = None
+    tolerance: float = 1e-4
+    limits: tuple[float, float] = (0.01, 1e8)
+    guess: Callable[[MakeEvent, float, float], float] | None = None
+    progress: bool = field(default=False, compare=False)
+
+
+USUAL = Search()
+
+
+@lru_cache(maxsize=256)
+def least_noise(
+    make_event: MakeEvent,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency = "replace_one",
+    search: Search = USUAL,
+) -> float:
+    """Return the smallest noise that meets a target; searched once, as audits fit the same thousands of times.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise multiplier to all that will be done. A frozen value of public numbers, equal to another one of the
+        same numbers.
+    epsilon : float
+        The target, above 0.
+    delta : float
+        In (0, 1).
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    search : Search
+
+    Raises
+    ------
+    InputError
+        When no noise meets the target.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> 4.2 < least_noise(GaussianAnswer, 1.0, 1e-6) < 4.3
+    True
+    """
+    target, delta, bracket = positive(epsilon, "epsilon"), open_unit(delta, "delta"), (0.3, 30.0)
+    if search.guess is not None:
+        near = search.guess(make_event, target, delta)
+        bracket = near / 1.003, near * 1.003
+    found = calibrate(
+        make_event, target, delta, adjacency=adjacency, accountants=search.accountants, bracket=bracket,
+        limits=search.limits, tolerance=search.tolerance, progress=search.progress,
+    )  # fmt: skip
+    return found.value
+
+
 LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, and a calibrated target leaves about 0.001
+
 MUCH = 2.0
+
 INSTEAD = "noise_multiplier= in its place, or a new fit"
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresholdout.privacy.accounting.bound_arguments import steps
-from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, sum_up, tail_slack
+from thresholdout.privacy.accounting.bound_arguments import TINY, any_of, steps, sum_up, tail_slack
 
 RELATIVE = Fraction(1, 10**14)
 EXACT_UNIT = Fraction(1, 2**53)

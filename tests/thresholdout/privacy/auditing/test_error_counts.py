@@ -24,8 +24,7 @@ from thresholdout.privacy.auditing import (
     models_needed,
 )
 from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
-from thresholdout.privacy.auditing.error_counts import Method
-from thresholdout.privacy.auditing.joint import _Extreme
+from thresholdout.privacy.auditing.error_counts import Method, _Extreme
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from thresholdout.privacy.learning.propagation.natural import Natural
+from thresholdout.privacy.learning.propagation.natural_parameters import Natural
 
 
 class Stops:
@@ -67,10 +67,10 @@ class StopsAtLine:
 
 STEPS = {
     "DPEM": "dpem/record_statistics.py",
-    "DPSGD": "dpsgd/training.py",
-    "DPVI": "propagation/variational.py",
+    "DPSGD": "dpsgd/descent.py",
+    "DPVI": "propagation/dpvi.py",
     "EP": "propagation/ep_runs.py",
-    "Federated": "learning/client_models.py",
+    "Federated": "learning/federated.py",
     "PBP": "propagation/ep_runs.py",
     "SGLD": "sgld/sampler.py",
 }

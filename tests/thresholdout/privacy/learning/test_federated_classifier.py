@@ -16,7 +16,7 @@ from tests.estimator_checks import each_check
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import FederatedRound, SelfComposed, best_epsilon
 from thresholdout.privacy.learning import FederatedClassifier
-from thresholdout.privacy.learning.client_models import AT_ONCE, ClientModels, client_numbers
+from thresholdout.privacy.learning.federated import AT_ONCE, ClientModels, client_numbers
 
 
 @each_check(

@@ -28,13 +28,13 @@ from thresholdout.privacy.learning import (
     run_federated,
     run_sgld,
 )
-from thresholdout.privacy.learning.client_models import ClientModels
-from thresholdout.privacy.learning.dpsgd import training
+from thresholdout.privacy.learning.dpsgd import descent
 from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
+from thresholdout.privacy.learning.federated import ClientModels
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 from thresholdout.privacy.learning.iterates import PrivateIterates
 from thresholdout.privacy.learning.privacy_report import account_for
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 from thresholdout.privacy.learning.sgld import sampler
 
 GROUPS = np.arange(60) // 2
@@ -406,7 +406,7 @@ def stop_descent(monkeypatch: pytest.MonkeyPatch, steps: int, *, after: bool = F
     def stopping(*args: Any) -> Any:
         return Stops(ClippedSums(*args), steps + 1, after=after)
 
-    monkeypatch.setattr(training, "ClippedSums", stopping)
+    monkeypatch.setattr(descent, "ClippedSums", stopping)
 
 
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")

@@ -20,7 +20,7 @@ from thresholdout.privacy.learning import (
     DPSGDClassifier,
     SGLDRegressor,
     SpentTargetWarning,
-    least_noise,
+    targets,
 )
 
 CONTINUING: dict[str, dict[str, Any]] = {
@@ -176,8 +176,8 @@ def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest
         searched.append(target_epsilon)
         return calibrate(make_event, target_epsilon, *args, **options)
 
-    monkeypatch.setattr(least_noise, "calibrate", counted)
-    least_noise.least_noise.cache_clear()
+    monkeypatch.setattr(targets, "calibrate", counted)
+    targets.least_noise.cache_clear()
     parameters = ESTIMATORS[name].get_params()
     model = clone(ESTIMATORS[name])
     for given in ("noise_multiplier", "step_size", "sigma"):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from graphs.numerics.rounding import shown_above
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.accountants.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.accountant import Accountant, PureAccountant
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
-from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
 from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability

@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 from graphs.numerics.rounding import ULP, down_relative, up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, steps
-from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, sum_up, tail_slack
+from thresholdout.privacy.accounting.bound_arguments import (
+    TINY,
+    Steps,
+    any_of,
+    open_unit,
+    positive,
+    steps,
+    sum_up,
+    tail_slack,
+)
 
 __all__ = ["compose_optimal_delta", "compose_optimal_epsilon", "optimal_delta_bounds", "optimal_epsilon_bounds"]
 

@@ -8,8 +8,7 @@ import warnings
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import UNIT, up_relative
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability, unit
-from thresholdout.privacy.accounting.parameter_sums import TINY
+from thresholdout.privacy.accounting.bound_arguments import TINY, chosen, open_unit, positive, probability, unit
 from thresholdout.privacy.accounting.results import PrivacyParams, UnsoundBoundWarning
 
 __all__ = ["FORMULAS", "amplified", "gaussian_delta", "gaussian_step", "subsample"]

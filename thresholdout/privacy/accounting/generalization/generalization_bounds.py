@@ -15,6 +15,7 @@ from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import down_relative, up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import (
+    TINY,
     chosen,
     count,
     number,
@@ -23,7 +24,6 @@ from thresholdout.privacy.accounting.bound_arguments import (
     probability,
     unit,
 )
-from thresholdout.privacy.accounting.parameter_sums import TINY
 from thresholdout.privacy.accounting.results import GeneralizationBound, SampleSizeError
 
 __all__ = [

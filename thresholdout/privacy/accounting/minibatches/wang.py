@@ -11,7 +11,6 @@ import numpy as np
 from graphs.numerics.rounding import ULP
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.minibatches.binomial_moments import choose, interpolate, neighbours
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
@@ -20,6 +19,7 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     rate,
     sigma_of,
 )
+from thresholdout.privacy.accounting.minibatches.moments import choose, interpolate, neighbours
 from thresholdout.privacy.accounting.minibatches.quadrature import log_sum
 
 __all__ = ["rdp_wang", "wang_upper"]

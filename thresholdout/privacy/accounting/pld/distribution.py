@@ -80,7 +80,7 @@ class PrivacyLossDistribution:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> found = PrivacyLossDistribution({gaussian(1.0): 100})
     >>> lower, estimate, upper = found.epsilon(1e-5)
     >>> lower <= estimate <= upper and upper - lower < 0.02
@@ -148,7 +148,7 @@ class PrivacyLossDistribution:
 
         Examples
         --------
-        >>> from thresholdout.privacy.accounting.pld.atomic_pairs import randomised_response
+        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
         >>> round(PrivacyLossDistribution([randomised_response(1.0)]).epsilon(1e-9).upper, 6)
         1.0
         """
@@ -176,7 +176,7 @@ class PrivacyLossDistribution:
 
         Examples
         --------
-        >>> from thresholdout.privacy.accounting.pld.atomic_pairs import randomised_response
+        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
         >>> round(PrivacyLossDistribution([randomised_response(1.0)]).guaranteed_epsilon(1e-9), 6)
         1.0
         """
@@ -248,7 +248,7 @@ class PrivacyLossDistribution:
 
         Examples
         --------
-        >>> from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace
+        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
         >>> lower, _, upper = PrivacyLossDistribution([Laplace(1.0)]).delta(0.5)
         >>> lower <= 0.22119921692859512 <= upper
         True
@@ -260,7 +260,7 @@ class PrivacyLossDistribution:
 
         Examples
         --------
-        >>> from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace
+        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
         >>> 0.22119921692859512 <= PrivacyLossDistribution([Laplace(1.0)]).guaranteed_delta(0.5) <= 0.2215
         True
         """
@@ -378,7 +378,7 @@ def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> worst_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5).upper < 4.4
     True
     """
@@ -391,7 +391,7 @@ def guaranteed_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: 
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> guaranteed_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5) < 4.4
     True
     """
@@ -404,7 +404,7 @@ def worst_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> worst_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0).upper < 0.128
     True
     """
@@ -417,7 +417,7 @@ def guaranteed_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: 
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> guaranteed_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0) < 0.128
     True
     """

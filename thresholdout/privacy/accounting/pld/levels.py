@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, OppositeShifts, Symmetrised
 
 __all__ = ["Mixtures", "dominated", "dominating", "listed"]
 
@@ -45,7 +45,7 @@ def listed(steps: Mapping[DominatingPair, int]) -> Mixtures:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> listed({gaussian(1.0): 3}).counts.tolist()
     [3.0]
     """
@@ -133,7 +133,7 @@ def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> found = dominating({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 1000).tolist()}, 1e-3)
     >>> found.counts.size, len(found.pairs) < 100
     (1000, True)
@@ -181,7 +181,7 @@ def dominated(steps: Mapping[DominatingPair, int]) -> Mixtures:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
     >>> len(dominated({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 3000).tolist()}).pairs) <= 1000
     True
     """

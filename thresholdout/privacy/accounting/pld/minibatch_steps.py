@@ -4,24 +4,189 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from graphs.numerics.rounding import UNIT
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch, rate, sigma_of
 from thresholdout.privacy.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_epsilon
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
-from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.replaced_draws import ReplacedDraws
+from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss, reach
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, OppositeShifts, Symmetrised
 
-__all__ = ["draws", "fswor_pairs", "fswr_pairs", "pld_fswor", "pld_fswr", "pld_poisson", "poisson_pairs"]
+__all__ = [
+    "ReplacedDraws",
+    "draws",
+    "fswor_pairs",
+    "fswr_pairs",
+    "pld_fswor",
+    "pld_fswr",
+    "pld_poisson",
+    "poisson_pairs",
+    "profile",
+]
+
+_POINTS = 800
+
+_FARTHEST = 600.0  # nats; losses beyond count as infinite
+
+_DOUBT = 1e-12  # relative: more than sums and tails are rounded by
+
+_UNDERFLOW = 1e-290
+
+
+@dataclass(frozen=True)
+class ReplacedDraws:
+    """A pair that dominates a step on a batch drawn with replacement, either way round, when one record is replaced.
+
+    How often the record is drawn is not known to who sees the outcome, other than in `Symmetrised` [PROOFS.md, P9].
+
+    Parameters
+    ----------
+    shifts, weights : tuple of float
+        Of 1, 2, ... draws: shifts increase, the weights are their probabilities.
+    omitted : float
+        Probability of more draws, which counts as infinite loss.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For shifts or weights out of range.
+
+    Examples
+    --------
+    >>> pair = ReplacedDraws((1.0, 2.0), (0.1, 0.01))
+    >>> bool(abs(sum(chance for _, chance in pair.loss(1e-9).atoms) - 1) < 1e-6)
+    True
+    """
+
+    shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+    omitted: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.shifts) != len(self.weights) or not self.shifts:
+            seen = f"{len(self.shifts)} shifts and {len(self.weights)} weights"
+            raise InputError("shifts, weights", seen, "equally many, at least one")
+        for name, values in (("shifts", self.shifts), ("weights", self.weights)):
+            for value in values:
+                positive(value, name)
+        if any(shift >= larger for shift, larger in pairwise(self.shifts)):
+            raise InputError("shifts", repr(self.shifts), "increasing shifts of 1, 2, ... draws")
+        if math.fsum(self.weights) + probability(self.omitted, "omitted") >= 1.0:
+            raise InputError("weights", f"a sum of {math.fsum(self.weights)!r}", "less than 1, with what is omitted")
+
+    @property
+    def anchor(self) -> float | None:
+        """No loss stands out."""
+        return None
+
+    def loss(self, tail: float) -> Loss:
+        """Return the privacy loss; `tail` is the probability that may be left out."""
+        atoms, infinite = _masses(self, tail)
+        return Loss((), atoms, infinite=infinite)
+
+
+def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
+    """Return points ``g - 1`` and bounds of the divergence ``H_g`` there, rounded up.
+
+    Parameters
+    ----------
+    shifts, weights : ndarray of shape (k,)
+        Of 1, 2, ... draws; shifts increase.
+    outcomes : ndarray of shape (n,)
+        Increasing, from half of the first shift on; g grows with them, from 1 on.
+
+    Returns
+    -------
+    gaps, bounds : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> gaps, bounds = profile(np.array([1.0]), np.array([0.5]), np.array([0.5]))
+    >>> float(gaps[0]), float(bounds[0].round(9))  # 1/2 the distance of N(1, 1) and N(0, 1)
+    (0.0, 0.191462461)
+    """
+    never = max(0.0, 1.0 - math.fsum(weights.tolist()) - 4.0 * UNIT)
+    excess = np.expm1(shifts * (outcomes[:, None] - 0.5 * shifts))
+    means = np.cumsum(weights * excess, axis=1) / (never + np.cumsum(weights))
+    gaps = np.maximum(means.max(axis=1), 0.0)
+    hidden = np.arange(shifts.size) <= np.where(gaps > 0, means.argmax(axis=1), -1)[:, None]
+    middle = 0.5 * shifts - np.log1p(gaps)[:, None] / shifts
+    # The outcome itself parts hidden numbers of draws, each known one has its own likelihood ratio.
+    under = ndtr(np.where(hidden, shifts - outcomes[:, None], middle)) @ weights
+    beyond = ndtr(np.where(hidden, -outcomes[:, None], middle - shifts)) @ weights
+    bounds = under - beyond - gaps * (beyond + never * ndtr(-outcomes))
+    bounds = np.maximum(bounds, 0.0) + 2.0 * _DOUBT * under
+    return gaps, bounds * (1.0 + _DOUBT) + _UNDERFLOW
+
+
+def _outcomes(shifts: Floats, weights: Floats, tail: float) -> Floats:
+    """Return outcomes from where the ratio is 1 to where the divergence is below a probability, or losses end."""
+    low = 0.5 * float(shifts[0])
+    last = float((_FARTHEST / shifts + 0.5 * shifts).min())
+    middle = min(last, low + reach(tail))
+    end = middle
+    while end < last and float(profile(shifts, weights, np.array([end]))[1][0]) > tail:
+        end = min(last, low + 1.2 * (end - low))
+    near = np.linspace(low, middle, _POINTS)
+    return near if end <= middle else np.append(near, middle + (end - middle) * np.geomspace(1e-3, 1.0, _POINTS // 4))
+
+
+@lru_cache(maxsize=64)
+def _masses(pair: ReplacedDraws, tail: float) -> tuple[tuple[tuple[float, float], ...], float]:
+    """Return the atoms of the pair, and the mass of infinite loss."""
+    certain = 1.0 - pair.omitted
+    shifts, weights = np.array(pair.shifts), np.array(pair.weights) / certain * (1.0 + 8 * UNIT)
+    gaps, bounds = profile(shifts, weights, _outcomes(shifts, weights, tail))
+    held = _hull(gaps, bounds)
+    gaps, bounds = gaps[held], bounds[held]
+    rest = float(bounds[-1])
+    # Changes of slope times 1 + gap, which are masses under P: those under Q may be too small for floats.
+    ratios, apart, falls = 1.0 + gaps, np.diff(gaps), -np.diff(bounds)
+    masses = falls * (ratios[1:] / apart) - np.append(falls[1:] * (ratios[1:-1] / apart[1:]), 0.0)
+    masses = np.maximum(masses, 0.0)
+    # What these masses give at each point, without cancellation, is made at least the bound.
+    given, above, least = rest, 0.0, 1.0
+    for k in range(gaps.size - 2, -1, -1):
+        above += float(masses[k])  # masses under Q of all larger losses, times the ratio of the next point
+        given += float(apart[k] / ratios[k + 1]) * above
+        above *= float(ratios[k] / ratios[k + 1])
+        least = max(least, float(bounds[k]) / given)
+    least *= 1.0 + _DOUBT
+    atoms = []
+    for gap, chance in zip(gaps[1:].tolist(), (least * masses).tolist(), strict=True):
+        size = math.log1p(gap) * (1.0 + 8 * UNIT)
+        atoms += [(size, chance * (1.0 + 8 * UNIT)), (-size * (1.0 - 16 * UNIT), chance / (1.0 + gap))]
+    rest *= least * (1.0 + 8 * UNIT)
+    left = max(0.0, 1.0 - rest - math.fsum(chance for _, chance in atoms)) + 8 * UNIT
+    return (*atoms, (0.0, left)), rest + pair.omitted
+
+
+def _hull(x: Floats, y: Floats) -> list[int]:
+    """Return the corners of the largest convex function below some points."""
+    found: list[int] = []
+    for k in range(x.size):
+        while len(found) > 1 and (y[found[-1]] - y[found[-2]]) * (x[k] - x[found[-1]]) >= (y[k] - y[found[-1]]) * (
+            x[found[-1]] - x[found[-2]]
+        ):
+            found.pop()
+        if not found or x[k] > x[found[-1]]:
+            found.append(k)
+    return found
+
 
 _OMITTED = 1e-30  # probability of numbers of draws that are left out of a step
+
 _FAR = 1e-18  # probability of losses that are too large for a pair of hidden draws
+
 ADJACENCIES = ("add_remove", "replace_one")
 
 

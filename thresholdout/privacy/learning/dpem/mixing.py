@@ -14,10 +14,12 @@ from thresholdout.privacy.accounting.bound_arguments import chosen, count, float
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, GaussianAnswer, check_adjacency
 from thresholdout.privacy.learning.bounded_mean import check_bound
-from thresholdout.privacy.learning.dpem.maximization import MixtureParameters, Prior, maximize
 from thresholdout.privacy.learning.dpem.record_statistics import (
     COVARIANCE_TYPES,
     CovarianceType,
+    MixtureParameters,
+    Prior,
+    maximize,
     moments,
     noise_scales,
     on_grid,

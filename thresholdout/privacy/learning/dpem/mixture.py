@@ -13,19 +13,17 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit
-from thresholdout.privacy.learning.dpem.maximization import (
-    MixtureParameters,
-    log_joint,
-    responsibilities,
-)
 from thresholdout.privacy.learning.dpem.mixing import Mixing, Path
 from thresholdout.privacy.learning.dpem.record_statistics import (
+    MixtureParameters,
     check_records,
+    log_joint,
     on_grid,
+    responsibilities,
     statistics_sum,
 )
+from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused, check_alike
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, keep_steps
-from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
     PrivacyReport,
@@ -33,11 +31,7 @@ from thresholdout.privacy.learning.privacy_report import (
     standing_assumptions,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.resumed_calls import ResumedCalls
-from thresholdout.privacy.learning.run_interrupted import check_alike
-from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
+from thresholdout.privacy.learning.targets import Search, Spent, TargetNoise, further_steps, noise_of_call
 
 __all__ = ["DPEMGaussianMixture"]
 

@@ -16,8 +16,8 @@ from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent, Steps
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation, Output
 from thresholdout.privacy.learning.dpsgd.settings import check_settings
+from thresholdout.privacy.learning.interrupted_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["DPSGDClassifier"]
 

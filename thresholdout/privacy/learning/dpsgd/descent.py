@@ -1,10 +1,12 @@
-"""What the two estimators share: parameters that live on over calls, and the account of what these have cost."""
+"""Noisy minibatch gradient descent: its steps, its plans, and the base of the two estimators."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,22 +16,222 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.learning.dpsgd.batches import Batches, PlannedSteps
+from thresholdout.privacy.learning.dpsgd.clipping import ClipNorm, ClippedSums, joint_norm
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Output
-from thresholdout.privacy.learning.dpsgd.plans import Call, plan_fit, plan_partial_fit
 from thresholdout.privacy.learning.dpsgd.settings import Preparation, Settings
-from thresholdout.privacy.learning.dpsgd.spending import Account
-from thresholdout.privacy.learning.dpsgd.training import Descent, descend
+from thresholdout.privacy.learning.dpsgd.spending import Account, noise_for_target, per_step, search_for
+from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, check_alike
 from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import PrivacyReport
 from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
-from thresholdout.privacy.learning.resumed_calls import ResumedCalls
-from thresholdout.privacy.learning.run_interrupted import check_alike
-from thresholdout.privacy.learning.targets import TargetNoise
+from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
 from thresholdout.privacy.learning.threads import threads_for
 
-__all__ = ["DivergedWarning", "PrivateDescent", "Steps"]
+__all__ = ["Call", "Descent", "DivergedWarning", "PrivateDescent", "Steps", "descend", "plan_fit", "plan_partial_fit"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """What is done at each step; public numbers only.
+
+    Parameters
+    ----------
+    batches : Batches
+        How records are drawn.
+    clip_norm : float or tuple of float
+        C, the bound on the norm of each record's gradient in all parameters jointly; or one for each layer, of which C
+        is the root of the sum of squares.
+    noise : ndarray, shape (steps,)
+        Each step's standard deviation of the noise on the *sum* of clipped gradients, over C.
+    rates : ndarray, shape (steps,)
+        Each step's learning rate.
+    l2 : float
+        Of the penalty ``l2 / 2 |weights|^2``, which knows no record and needs no noise; intercepts have none.
+    """
+
+    batches: Batches
+    clip_norm: ClipNorm
+    noise: Floats
+    rates: Floats
+    l2: float = 0.0
+
+
+def descend(
+    network: Network,
+    parameters: Floats,
+    X: Floats,
+    targets: NDArray[Any],
+    descent: Descent,
+    *,
+    sampling: np.random.Generator,
+    noise: np.random.Generator,
+    done: int = 0,
+) -> Iterator[int]:
+    """Take steps of private gradient descent, in place.
+
+    Parameters
+    ----------
+    network : Network
+    parameters : ndarray, shape (n_parameters,)
+        Where to start from, and where every iterate is found.
+    X : ndarray, shape (n, inputs)
+    targets : ndarray, shape (n,)
+        Numbers of classes, or numbers to predict.
+    descent : Descent
+    sampling, noise : numpy.random.Generator
+        Two different ones: batches do not depend on how much noise is drawn.
+    done : int
+        How many of the steps were taken before. Their random numbers are drawn and thrown away, so that the others have
+        those that they would have had.
+
+    Yields
+    ------
+    int
+        The number of the step that was taken, from `done`.
+
+    Notes
+    -----
+    One step is ``parameters -= rate / B * (sum of clipped gradients + noise * C * Z) + rate * l2 * weights`` with Z
+    standard normal. B is the divisor also when a Poisson batch has another size, and an empty one gets its noise all
+    the same. The parameters are touched only after the noise was added: an interrupt leaves no sum without noise.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0]]), np.array([0.5, 1.0])
+    >>> descent = Descent(Batches("wor", 2, 2), 10.0, np.zeros(40), np.full(40, 0.3))
+    >>> parameters, rng = np.zeros(1), np.random.default_rng(0)
+    >>> steps = list(descend(Network((1, 1), intercept=False), parameters, X, y, descent, sampling=rng, noise=rng))
+    >>> steps[-1], parameters.round(6)
+    (39, array([0.5]))
+    """
+    batches = descent.batches
+    sums = ClippedSums(network, X, targets, descent.clip_norm, _rows(batches))
+    drawn = np.empty_like(parameters)
+    weights = network.penalised() if descent.l2 else None
+    bound = joint_norm(descent.clip_norm)
+    for step, (multiplier, rate) in enumerate(zip(descent.noise.tolist(), descent.rates.tolist(), strict=True)):
+        records = batches.draw(sampling, len(X))
+        if multiplier > 0.0 and step < done:
+            noise.standard_normal(out=drawn)
+        if step < done:
+            continue
+        total = sums(parameters, records)
+        if multiplier > 0.0:
+            noise.standard_normal(out=drawn)
+            drawn *= multiplier * bound
+            total += drawn
+        total *= rate / batches.batch_size
+        with np.errstate(over="ignore", invalid="ignore"):
+            if weights is not None:
+                total += (rate * descent.l2) * weights * parameters
+            parameters -= total
+        yield step
+
+
+def _rows(batches: Batches) -> int:
+    """Return how many rows to make room for; most Poisson batches have at most six standard deviations more."""
+    size = batches.batch_size
+    return size if batches.sampling != "poisson" else int(size + 6 * size**0.5) + 1
+
+
+WARM = (
+    "noise_multiplier= in its place, warm_start=False, or partial_fit with n_steps=, which uses one target up in parts"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call.
+
+    Attributes
+    ----------
+    batches : Batches
+    noise, rates : ndarray, shape (steps,)
+        Each step's noise multiplier and learning rate.
+    delta : float
+    target : TargetNoise or None
+        None where the noise was given.
+    """
+
+    batches: Batches
+    noise: Floats
+    rates: Floats
+    delta: float
+    target: TargetNoise | None
+
+
+def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) -> Call:
+    """Return the call of ``fit`` on n records; its target holds together with the account's steps, at their delta."""
+    batches = settings.batches(n)
+    delta = _delta(settings, batches, delta)
+    steps, target = settings.steps(batches), None
+    if settings.epsilon is not None:
+        noise_multiplier = noise_for_target(account, batches, steps, settings.epsilon, delta, WARM)
+        target = TargetNoise((batches, account.steps + steps, settings.epsilon, delta), noise_multiplier)
+    return _call(settings, batches, account, steps, delta, target)
+
+
+def plan_partial_fit(
+    settings: Settings, n: int, account: Account, delta: float | None, target: TargetNoise | None, n_steps: object
+) -> Call | None:
+    """Return the call of ``partial_fit``; None where the target's steps were all taken, and no number was asked for.
+
+    Parameters
+    ----------
+    settings, n, account, delta
+        As in `plan_fit`.
+    target : TargetNoise or None
+        Of earlier calls.
+    n_steps : int or None
+        How many steps; one epoch when None.
+
+    Raises
+    ------
+    InputError
+        When a target epsilon leaves no more, or fewer steps.
+
+    Notes
+    -----
+    A target epsilon is for all the steps that ``fit`` would take. The first call finds the noise for all of them, and
+    further calls use it up; a call with other batches finds it anew, for the steps that are left. A call that asks for
+    no number of steps takes an epoch, or what is left, which may be none.
+    """
+    batches = settings.batches(n)
+    delta = _delta(settings, batches, delta)
+    epoch = math.ceil(batches.records / batches.batch_size)
+    most = settings.steps(batches)
+    asked = None if n_steps is None else count(n_steps, "n_steps")
+    name = "n_steps or n_epochs" if asked is None else "n_steps"
+    steps = further_steps(asked, epoch, most, account.steps, settings.epsilon, name=name, stacklevel=5)
+    if not steps:
+        return None
+    if settings.epsilon is None:
+        return _call(settings, batches, account, steps, delta, None)
+    account.check(batches)
+    _, target = noise_of_call(
+        partial(PlannedSteps, batches), account, target, noise_multiplier=None, epsilon=settings.epsilon, delta=delta,
+        public=batches, total=most, adjacency=batches.adjacency, stacklevel=6,
+        search=search_for(batches, most - account.steps),
+    )  # fmt: skip
+    return _call(settings, batches, account, steps, delta, target)
+
+
+def _delta(settings: Settings, batches: Batches, earlier: float | None) -> float:
+    return settings.delta_for(batches) if settings.delta is not None or earlier is None else earlier
+
+
+def _call(
+    settings: Settings, batches: Batches, account: Account, steps: int, delta: float, target: TargetNoise | None
+) -> Call:
+    multiplier = settings.noise_multiplier if target is None else target.noise_multiplier
+    noise = per_step(multiplier, "noise_multiplier", steps, first=account.steps, zero=True)
+    rates = per_step(settings.learning_rate, "learning_rate", steps, first=account.steps)
+    return Call(batches, noise, rates, delta, target)
+
 
 # Steps with fewer products than this, tens of milliseconds, run in one thread: several would gain little, and lose a
 # factor of up to 100 where other processes use the cores too.

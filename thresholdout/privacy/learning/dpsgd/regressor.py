@@ -15,7 +15,7 @@ from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent, Steps
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation
 from thresholdout.privacy.learning.dpsgd.settings import check_settings, two_bounds
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
+from thresholdout.privacy.learning.interrupted_calls import UnchangedIfRefused
 
 __all__ = ["DPSGDRegressor"]
 

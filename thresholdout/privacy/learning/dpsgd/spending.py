@@ -16,10 +16,8 @@ from thresholdout.privacy.accounting.bound_arguments import count, number, posit
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, PlannedSteps
-from thresholdout.privacy.learning.least_noise import Search
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
-from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import noise_for_rest
+from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
 
 __all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step", "search_for"]
 

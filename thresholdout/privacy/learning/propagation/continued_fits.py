@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused
 from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.resumed_calls import ResumedCalls
-from thresholdout.privacy.learning.spent import Spent
+from thresholdout.privacy.learning.targets import Spent
 
 __all__ = ["ContinuedFits"]
 

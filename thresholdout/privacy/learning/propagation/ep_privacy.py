@@ -18,7 +18,7 @@ from thresholdout.privacy.accounting.events.event_types import Event, GaussianAn
 from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
-from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats, clip_norm_of
 from thresholdout.silence import silence
 
 __all__ = [

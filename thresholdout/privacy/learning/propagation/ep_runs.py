@@ -13,12 +13,18 @@ import numpy as np
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
+from thresholdout.privacy.learning.interrupted_calls import kept_if_interrupted
 from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import Model
-from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Floats, Natural, clip_norm_of
+from thresholdout.privacy.learning.propagation.natural_parameters import (
+    CLIP_MODES,
+    ClipMode,
+    Floats,
+    Natural,
+    clip_norm_of,
+)
 from thresholdout.privacy.learning.random_streams import streams
-from thresholdout.privacy.learning.run_interrupted import kept_if_interrupted
 from thresholdout.privacy.learning.threads import threads_for
 
 __all__ = [
@@ -234,7 +240,7 @@ def run_ep(
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
     >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
     >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
     >>> run_ep(model, [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]).theta
@@ -315,7 +321,7 @@ def run_adf(model: Model[T], records: Sequence[Any], *, resume: UnfinishedSites[
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
     >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
     >>> model = GaussianLocation(GaussianNatural([0.0], [[1.0]]), 1.0)
     >>> run_adf(model, [np.array([1.0]), np.array([3.0])]).theta
@@ -413,7 +419,7 @@ def run_sep(
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
     >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
     >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
     >>> records = [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning.propagation.natural import ClipMode, Natural
+from thresholdout.privacy.learning.propagation.natural_parameters import ClipMode, Natural
 
 __all__ = ["StepTrace", "dp_sep_step"]
 
@@ -98,7 +98,7 @@ def dp_sep_step(
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
     >>> prior, start = GaussianNatural([0.125], [[0.25]]), GaussianNatural([0.3], [[0.2]])
     >>> noise = GaussianNatural([0.05], [[-3.0]])
     >>> after, trace = dp_sep_step(start, prior, lambda cavity: GaussianNatural([2.0], [[0.5]]), N=5, gamma=5.0, C=0.6,

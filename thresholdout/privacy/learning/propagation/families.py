@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import positive
-from thresholdout.privacy.learning.propagation.natural import Floats, NaturalArrays
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats, NaturalArrays
 
 __all__ = ["BernoulliModel", "PoissonModel", "UnknownPrecisionModel", "gamma_natural"]
 

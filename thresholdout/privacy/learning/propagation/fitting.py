@@ -17,7 +17,7 @@ from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, floats, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Event
-from thresholdout.privacy.learning.least_noise import Search
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
     PrivacyReport,
@@ -45,12 +45,10 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_sep,
 )
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, Model
-from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Natural, clip_norm_of
+from thresholdout.privacy.learning.propagation.natural_parameters import CLIP_MODES, ClipMode, Natural, clip_norm_of
 from thresholdout.privacy.learning.propagation.noisy_predictions import noise_of_predictions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
-from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import noise_for_rest
+from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
 from thresholdout.silence import silence
 
 __all__ = [

@@ -10,13 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, floats, positive
+from thresholdout.privacy.learning.interrupted_calls import UnchangedIfRefused
 from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
 from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
 from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians, weights_of
-from thresholdout.privacy.learning.propagation.natural import Floats
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats, GaussianNatural
 from thresholdout.privacy.learning.random_streams import streams
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
 
 __all__ = ["EPGaussianMixture"]
 

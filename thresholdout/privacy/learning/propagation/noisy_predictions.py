@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 __all__ = ["noise_of_predictions"]
 

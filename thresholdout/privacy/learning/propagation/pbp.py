@@ -15,17 +15,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, UnchangedIfRefused, kept_if_interrupted
 from thresholdout.privacy.learning.propagation.continued_fits import ContinuedFits
 from thresholdout.privacy.learning.propagation.ep_runs import Run, Unfinished, information_fraction, run_sep
 from thresholdout.privacy.learning.propagation.fitting import Finish, Fitting, Stopped
-from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
-from thresholdout.privacy.learning.propagation.natural import Floats
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
-from thresholdout.privacy.learning.propagation.scaling import Scaling, checked_numbers, scaled_numbers
+from thresholdout.privacy.learning.propagation.scaling import (
+    GaussianPredictions,
+    Scaling,
+    checked_numbers,
+    scaled_numbers,
+)
 from thresholdout.privacy.learning.random_streams import streams
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, kept_if_interrupted
 
 __all__ = ["PBPRegressor"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning.propagation.natural import Floats, Natural
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats, Natural
 from thresholdout.privacy.learning.propagation.network_moments import evidence_gradients
 
 __all__ = ["LEAST_SHAPE", "NetworkModel", "NetworkNatural", "WeightPrior", "gamma_update", "refine_weight"]

@@ -1,7 +1,9 @@
-"""Offsets and scales of inputs and target: public numbers, or taken from the training data, which is not private."""
+"""Offsets and scales of inputs and target, and predictions in the units of the target."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,12 +14,14 @@ from sklearn.utils.validation import validate_data
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import floats
 
-__all__ = ["Scaling", "checked_numbers", "scaled_numbers"]
+__all__ = ["GaussianPredictions", "Scaling", "checked_numbers", "scaled_numbers"]
 
 Floats = NDArray[np.float64]
 
 _NAMES = ("x_offset", "x_scale", "y_offset", "y_scale")
+
 _CONSTANT = 1e-10  # columns that vary less than this share of their size are left as they are
+
 _LEAK = "means and deviations of the columns and of the target, taken from the training data by standardize=True"
 
 
@@ -147,3 +151,35 @@ def _public(value: Any, name: str, d: int | None) -> Floats:
     ):
         raise InputError(name, repr(value), expected)
     return found if d is None else np.broadcast_to(found, (d,)).copy()
+
+
+class GaussianPredictions(ABC):
+    """What regressors do with the predictive mean and variance of scaled targets."""
+
+    scaling_: Scaling
+
+    @abstractmethod
+    def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
+        """Return mean and variance of each row's scaled target, noise included; checks that the model is fitted."""
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean of each row's target, and on request its standard deviation, noise included.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+        return_std : bool
+
+        Returns
+        -------
+        ndarray of shape (n,), or two of them
+        """
+        mean, variance = self._scaled_moments(X)
+        found = self.scaling_.y_offset + self.scaling_.y_scale * mean
+        return (found, self.scaling_.y_scale * np.sqrt(variance)) if return_std else found
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Return the mean logarithm of the predictive density of targets, in the original units."""
+        mean, std = self.predict(X, return_std=True)
+        gap = (np.asarray(y, dtype=np.float64) - mean) / std
+        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, positive
-from thresholdout.privacy.learning.propagation.natural import Floats
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats, GaussianNatural
 
 __all__ = ["MixtureData", "aligned_f_norm", "conditional_mog_posterior", "make_kin8_standin", "make_mog_data"]
 

@@ -10,8 +10,8 @@ from scipy.special import log_ndtr
 
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit
 from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.sgld.iterate_law import worst_case_chain
 from thresholdout.privacy.learning.sgld.lower_bounds import half
-from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
 
 __all__ = ["uniform_sampling_bound", "uniform_sampling_cap"]
 

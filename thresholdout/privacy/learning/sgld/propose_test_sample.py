@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive, sum_up
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
-from thresholdout.privacy.accounting.parameter_sums import sum_up
 from thresholdout.privacy.accounting.results import PrivacyParams
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.sgld.lower_bounds import half

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,81 @@ from numpy.typing import NDArray
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 from thresholdout.privacy.learning.random_streams import Streams, streams
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted
-from thresholdout.privacy.learning.sgld.record_orders import ORDERS, Indices, batches
 from thresholdout.privacy.learning.sgld.regression_model import records
 
-__all__ = ["DivergingChainWarning", "UnfinishedChains", "sgld_sample"]
+__all__ = ["ORDERS", "DivergingChainWarning", "UnfinishedChains", "batches", "sgld_sample"]
+
+ORDERS = ("uniform", "cyclic", "reshuffle")
+
+Indices = NDArray[np.int64] | NDArray[np.int32]
+
+
+def batches(
+    rng: np.random.Generator,
+    order: str,
+    records: int,
+    batch_size: int,
+    chains: int,
+    steps: int,
+    *,
+    taken: int = 0,
+    begun: Indices | None = None,
+) -> Iterator[tuple[Indices, Indices | None]]:
+    """Yield the records of each step, and the order of the sweep that it is part of.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        For sampling only.
+    order : {"uniform", "cyclic", "reshuffle"}
+        Independent draws with replacement; one shuffle, and then sweeps in its order for ever; or a new shuffle for
+        each sweep. Chains are shuffled independently of each other.
+    records, batch_size : int
+        For "cyclic" and "reshuffle", batches divide the records.
+    chains, steps : int
+    taken : int
+        How many of the steps an interrupted run has taken.
+    begun : ndarray of int, optional
+        The order of its last sweep, whose rest has that order, too: in another one a record could be in two steps of a
+        sweep, which are charged as one.
+
+    Yields
+    ------
+    ndarray of int, shape (batch_size, chains)
+        Not to be written to.
+    ndarray of int, shape (steps of a sweep, batch_size, chains), or None
+        The same for independent draws, which have no sweeps.
+    """
+    kind = np.int32 if records < 2**31 else np.int64
+    if order == "uniform":
+        # Several steps at once, so that few chains are not slow.
+        ahead = max(1, min(steps, 65_536 // (batch_size * chains)))
+        for start in range(0, steps, ahead):
+            for drawn in rng.integers(0, records, (min(ahead, steps - start), batch_size, chains), dtype=kind):
+                yield drawn, None
+        return
+    sweep = records // batch_size
+    shuffled: Any = np.empty((0, batch_size, chains), dtype=kind)
+    for step in range(steps):
+        position = step % sweep
+        if position == 0 and (step == 0 or order == "reshuffle"):
+            rows = np.broadcast_to(np.arange(records, dtype=kind), (chains, records))
+            shuffled = np.ascontiguousarray(rng.permuted(rows, axis=1).T).reshape(sweep, batch_size, chains)
+        if step == taken and begun is not None and (position or order == "cyclic"):
+            shuffled = begun
+        yield shuffled[position], shuffled
+
 
 Floats = NDArray[np.float64]
+
 Step = Callable[[Floats, Indices, float, Floats], None]
+
 MOST_CHAINS = 1 << 14  # at once: their state stays in the processor's cache
+
 MOST_INDICES = 1 << 26  # of shuffled records in memory
+
 MOST_ROWS = 1 << 22  # of gathered inputs in memory
 
 

@@ -16,12 +16,14 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import Event
-from thresholdout.privacy.learning.least_noise import Search
+from thresholdout.privacy.learning.interrupted_calls import (
+    ResumedCalls,
+    RunInterrupted,
+    UnchangedIfRefused,
+    check_alike,
+)
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.refused_calls import UnchangedIfRefused
-from thresholdout.privacy.learning.resumed_calls import ResumedCalls
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted, check_alike
 from thresholdout.privacy.learning.sgld.chain_warnings import warn_of_noisy_steps, warn_of_start, warn_of_swing
 from thresholdout.privacy.learning.sgld.clipped_events import (
     PlannedSteps,
@@ -30,12 +32,17 @@ from thresholdout.privacy.learning.sgld.clipped_events import (
     step_size_of,
 )
 from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
-from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
-from thresholdout.privacy.learning.sgld.record_orders import ORDERS
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
-from thresholdout.privacy.learning.sgld.sampler import Problem, UnfinishedChains, run, step_sizes, warn_if_diverging
-from thresholdout.privacy.learning.spent import Spent
-from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
+from thresholdout.privacy.learning.sgld.sampler import (
+    ORDERS,
+    Problem,
+    UnfinishedChains,
+    run,
+    step_sizes,
+    warn_if_diverging,
+)
+from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve, plot_pair_curve, worst_of_pair
+from thresholdout.privacy.learning.targets import Search, Spent, TargetNoise, further_steps, noise_of_call
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,13 +33,13 @@ from thresholdout.privacy.accounting import (
     best_epsilon,
     rdp_fswor,
 )
+from thresholdout.privacy.accounting.accountants.renyi_accountant import laplace_divergence, pure_divergence
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     NoFiniteOrderWarning,
     default_orders,
     rdp_to_epsilon,
 )
 from thresholdout.privacy.accounting.events.event_types import Adjacency
-from thresholdout.privacy.accounting.events.renyi_curves import laplace_divergence, pure_divergence
 
 WOR = WithoutReplacementGaussianStep(6, 120, 50_000)
 

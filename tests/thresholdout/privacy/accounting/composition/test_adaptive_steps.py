@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.composition.adaptive_steps import (
+    chernoff_delta,
     compose_basic,
+    compose_chernoff,
     compose_dwork_roth,
     compose_kov,
     compose_theorem5,
+    log_tail,
 )
-from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff, log_tail
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
-from thresholdout.privacy.accounting.published.published_composition import compose_he
+from thresholdout.privacy.accounting.published_bounds import compose_he
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)
 

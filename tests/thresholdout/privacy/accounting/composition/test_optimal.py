@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.thresholdout.privacy.accounting.oracles import equal_delta, product_hockey_stick, worst_pair
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
+from thresholdout.privacy.accounting.bound_arguments import sum_up, tail_slack
 from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov
 from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
@@ -18,7 +19,6 @@ from thresholdout.privacy.accounting.composition.optimal import (
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.parameter_sums import sum_up, tail_slack
 
 QUICK = settings(max_examples=25, derandomize=True, deadline=None)
 

@@ -21,7 +21,7 @@ from thresholdout.privacy.accounting.generalization.generalization_bounds import
     smallest_delta,
     smallest_eps,
 )
-from thresholdout.privacy.accounting.published.quoted_bounds import (
+from thresholdout.privacy.accounting.published_bounds import (
     dwork2015_bound,
     empirical_variance,
     nissim_stemmer_bound,

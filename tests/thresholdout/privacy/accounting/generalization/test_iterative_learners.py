@@ -20,7 +20,7 @@ from thresholdout.privacy.accounting.generalization.iterative_learners import (
     sgld_privacy,
     sgld_step,
 )
-from thresholdout.privacy.accounting.published.published_composition import full_steps, paper_log_tail
+from thresholdout.privacy.accounting.published_bounds import full_steps, paper_log_tail
 from thresholdout.privacy.accounting.results import Composition, PrivacyParams, UnsoundBoundWarning
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)

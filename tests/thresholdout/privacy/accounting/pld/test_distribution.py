@@ -9,7 +9,6 @@ from scipy.special import ndtr
 
 from tests.sizes import corners
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete, Laplace, randomised_response
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,
     PrivacyLossDistribution,
@@ -18,7 +17,6 @@ from thresholdout.privacy.accounting.pld.distribution import (
     worst_delta,
     worst_epsilon,
 )
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, gaussian
 from thresholdout.privacy.accounting.pld.minibatch_steps import (
     fswor_pairs,
     fswr_pairs,
@@ -26,6 +24,7 @@ from thresholdout.privacy.accounting.pld.minibatch_steps import (
     pld_poisson,
     poisson_pairs,
 )
+from thresholdout.privacy.accounting.pld.pairs import Discrete, GaussianMixture, Laplace, gaussian, randomised_response
 
 
 def gaussian_delta(shift: float, epsilon: float) -> float:

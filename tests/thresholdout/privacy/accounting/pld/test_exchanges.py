@@ -7,11 +7,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace
-from thresholdout.privacy.accounting.pld.exchanges import exchanged
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats
-from thresholdout.privacy.accounting.pld.loss_lattice import optimistic, pessimistic
+from thresholdout.privacy.accounting.pld.loss_lattice import exchanged, optimistic, pessimistic
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, OppositeShifts, Symmetrised
 
 
 def divergence(masses: list[tuple[mp.mpf, mp.mpf]], level: mp.mpf) -> mp.mpf:

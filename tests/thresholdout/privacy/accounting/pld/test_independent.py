@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.sizes import corners
 from thresholdout.privacy.accounting.accountants.renyi_conversion import rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
-from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.minibatch_steps import draws, fswor_pairs, fswr_pairs, pld_fswor, pld_fswr
+from thresholdout.privacy.accounting.pld.pairs import Discrete
 
 
 def one_step(a: float, weights: list[float], epsilon: float, added: bool) -> mp.mpf:

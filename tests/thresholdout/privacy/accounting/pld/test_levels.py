@@ -12,12 +12,11 @@ from thresholdout.privacy.accounting.accountants.distribution_accountant import 
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
 from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
-from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised, gaussian
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_fswor, pld_poisson
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, OppositeShifts, Symmetrised, gaussian
 
 
 def divergence(pair: DominatingPair, level: mp.mpf) -> mp.mpf:

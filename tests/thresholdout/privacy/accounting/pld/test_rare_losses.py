@@ -10,10 +10,10 @@ import pytest
 from tests.sizes import corners
 from thresholdout.privacy.accounting.pld.convolution import Composed
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, guaranteed_epsilon
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
 from thresholdout.privacy.accounting.pld.minibatch_steps import poisson_pairs
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture
 from thresholdout.privacy.accounting.pld.rare_losses import Cut, WithRare
 
 STEP = 2.0**-6

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.pld.gaussian_pairs import Symmetrised
-from thresholdout.privacy.accounting.pld.minibatch_steps import fswr_pairs, pld_fswr
-from thresholdout.privacy.accounting.pld.replaced_draws import ReplacedDraws, profile
+from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswr_pairs, pld_fswr, profile
+from thresholdout.privacy.accounting.pld.pairs import Symmetrised
 
 Floats = NDArray[np.float64]
 Law = tuple[Floats, Floats]  # means and weights of unit normal laws

@@ -9,7 +9,6 @@ import pytest
 
 from tests.sizes import corners
 from thresholdout.privacy.accounting.pld import convolution
-from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete, Laplace, randomised_response
 from thresholdout.privacy.accounting.pld.convolution import Composed
 from thresholdout.privacy.accounting.pld.distribution import (
     PrivacyLossDistribution,
@@ -17,11 +16,18 @@ from thresholdout.privacy.accounting.pld.distribution import (
     guaranteed_epsilon,
     worst_epsilon,
 )
-from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised, gaussian
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, optimistic, pessimistic
-from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
-from thresholdout.privacy.accounting.pld.replaced_draws import ReplacedDraws
+from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswor_pairs, fswr_pairs, poisson_pairs
+from thresholdout.privacy.accounting.pld.pairs import (
+    Discrete,
+    GaussianMixture,
+    Laplace,
+    OppositeShifts,
+    Symmetrised,
+    gaussian,
+    randomised_response,
+)
 
 UP = Lattice(np.array([0.1, 0.2, 0.3, 0.25, 0.1]), -2, 0.25, 0.0, 0.05)
 AWAY = Lattice(np.array([0.5, 0.0, 0.0, 0.3, 0.0, 0.2]), -1, 0.25, 0.0, 0.0)

@@ -9,10 +9,14 @@ import pytest
 
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov, compose_theorem5
-from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff
+from thresholdout.privacy.accounting.composition.adaptive_steps import (
+    chernoff_delta,
+    compose_chernoff,
+    compose_kov,
+    compose_theorem5,
+)
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
-from thresholdout.privacy.accounting.published.published_composition import (
+from thresholdout.privacy.accounting.published_bounds import (
     compose_he,
     first_order_delta,
     full_steps,

@@ -9,14 +9,16 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.mixture._gaussian_mixture import _estimate_gaussian_parameters
 
-from thresholdout.privacy.learning.dpem.maximization import (
+from thresholdout.privacy.learning.dpem.record_statistics import (
+    COVARIANCE_TYPES,
     MixtureParameters,
     Prior,
     log_joint,
     maximize,
+    on_grid,
     responsibilities,
+    statistics_sum,
 )
-from thresholdout.privacy.learning.dpem.record_statistics import COVARIANCE_TYPES, on_grid, statistics_sum
 
 SHARES = (0.25, 0.5, 0.25)
 RNG = np.random.default_rng(0)

@@ -23,7 +23,7 @@ from thresholdout.privacy.accounting import GaussianAnswer, SelfComposed
 from thresholdout.privacy.learning import DPEMGaussianMixture, LowSignalWarning, SpentTargetWarning
 from thresholdout.privacy.learning.dpem import mixture
 from thresholdout.privacy.learning.dpem.record_statistics import on_grid, statistics_sum
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 
 CENTERS = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 NOISY = DPEMGaussianMixture(2, noise_multiplier=3.0, n_steps=7, clip_norm=2.0, random_state=3, progress=False)

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.dpem import record_statistics
-from thresholdout.privacy.learning.dpem.maximization import MixtureParameters, responsibilities
 from thresholdout.privacy.learning.dpem.record_statistics import (
     COVARIANCE_TYPES,
     CovarianceType,
+    MixtureParameters,
     check_records,
     noise_scales,
     on_grid,
+    responsibilities,
     sensitivity,
     statistics_sum,
 )

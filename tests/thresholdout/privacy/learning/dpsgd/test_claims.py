@@ -10,8 +10,8 @@ from scipy import stats
 from tests.sizes import sizes
 from thresholdout.privacy.accounting.accountants.calibration import best_delta
 from thresholdout.privacy.learning.dpsgd.batches import Batches
+from thresholdout.privacy.learning.dpsgd.descent import Descent, descend
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
-from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 
 EPSILON, SIGMA = 0.5, 1.5
 ERROR_RATE = 1e-10

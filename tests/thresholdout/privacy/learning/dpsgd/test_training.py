@@ -11,8 +11,8 @@ from scipy import stats
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.dpsgd.oracles import numeric_gradient
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling
+from thresholdout.privacy.learning.dpsgd.descent import Descent, descend
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
-from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 
 Floats = NDArray[np.float64]
 

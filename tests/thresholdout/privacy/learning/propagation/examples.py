@@ -8,7 +8,7 @@ from thresholdout.privacy.learning.propagation.gaussian_models import (
     LinearPredictor,
     MixtureOfGaussians,
 )
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 LOCATION = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
 LOCATION_RECORDS = [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]

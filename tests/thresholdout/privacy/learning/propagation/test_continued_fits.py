@@ -23,11 +23,11 @@ from thresholdout.privacy.learning import (
     EPLinearRegression,
     PBPRegressor,
 )
+from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.propagation import dpvi, ep_runs
+from thresholdout.privacy.learning.propagation.dpvi import clipped_gradient_sum
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
-from thresholdout.privacy.learning.propagation.variational import clipped_gradient_sum
-from thresholdout.privacy.learning.run_interrupted import RunInterrupted
 
 PROPAGATION: dict[str, Any] = {
     "algorithm": "dp-sep",
@@ -195,10 +195,7 @@ def test_what_an_interrupt_of_a_network_leaves_counts_no_failed_sites(monkeypatc
         assert [model._stopped.done.passes[0].n_failed_sites, model._stopped.done.within.failed] == expected
 
 
-MODULES = (
-    *("fitting.py", "continued_fits.py", "linear_base.py", "ep_linear_regression.py", "ep_classifier.py"),
-    *("mixture.py", "pbp.py", "dpvi.py"),
-)
+MODULES = ("fitting.py", "continued_fits.py", "ep_linear_models.py", "mixture.py", "pbp.py", "dpvi.py")
 VARIATIONAL = DPVIRegressor(2, noise_multiplier=3.0, n_epochs=2, batch_size=20, n_samples=2, random_state=3)
 
 

@@ -17,10 +17,9 @@ from thresholdout.privacy.accounting.accountants.calibration import METHODS, bes
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
-from thresholdout.privacy.learning.propagation.dpvi import DPVIRegressor
-from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of
-from thresholdout.privacy.learning.propagation.variational import (
+from thresholdout.privacy.learning.propagation.dpvi import (
     INNER,
+    DPVIRegressor,
     Gaussians,
     clipped_gradient_sum,
     expected_square,
@@ -28,6 +27,7 @@ from thresholdout.privacy.learning.propagation.variational import (
     kl_to_prior,
     record_objective,
 )
+from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of
 
 Floats = NDArray[np.float64]
 

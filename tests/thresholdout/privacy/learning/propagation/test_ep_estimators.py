@@ -14,8 +14,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
 from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.learning.low_signal import LowSignalWarning
-from thresholdout.privacy.learning.propagation.ep_classifier import EPClassifier
-from thresholdout.privacy.learning.propagation.ep_linear_regression import EPLinearRegression
+from thresholdout.privacy.learning.propagation.ep_linear_models import EPClassifier, EPLinearRegression
 from thresholdout.privacy.learning.propagation.fitting import (
     LooseDeltaWarning,
     LowInformationWarning,

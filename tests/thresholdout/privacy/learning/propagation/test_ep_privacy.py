@@ -30,7 +30,7 @@ from thresholdout.privacy.learning.propagation.ep_privacy import (
 from thresholdout.privacy.learning.propagation.ep_runs import information_fraction, run_sep
 from thresholdout.privacy.learning.propagation.fitting import noise_after
 from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 
 @pytest.mark.parametrize(

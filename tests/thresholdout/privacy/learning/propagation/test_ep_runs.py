@@ -28,15 +28,15 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_sep,
 )
 from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
-from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor, MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.natural import NaturalArrays
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.sites import (
+from thresholdout.privacy.learning.propagation.gaussian_models import (
+    LinearPredictor,
+    MixtureOfGaussians,
     logistic_moments,
     logistic_probability,
     probit_moments,
     probit_probability,
 )
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural, NaturalArrays
 
 
 def precise_probit(y: float, mu: float, s: float) -> tuple[float, float]:

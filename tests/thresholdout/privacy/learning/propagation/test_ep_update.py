@@ -16,8 +16,7 @@ from thresholdout.privacy.learning.propagation.ep_runs import run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.families import gamma_natural
 from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-from thresholdout.privacy.learning.propagation.natural import NaturalArrays
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural, NaturalArrays
 
 finite = st.floats(-1e300, 1e300, allow_nan=False, allow_infinity=False)
 

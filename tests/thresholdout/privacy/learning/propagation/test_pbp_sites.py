@@ -13,7 +13,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_privacy import sensitivity, sep_noise_std
 from thresholdout.privacy.learning.propagation.ep_runs import run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
-from thresholdout.privacy.learning.propagation.natural import ClipMode
+from thresholdout.privacy.learning.propagation.natural_parameters import ClipMode
 from thresholdout.privacy.learning.propagation.network_moments import layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import (
     NetworkModel,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
 from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 from thresholdout.privacy.learning.propagation.simulated_data import (
     MixtureData,
     aligned_f_norm,

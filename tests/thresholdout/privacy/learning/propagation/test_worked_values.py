@@ -19,15 +19,15 @@ from tests.thresholdout.privacy.learning.propagation.examples import (
 )
 from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
-from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor
-from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.sites import (
+from thresholdout.privacy.learning.propagation.gaussian_models import (
+    LinearPredictor,
     logistic_moments,
     mixture_moments,
     probit_probability,
     site_logistic,
     site_probit,
 )
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 
 def close(found: Any, expected: Any, rel: float = 1e-8) -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.thresholdout.privacy.learning.sgld.oracles import FIGURE_1, SYSTEM_A, SYSTEM_G, recursion
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import epoch_law, sgld_moments, step_size
-from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
-from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
+from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch, worst_case_chain
 
 ETA = step_size(100, 1.0, 1.0, 4.0)
 

@@ -17,10 +17,8 @@ from thresholdout.privacy.learning import (
     step_size,
     worst_epoch,
 )
-from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
-from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
-from thresholdout.privacy.learning.sgld.mixture_means import log_mean
-from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
+from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch, worst_case_chain
+from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold, log_mean
 
 HALF_STEP = step_size(FIGURE_1["n"], FIGURE_1["x_h"], FIGURE_1["alpha"], FIGURE_1["beta"], 1.0)
 

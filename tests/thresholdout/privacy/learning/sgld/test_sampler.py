@@ -9,8 +9,7 @@ from tests.thresholdout.privacy.learning.sgld.oracles import recursion
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import epoch_law, sgld_sample, step_size, worst_case_pair
 from thresholdout.privacy.learning.sgld import sampler
-from thresholdout.privacy.learning.sgld.record_orders import batches
-from thresholdout.privacy.learning.sgld.sampler import DivergingChainWarning
+from thresholdout.privacy.learning.sgld.sampler import DivergingChainWarning, batches
 
 SYSTEM: dict[str, Any] = {"n": 20, "c": 37.0, "x_h": 1.1, "alpha": 1.3, "beta": 4.0}
 ETA = step_size(20, 1.1, 1.3, 4.0)

@@ -1,1 +1,0 @@
-"""Bounds as published and as quoted, for comparison with the proved ones."""
