@@ -404,7 +404,7 @@ def _report(guard: EvaluationGuard) -> str:
         f"promise: {promise}",
         "it holds if nobody who makes changes reads gate items or results on them, and the judge stays the same",
     ]
-    if "sign flips" in found.tests[0]:
+    if found.mode == "alarm" and "sign flips" in found.tests[0]:
         lines.append("sign flips are exact where nothing changed, approximate otherwise; --any-laws holds for any laws")
     if found.closed is not None:
         lines.append(f"closed: {found.closed}")

@@ -284,7 +284,7 @@ def _difference(
     worse_test, margin_test = pairs.tests(any_laws)
     verdict: Verdict = "unclear"
     test = worse_test if worse_test == margin_test else f"{worse_test}; {margin_test}"
-    if base.file_digest and base.file_digest == candidate.file_digest:
+    if base.file_digest and base.file_digest == candidate.file_digest and base.fields == candidate.fields:
         verdict, test = "not worse", "identical files"
     elif pairs.log_p_worse(any_laws) <= log_level:
         verdict, test = "worse", worse_test

@@ -372,6 +372,10 @@ class EvaluationGuard:
         -------
         EvaluationGuard
         """
+        self._check_metric(baseline)
+        if (baseline.clusters is None) != (self._release.clusters is None):
+            has = "no clusters" if baseline.clusters is None else "clusters"
+            raise InputError("cluster", f"{baseline.name} with {has}", "that of the guarded set (guard.read)")
         known = _known(self._ledger)
         units = baseline.identities if baseline.clusters is None else baseline.clusters
         fresh = {name for name, unit in zip(baseline.identities, units, strict=True) if not known & {name, unit}}
@@ -424,7 +428,9 @@ class EvaluationGuard:
             account.surprised,
             0.0 if math.isinf(level) else math.exp(level),
             drop,
-            _proof_power(same, level, float(parameters["margin"])) if parameters["mode"] == "proof" else None,
+            _proof_power(same, level, float(parameters["margin"]), same.exact_binary and not any_laws)
+            if parameters["mode"] == "proof"
+            else None,
             self._ledger.closed(self._name),
             history,
         )
@@ -441,9 +447,12 @@ class EvaluationGuard:
         return found
 
     def _gate(self, run: Scores) -> Scores:
+        self._check_metric(run)
+        return part(run, set(self._release.identities))
+
+    def _check_metric(self, run: Scores) -> None:
         if run.metric != self._release.metric:
             raise InputError("metric", f"{run.name} has {run.metric}", f"{self._release.metric}, the guarded one")
-        return part(run, set(self._release.identities))
 
     def _known_part(self, run: Scores) -> Scores:
         dev = () if self._dev is None else self._dev.identities
@@ -508,13 +517,14 @@ def _known(ledger: Ledger) -> set[str]:
     return found
 
 
-def _proof_power(pairs: Pairs, log_level: float, margin: float) -> float:
+def _proof_power(pairs: Pairs, log_level: float, margin: float, exact: bool) -> float:
     """Return about how likely a proof is for a change without effect, by the normal law."""
     if math.isinf(log_level) or pairs.error == 0.0:
         return 0.0
     from scipy.special import ndtr, ndtri_exp
 
-    return float(ndtr(margin / pairs.error + float(ndtri_exp(log_level))))
+    z = -float(ndtri_exp(log_level)) if exact else math.sqrt(-2.0 * log_level)
+    return float(ndtr(margin / pairs.error - z))
 
 
 def _spread(items: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -23,7 +23,6 @@ __all__ = ["Pairs", "keys", "pair"]
 
 BETS: Final = "bets on cluster totals"
 FLIPS: Final = "sign flips of cluster totals (exact where nothing changed)"
-SHIFTED_FLIPS: Final = "sign flips of cluster totals shifted by the margin (approximate)"
 SIGNS: Final = "sign test"
 TRINOMIAL: Final = "exact trinomial"
 
@@ -45,6 +44,9 @@ class Pairs:
     tags : tuple of str, or None
     unused : int
         Items of one run alone, or without a score in one.
+    worst : Pairs, or None
+        All items of either run, missing scores at their worst for the candidate: its own are 0, the base's are 1; None
+        where nothing is missing.
     """
 
     items: tuple[str, ...]
@@ -54,6 +56,7 @@ class Pairs:
     binary: bool
     tags: tuple[str, ...] | None
     unused: int
+    worst: Pairs | None = None
 
     @property
     def mean(self) -> float:
@@ -108,20 +111,20 @@ class Pairs:
         return log_flip_tail(-self.totals)
 
     def not_worse(self, margin: float, log_level: float, any_laws: bool) -> bool:
-        """Whether "not worse by the margin" passes at a level."""
-        if any_laws:
-            return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
-        if self.exact_binary:
-            wins = int(np.count_nonzero(self.differences > 0.0))
+        """Whether "not worse by the margin" passes at a level, whatever the missing scores are."""
+        if self.worst is not None:
+            return self.worst.not_worse(margin, log_level, any_laws)
+        if self.exact_binary and not any_laws:
+            wins = int(np.count_nonzero(self.differences >= 1.0))  # a half is one of two samples that is missing
             losses = int(np.count_nonzero(self.differences < 0.0))
             return trinomial_passes(wins, losses, self.differences.size, margin, log_level)
-        return log_flip_tail(self.totals + margin * self.sizes) <= log_level
+        return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
 
     def tests(self, any_laws: bool) -> tuple[str, str]:
         """Return the names of the test of "worse", and of the one of "not worse by the margin"."""
         if any_laws:
             return BETS, BETS
-        return (SIGNS, TRINOMIAL) if self.exact_binary else (FLIPS, SHIFTED_FLIPS)
+        return (SIGNS, TRINOMIAL) if self.exact_binary else (FLIPS, BETS)
 
 
 def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
@@ -174,7 +177,28 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0) -> Pairs:
     groups, clustered = _groups(base, candidate, used, names)
     tags = None if base.tags is None else tuple(base.tags[i] for i, _ in used)
     binary = base.binary and candidate.binary
-    return Pairs(names, differences, groups, clustered, binary, tags, every - len(used))
+    missing = every > len(used) or bool(base.missing[left].any() or candidate.missing[right].any())
+    worst = _worst(base, candidate, first, second, clustered, binary) if missing else None
+    return Pairs(names, differences, groups, clustered, binary, tags, every - len(used), worst)
+
+
+def _worst(
+    base: Scores, candidate: Scores, first: list[str], second: list[str], clustered: bool, binary: bool
+) -> Pairs:
+    """Return all items of either run, with missing scores at their worst for the candidate."""
+    highest, lowest = _filled(base, first, 1.0), _filled(candidate, second, 0.0)
+    every = list(highest | lowest)
+    differences = np.array([lowest.get(key, 0.0) - highest.get(key, 1.0) for key in every])
+    units = dict(zip(second, candidate.clusters or second, strict=True))
+    units |= dict(zip(first, base.clusters or first, strict=True))
+    _, groups = np.unique(np.array([units[key] for key in every]), return_inverse=True)
+    return Pairs(tuple(every), differences, np.asarray(groups), clustered, binary, None, 0)
+
+
+def _filled(scores: Scores, names: list[str], missing: float) -> dict[str, float]:
+    """Return each item's mean where its missing samples have a score."""
+    totals = np.where(scores.samples > 0, np.nan_to_num(scores.values), 0.0) * scores.samples + missing * scores.missing
+    return dict(zip(names, (totals / (scores.samples + scores.missing)).tolist(), strict=True))
 
 
 def _check_contents(base: Scores, candidate: Scores, used: list[tuple[int, int]]) -> None:

@@ -18,6 +18,8 @@ from scipy import stats
 from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations import Scores, diff, formats, rank, read
+from thresholdout.evaluations.pairing import pair
+from thresholdout.limits.sign_flips import log_flip_tail
 
 KEPT = Path(__file__).parent / "kept"
 
@@ -84,6 +86,36 @@ class TestVerdicts:
         one = read(KEPT / "inspect_main.eval", "match")
         assert diff(one, one).verdict == "not worse"
         assert diff(one, replace(one, file_digest="")).verdict == "unclear"
+
+    def test_parts_of_one_file_are_two_runs(self, tmp_path: Path) -> None:
+        frame = pd.DataFrame(
+            {"id": list(range(50)) * 2, "model": ["a"] * 50 + ["b"] * 50, "score": [1] * 50 + [0] * 50}
+        )
+        frame.to_csv(tmp_path / "both.csv", index=False)
+        first, second = (read(tmp_path / "both.csv", only={"model": name}) for name in "ab")
+        assert diff(first, second).verdict == "worse"
+        assert diff(first, read(tmp_path / "both.csv", only={"model": "a"})).test == "identical files"
+
+    @pytest.mark.parametrize("n", [20, 60, 100, 300])
+    @pytest.mark.parametrize("margin", [0.02, 0.05])
+    def test_repeats_that_lose_seldom_are_proved_at_the_level(self, n: int, margin: float) -> None:
+        """Two samples that are alike; a law that loses the margin's share, by all numbers of losses.
+
+        Sign flips of totals that are shifted by the margin pass without a loss: with probability .98^20 = .67.
+        """
+        base, wrong, flipped = run([1.0] * n, repeats=2), 0.0, 0.0
+        for losses in range(n):
+            mass = float(stats.binom.pmf(losses, n, margin))
+            found = diff(base, run([0.0] * losses + [1.0] * (n - losses), repeats=2), margin=margin)
+            assert found.verdict != "not worse" or found.test == "bets on cluster totals"
+            if found.verdict == "not worse":
+                wrong += mass
+            totals = np.full(n, margin) - (np.arange(n) < losses)
+            flipped += mass * (log_flip_tail(totals) <= math.log(0.05))
+            if losses > n * margin:
+                break
+        assert wrong <= 0.05
+        assert flipped > 0.055
 
     def test_the_interval_is_the_clustered_t(self) -> None:
         rng = np.random.default_rng(0)
@@ -156,6 +188,30 @@ class TestRefusals:
     def test_a_failed_sample_does_not_count_as_zero(self) -> None:
         base = run([1.0] * 100)
         assert diff(base, run([1.0] * 99 + [math.nan])).difference == 0.0
+
+    def test_errors_prove_nothing(self) -> None:
+        """10 items of 1,000 without a score, and 4 losses: 14 losses at worst, which a drop of 2 points has in 10 %."""
+        assert stats.binom.cdf(14, 1000, 0.02) > 0.05
+        base, four = [1.0] * 1000, [0.0] * 4
+        assert diff(run(base), run(four + [1.0] * 996)).verdict == "not worse"
+        assert diff(run(base), run(four + [1.0] * 986 + [math.nan] * 10)).verdict == "unclear"
+        lost = run(four + [1.0] * 986 + [0.0] * 10)
+        assert diff(run([1.0] * 990 + [math.nan] * 10), lost).verdict == "unclear"
+
+    def test_an_item_that_is_not_there_is_lost_at_worst(self) -> None:
+        worst = pair(run([1.0, 0.0, 1.0]), run([1.0, 1.0]), allow_missing=50).worst
+        assert worst is not None
+        assert worst.differences.tolist() == [0.0, 1.0, -1.0]
+
+    def test_a_sample_without_a_score_is_lost_at_worst(self) -> None:
+        """Of two samples each, one has no score: the candidate's counts as 0, the base's as 1."""
+        base = run([1.0, 1.0, 0.0, 0.0], repeats=2)
+        found = pair(base, replace(base, samples=np.array([2, 1, 2, 2]), missing=np.array([0, 1, 0, 0])), 100).worst
+        assert found is not None
+        assert found.differences.tolist() == [0.0, -0.5, 0.0, 0.0]
+        found = pair(replace(base, samples=np.array([2, 2, 2, 1]), missing=np.array([0, 0, 0, 1])), base, 100).worst
+        assert found is not None
+        assert found.differences.tolist() == [0.0, 0.0, 0.0, -0.5]
 
     def test_other_content_under_a_name(self) -> None:
         base = replace(run([1.0] * 3), contents=("a", "b", "b"))

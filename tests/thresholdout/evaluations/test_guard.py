@@ -92,6 +92,14 @@ class TestChecks:
         lost = g.check(run(240))
         assert (lost.outcome, lost.surprises_left, lost.passes("proof")) == ("nothing", 4, False)
 
+    def test_errors_prove_nothing(self) -> None:
+        """28 losses of 400 are proved; with eight items that have no score, 36 at worst are not: 40 is the margin."""
+        assert guard(mode="proof", margin=0.1).check(run(272)).outcome == "not worse"
+        g = guard(mode="proof", margin=0.1)
+        scores = [float(i < 272) for i in range(400)]
+        scores[:8] = [float("nan")] * 8
+        assert g.check(read(pd.DataFrame({"id": range(400), "score": scores})), allow_missing=2).outcome == "nothing"
+
     def test_a_proof_that_is_not_expected_is_a_surprise(self) -> None:
         g = guard(mode="proof", margin=0.1, expect="nothing")
         assert g.check(run(300)).surprises_left == 4
@@ -169,6 +177,15 @@ class TestBudget:
         more = pd.DataFrame({"id": range(600), "score": 1.0, "passage": [f"p{i // 10}" for i in range(600)]})
         g = EvaluationGuard.create(ledger, read(base, cluster="passage"), dev=0.0)
         assert g.refresh(read(more, cluster="passage")).status().gate_items == 200
+
+    def test_refresh_takes_the_metric_and_the_clusters_of_the_set(self) -> None:
+        """Without clusters, items of a passage that was compared would be new ones."""
+        g = EvaluationGuard.create(open_ledger(None), run(300, clusters=5), dev=0.0)
+        with pytest.raises(InputError, match="with no clusters"):
+            g.refresh(run(500, items=600))
+        with pytest.raises(InputError, match="metric"):
+            g.refresh(read(pd.DataFrame({"id": range(600), "other": 1.0}), "other"))
+        assert g.check(run(300, clusters=5)).number == 1
 
     def test_refresh_without_new_items(self) -> None:
         g = guard()

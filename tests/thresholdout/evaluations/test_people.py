@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -142,3 +143,15 @@ def test_the_action_is_whole() -> None:
     assert set(re.findall(r"inputs\.(\w+)", text)) <= declared
     for script in re.findall(r"run: (.*(?:\n {8,}.*)*)", text):
         assert "${{" not in script
+
+
+def test_the_action_keeps_no_guarded_set_in_a_cache(tmp_path: Path) -> None:
+    """A cache of one pull request is seen by no other one: the guard would forget every outcome."""
+    text = (ROOT / "action.yml").read_text()
+    assert "actions/cache" not in text
+    script = textwrap.dedent(re.findall(r"id: compare\n.*?run: \|\n(.*?)\n    - name", text, re.DOTALL)[0])
+    written = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    inputs = {"BASE": "", "CANDIDATE": "pr.eval", "DATABASE": "evals.db", "ARGUMENTS": ""}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, **written, **inputs}, check=True)
+    assert (tmp_path / "output").read_text() == "exit=2\n"
+    assert "evals.db is a file" in (tmp_path / "summary").read_text()
