@@ -129,12 +129,12 @@ def climb_by_milestones(world: World) -> tuple[float, float, float]:
         if worth_a_checkpoint(state, proposal, test()):
             made = checkpoint(state, proposal, test())
             state = made.state
-            if made.letter == "keep":
+            if made.outcome == "keep":
                 false += accuracy <= best
                 certified, best = right, accuracy
     if state.ahead > 0.0:
         made = last_look(state, world.proposal(certified, right), test())
-        if made.letter == "keep":
+        if made.outcome == "keep":
             false += accuracy <= best
             best = accuracy
     return taken, false, (best - START) / world.step
@@ -157,7 +157,7 @@ def ways(n: int) -> dict[str, Callable[[World], tuple[float, float, float]]]:
             test = make(counts)
             made = propose(state, proposal, test, share_of_risk(state, proposal, test))
             state = made.state
-            return made.letter == "keep"
+            return made.outcome == "keep"
 
         return climb_by(world, keep)
 

@@ -2,10 +2,10 @@
 
 Each is run with the noise of its guards taken away, and the questions that they answer are recorded. From the actual
 gaps between training values and holdout, and from the exact law of the noise, follows the probability that any of them
-is answered from the other part, or any claim with another letter, in a run with real noise; it has to be below 1e-6
-(union over questions; until the first other letter, noise is drawn at the same places as without). Where an answer that
-shows the holdout's value with noise is part of the run, it has to come out the same with that noise at either end of a
-range that it leaves with a probability below 1e-8; answers of claims show none but by letters.
+is answered from the other part, or any claim with another outcome, in a run with real noise; it has to be below 1e-6
+(union over questions; until the first other outcome, noise is drawn at the same places as without). Where an answer
+that shows the holdout's value with noise is part of the run, it has to come out the same with that noise at either end
+of a range that it leaves with a probability below 1e-8; answers of claims show none but by outcomes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from thresholdout.simulation.demonstration import demonstrate, dependent_records
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 UNLIKELY = 1e-6  # for a whole run
-CERTAIN = 1e-9  # a letter that is another one with less than this probability is taken for certain
-RUNS = 100  # with other letters, at most
+CERTAIN = 1e-9  # an outcome that is another one with less than this probability is taken for certain
+RUNS = 100  # with other outcomes, at most
 _TAIL = 21  # scales: a Laplace number is beyond with probability below 1e-9
 _FAR = UNITS << 10  # noise of more than a thousand ranges
 
@@ -58,7 +58,7 @@ class Run:
     ----------
     chance : float
         Bound on the probability that some question is answered from the other part, or some claim otherwise.
-    letters : list of str
+    outcomes : list of str
         Those of claims that are not certain.
     others : list of list of str
         What each of these may be instead.
@@ -67,7 +67,7 @@ class Run:
     """
 
     chance: float = 0.0
-    letters: list[str] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
     others: list[list[str]] = field(default_factory=list)
     noisy: int = 0
 
@@ -89,17 +89,17 @@ class Fixed:
 
 
 def verdicts(
-    letter: Callable[[int, int], str], scales: tuple[float, ...], certain: float = CERTAIN
+    outcome: Callable[[int, int], str], scales: tuple[float, ...], certain: float = CERTAIN
 ) -> tuple[list[str], float]:
-    """Return the letters that a claim may have with noise, the one without first, and a bound on all others.
+    """Return the outcomes that a claim may have with noise, the one without first, and a bound on all others.
 
     Each half of a test compares with a difference of two independent numbers, the edge's noise and its own, and is
     monotone in it: bisection finds the smallest difference that changes its verdict.
 
     Parameters
     ----------
-    letter : callable
-        The letter, from the noise of the upper and of the lower half, less the edge's.
+    outcome : callable
+        The outcome, from the noise of the upper and of the lower half, less the edge's.
     scales : tuple of float
         Of the edge's noise and of a half's, in units of the range.
     certain : float
@@ -119,23 +119,23 @@ def verdicts(
             chance += float(difference_at_least(other, own, edge))
         return chance
 
-    above, rest = letter(0, 0) == "above", 0.0
-    chance = changed(lambda k: letter(k, 0) == "above")
+    above, rest = outcome(0, 0) == "above", 0.0
+    chance = changed(lambda k: outcome(k, 0) == "above")
     uppers = [above] if chance < certain else [above, not above]
     rest += chance if chance < certain else 0.0
-    letters = []
+    outcomes = []
     for upper in uppers:
         if upper:
-            letters.append("above")
+            outcomes.append("above")
             continue
-        quiet = letter(-_FAR, 0)
-        chance = changed(lambda m: letter(-_FAR, m) == "below")
-        letters.append(quiet)
+        quiet = outcome(-_FAR, 0)
+        chance = changed(lambda m: outcome(-_FAR, m) == "below")
+        outcomes.append(quiet)
         if chance < certain:
             rest += chance
         else:
-            letters.append("confirmed" if quiet == "below" else "below")
-    return letters, rest
+            outcomes.append("confirmed" if quiet == "below" else "below")
+    return outcomes, rest
 
 
 def uncounted(self: SystemNoise, *scales: object) -> int:
@@ -145,12 +145,12 @@ def uncounted(self: SystemNoise, *scales: object) -> int:
 
 @contextlib.contextmanager
 def recorded(
-    monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,), letters: tuple[str, ...] = ()
+    monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,), outcomes: tuple[str, ...] = ()
 ) -> Iterator[Run]:
     """Replace the real noise of guards in this process.
 
-    Answers with noise take the given places in turn; of claims whose letter is not certain, the first take the given
-    letters, and the others what they have without noise.
+    Answers with noise take the given places in turn; of claims whose outcome is not certain, the first take the given
+    outcomes, and the others what they have without noise.
     """
     run, step, start = Run(), SparseVectorMechanism.step, SparseVectorMechanism.start
     begin, claim, fail = ClaimsMechanism.start, ClaimsMechanism.step, ClaimsMechanism.fail
@@ -186,19 +186,19 @@ def recorded(
     def failed(self: ClaimsMechanism, state: Any, train: Any, noise: Any) -> Any:
         return fail(self, state, train, Fixed(0.0) if noise.for_release else noise)
 
-    def lettered(test: type[MeanTest | BetTest]) -> Callable[..., Any]:
-        letter = test.letter
+    def with_outcomes(test: type[MeanTest | BetTest]) -> Callable[..., Any]:
+        outcome = test.outcome
 
         def told(self: Any, lo: int, hi: int, log_level: float, scales: Any, noise: Any) -> Any:
             if not counted.get() or not scales:
-                return letter(self, lo, hi, log_level, scales, noise)
+                return outcome(self, lo, hi, log_level, scales, noise)
             assert noise == (0, 0, 0)
-            found, rest = verdicts(lambda k, m: letter(self, lo, hi, log_level, scales, (0, k, m)), scales)
+            found, rest = verdicts(lambda k, m: outcome(self, lo, hi, log_level, scales, (0, k, m)), scales)
             run.chance += rest
             if len(found) == 1:
                 return found[0]
-            taken = found[0] if len(run.letters) >= len(letters) else letters[len(run.letters)]
-            run.letters.append(taken)
+            taken = found[0] if len(run.outcomes) >= len(outcomes) else outcomes[len(run.outcomes)]
+            run.outcomes.append(taken)
             run.others.append([other for other in found if other != taken])
             return taken
 
@@ -208,8 +208,8 @@ def recorded(
         patch.setattr(ClaimsMechanism, "start", begun)
         patch.setattr(ClaimsMechanism, "step", claimed)
         patch.setattr(ClaimsMechanism, "fail", failed)
-        patch.setattr(MeanTest, "letter", lettered(MeanTest))
-        patch.setattr(BetTest, "letter", lettered(BetTest))
+        patch.setattr(MeanTest, "outcome", with_outcomes(MeanTest))
+        patch.setattr(BetTest, "outcome", with_outcomes(BetTest))
         patch.setattr(SparseVectorMechanism, "start", began)
         patch.setattr(SparseVectorMechanism, "step", stepped)
         for name in ("laplace", "uniform"):
@@ -220,20 +220,20 @@ def recorded(
 def explored(
     monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], places: tuple[float, ...]
 ) -> tuple[Run, object]:
-    """Check that a run is the same whatever the letters of claims that are not certain; return it, and its result."""
+    """Check that a run is the same whatever the outcomes of claims that are not certain; return it, and its result."""
     first, expected, chance, runs = Run(), None, 0.0, 0
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
-        letters = waiting.pop()
-        with recorded(monkeypatch, places, letters) as run:
+        outcomes = waiting.pop()
+        with recorded(monkeypatch, places, outcomes) as run:
             result = work()
         if not runs:
             first, expected = run, result
         assert result == expected
         chance, runs = chance + run.chance, runs + 1
         assert runs <= RUNS
-        for place in range(len(letters), len(run.letters)):
-            waiting += [(*run.letters[:place], other) for other in run.others[place]]
+        for place in range(len(outcomes), len(run.outcomes)):
+            waiting += [(*run.outcomes[:place], other) for other in run.others[place]]
     assert chance + 1e-8 * first.noisy < UNLIKELY
     return first, expected
 
@@ -336,7 +336,7 @@ def test_a_lucky_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.chance == pytest.approx((4 * np.exp(-10) - np.exp(-20)) / 6, rel=1e-6)
 
 
-def test_the_letters_that_a_claim_may_have() -> None:
+def test_the_outcomes_that_a_claim_may_have() -> None:
     """Against the continuous law of a difference of Laplace numbers, of which one has twice the other's scale."""
     scales = (2.0**-8, 2.0**-7)
 
@@ -344,7 +344,7 @@ def test_the_letters_that_a_claim_may_have() -> None:
         x = steps / 1000 / scales[0]
         return float(4 * np.exp(-x / 2) - np.exp(-x)) / 6
 
-    for value, lo, hi, letters, chances in (
+    for value, lo, hi, outcomes, chances in (
         (500, 480, 505, ["confirmed", "below", "above"], []),
         (500, 300, 505, ["confirmed", "above"], [200]),
         (500, 300, 700, ["confirmed"], [200, 200]),
@@ -355,14 +355,14 @@ def test_the_letters_that_a_claim_may_have() -> None:
         (500, 0, 1000, ["confirmed"], []),
     ):
         claim = MeanTest(1000, value, ones(1000))
-        found, rest = verdicts(lambda k, m: claim.letter(lo, hi, -3.0, scales, (0, k, m)), scales, 1e-6)  # noqa: B023
-        assert found == letters
+        found, rest = verdicts(lambda k, m: claim.outcome(lo, hi, -3.0, scales, (0, k, m)), scales, 1e-6)  # noqa: B023
+        assert found == outcomes
         assert rest == pytest.approx(sum(map(other, chances)), rel=1e-4)
 
 
 @pytest.mark.slow
 def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values at the edge of the first claim, whose letter may be another; and a cell that is shown."""
+    """Values at the edge of the first claim, whose outcome may be another; and a cell that is shown."""
 
     def asked(right: int, shown: bool = False) -> Callable[[], object]:
         def work() -> object:
@@ -375,7 +375,7 @@ def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with recorded(monkeypatch) as run:
         near = next(right for right in range(500, 700, 10) if asked(right)() == "holdout")
         edge = next(right for right in range(near - 9, near + 1) if asked(right)() == "holdout")
-    assert run.letters
+    assert run.outcomes
     for right in (500, 1000 - 2 * (edge - 500), 2 * edge - 500):
         holds(monkeypatch, asked(right))
     for right in (edge - 1, edge, edge + 1):
@@ -384,7 +384,7 @@ def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for right in range(edge + 20, 700):
         with recorded(monkeypatch) as run:
             asked(right)()
-        if run.letters:  # of a later claim
+        if run.outcomes:  # of a later claim
             break
     with pytest.raises(AssertionError):
         holds(monkeypatch, asked(right, shown=True))

@@ -2,7 +2,7 @@
 
 Nothing is drawn. Records are coins; a question is a learner, which maps the records outside of a fold to a prediction
 for it, so that its truth, the average risk of its models, is a function of the records, as its average is. A set of
-outcomes is an integer with a bit for each. By backward induction the best analyst is found for a rule of letters
+outcomes is an integer with a bit for each. By backward induction the best analyst is found for a rule of outcomes
 (`FoldLetters`), or for the program itself (`FoldProgram`), which is stepped with every outcome.
 """
 
@@ -69,7 +69,7 @@ SOUND = FoldRule(_shared)
 
 
 @dataclass
-class FoldLetters:
+class FoldOutcomes:
     """The best analyst against a rule: any learner, any edges, any claim, any split."""
 
     folds: tuple[int, ...]

@@ -1,8 +1,8 @@
-"""Exact probabilities of the letters that private claims tell, on small integer scales, from the formula of their law.
+"""Exact probabilities of the outcomes that private claims tell, on small integer scales, from the formula of their law.
 
 A claim has edges lo and hi, the holdout has the value K, all integers; delta is the noise of a phase, gamma and gamma'
 are fresh: *above* where K - hi + gamma > delta, else *below* where lo - K + gamma' > delta, else *confirmed*. A phase
-ends with a letter that is not *confirmed*. Nothing here draws noise or runs the mechanism.
+ends with an outcome that is not *confirmed*. Nothing here draws noise or runs the mechanism.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ class SmallClaims:
         noise = np.arange(-int(60 * self.test), int(60 * self.test) + 1)
         return noise, log_probability(noise, self.phase)
 
-    def _letter(self, noise: NDArray[np.int64], value: int, lo: int, hi: int, letter: str) -> NDArray[np.float64]:
-        """ln P(letter), given the noise of the phase."""
+    def _outcome(self, noise: NDArray[np.int64], value: int, lo: int, hi: int, outcome: str) -> NDArray[np.float64]:
+        """ln P(outcome), given the noise of the phase."""
         above = log_at_least(noise - (value - hi) + 1, self.test)
         below = log_at_least(noise - (lo - value) + 1, self.test)
-        if letter == "above":
+        if outcome == "above":
             return above
         inside = np.log(-np.expm1(above))
-        return np.asarray(inside + (below if letter == "below" else np.log(-np.expm1(below))))
+        return np.asarray(inside + (below if outcome == "below" else np.log(-np.expm1(below))))
 
-    def log_transcript(self, values: Sequence[int], claims: Sequence[tuple[int, int]], letters: Sequence[str]) -> float:
-        """ln P(letters) when claim i is about the value i."""
+    def log_transcript(
+        self, values: Sequence[int], claims: Sequence[tuple[int, int]], outcomes: Sequence[str]
+    ) -> float:
+        """ln P(outcomes) when claim i is about the value i."""
         noise, prior = self._law()
         total, weights = 0.0, prior.copy()
-        for value, (lo, hi), letter in zip(values, claims, letters, strict=True):
-            weights += self._letter(noise, value, lo, hi, letter)
-            if letter != "confirmed":
+        for value, (lo, hi), outcome in zip(values, claims, outcomes, strict=True):
+            weights += self._outcome(noise, value, lo, hi, outcome)
+            if outcome != "confirmed":
                 total += _log_sum(weights)
                 weights = prior.copy()
         return total + _log_sum(weights)

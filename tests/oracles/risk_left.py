@@ -1,8 +1,8 @@
 """All analysts of small depth on small models: the largest probability that some published claim is false.
 
 Nothing is drawn. A set of outcomes (of the records, and of a secret edge noise where there is one) is an integer with a
-bit for each; by backward induction over what has been published, the best analyst is found for a rule of letters
-(`Letters`), or for the program itself (`Program`), which is stepped with every holdout.
+bit for each; by backward induction over what has been published, the best analyst is found for a rule of outcomes
+(`Outcomes`), or for the program itself (`Program`), which is stepped with every holdout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState
 from thresholdout.noise.sources import SeededNoise
 
-__all__ = ["SOUND", "Letters", "Model", "Program", "Rule", "coins"]
+__all__ = ["SOUND", "Model", "Outcomes", "Program", "Rule", "coins"]
 
 Shares = tuple[float, float, float, float]
 
@@ -30,8 +30,9 @@ Shares = tuple[float, float, float, float]
 class Rule:
     """Levels and what is left of R: (level of confirmed, left after it, level of a direction, left after it).
 
-    ``free`` are partitions that are shown without a letter: "raised" (a question that fails on some outcomes), "width"
-    (a width that depends on the holdout's variance). ``level`` is how the probability of *confirmed* is computed.
+    ``free`` are partitions that are shown without an outcome: "raised" (a question that fails on some outcomes),
+    "width" (a width that depends on the holdout's variance). ``level`` is how the probability of *confirmed* is
+    computed.
     """
 
     shares: Callable[[float, float], Shares]
@@ -77,7 +78,7 @@ class Model:
 
 
 @dataclass
-class Letters:
+class Outcomes:
     """The best analyst against a rule: at each node any question, any edges, any share set aside, any claims."""
 
     model: Model
@@ -100,8 +101,8 @@ class Letters:
                 for at, (delta, _) in enumerate(self.model.noise):
                     for x in outcomes:
                         bit = 1 << (at * len(outcomes) + x)
-                        letter = 1 if counts[x] > hi + delta else 2 if counts[x] < lo - delta else 0
-                        masks[letter] |= bit
+                        outcome = 1 if counts[x] > hi + delta else 2 if counts[x] < lo - delta else 0
+                        masks[outcome] |= bit
                 if self.rule.level == "one law":
                     plain = sum(comb(n, k) * truth**k * (1 - truth) ** (n - k) for k in range(lo, hi + 1))
                 else:

@@ -1,4 +1,4 @@
-"""All analysts of small depth against rules for nodes with many letters: lists, other private looks, statistics.
+"""All analysts of small depth against rules for nodes with many outcomes: lists, other private looks, statistics.
 
 Nothing is drawn. Outcomes are equally likely, and risk is counted in outcomes: every event has a whole number of them,
 so a rule that leaves a fraction leaves as much as its whole part, and the best analyst needs no other numbers. A set of
@@ -21,7 +21,7 @@ class ListRule:
     """What is broken, if anything, in a rule for questions that were fixed together.
 
     ``level``: "all of it" gives every question of a list the level of the whole list. ``left``: "not reduced" leaves to
-    all letters together what there was before the list; "each all of it" leaves to every letter what was kept.
+    all outcomes together what there was before the list; "each all of it" leaves to every outcome what was kept.
     ``best``: "one level" gives the best question the level of a single one; "place for nothing" leaves to every place a
     share of its own. ``partial``: every confirmation of some claims leaves the level of all of them.
     """
@@ -57,13 +57,13 @@ class Lists:
 
     @cached_property
     def lists(self) -> list[tuple[int, ...]]:
-        """Letters of every list: the sets of outcomes with the same two values."""
+        """Outcomes of every list: the sets of outcomes with the same two values."""
         pairs = itertools.combinations_with_replacement(self.counts, 2)
         return sorted({_parts(zip(a, b, strict=True)) for a, b in pairs})
 
     @cached_property
     def best_lists(self) -> list[tuple[tuple[int, ...], ...]]:
-        """For every list, the letters of each place: where a question is the best, by its value."""
+        """For every list, the outcomes of each place: where a question is the best, by its value."""
         found = set()
         for a, b in itertools.combinations(self.counts, 2):
             first = [(x, a[x]) for x in range(self.outcomes) if a[x] >= b[x]]
@@ -92,23 +92,23 @@ class Lists:
         return self._memo[key]
 
     def _best(self, seen: int, risk: int, depth: int) -> int:
-        best = max(self._shared(letters, seen, risk, depth) for letters in self.lists)
+        best = max(self._shared(outcomes, seen, risk, depth) for outcomes in self.lists)
         for places in self.best_lists:
-            letters = places[0] + places[1]
-            best = max(best, self._shared(letters, seen, risk, depth))
+            outcomes = places[0] + places[1]
+            best = max(best, self._shared(outcomes, seen, risk, depth))
             if self.rule.best == "place for nothing":
                 best = max(best, sum(self._shared(place, seen, risk, depth) for place in places))
         if self.rule.left != "shared":
-            best = max(best, *(self._more_left(letters, seen, risk, depth) for letters in self.lists))
+            best = max(best, *(self._more_left(outcomes, seen, risk, depth) for outcomes in self.lists))
         if self.rule.level == "all of it" or self.rule.best == "one level" or self.rule.partial:
             best = max(best, *(self._broken(*pair, seen, risk, depth) for pair in self._pairs))
         return best
 
-    def _shared(self, letters: Sequence[int], seen: int, risk: int, depth: int) -> int:
-        """Every letter is false, for as many outcomes as it has, or true, and leaves any share."""
+    def _shared(self, outcomes: Sequence[int], seen: int, risk: int, depth: int) -> int:
+        """Every outcome is false, for as many outcomes as it has, or true, and leaves any share."""
         most = [0] * (risk + 1)
-        for letter in letters:
-            part, size = seen & letter, letter.bit_count()
+        for outcome in outcomes:
+            part, size = seen & outcome, outcome.bit_count()
             if not part:
                 continue
             gains = [self._value(part, left, depth - 1) for left in range(risk + 1)]
@@ -117,20 +117,20 @@ class Lists:
             most = [max(most[r - left] + gains[left] for left in range(r + 1)) for r in range(risk + 1)]
         return most[risk]
 
-    def _more_left(self, letters: Sequence[int], seen: int, risk: int, depth: int) -> int:
-        """What was spent on the list is left all the same, or every letter has all that was kept."""
+    def _more_left(self, outcomes: Sequence[int], seen: int, risk: int, depth: int) -> int:
+        """What was spent on the list is left all the same, or every outcome has all that was kept."""
         best = 0
         for level in range(risk + 1):
             false = 0
-            for letter in sorted(letters, key=lambda letter: (seen & letter).bit_count() / -letter.bit_count()):
-                if (false | letter).bit_count() <= level:
-                    false |= letter
-            true = [letter for letter in letters if not letter & false]
+            for outcome in sorted(outcomes, key=lambda outcome: (seen & outcome).bit_count() / -outcome.bit_count()):
+                if (false | outcome).bit_count() <= level:
+                    false |= outcome
+            true = [outcome for outcome in outcomes if not outcome & false]
             gain = (seen & false).bit_count()
             if self.rule.left == "not reduced":
                 best = max(best, gain + self._shared(true, seen & ~false, risk, depth))
             else:
-                best = max(best, gain + sum(self._value(seen & letter, risk - level, depth - 1) for letter in true))
+                best = max(best, gain + sum(self._value(seen & outcome, risk - level, depth - 1) for outcome in true))
         return best
 
     def _broken(self, first: Sequence[int], second: Sequence[int], wins: int, seen: int, risk: int, depth: int) -> int:

@@ -63,7 +63,7 @@ def test_truths_just_outside_of_claims_come_near_beta(noise: float) -> None:
 
 @pytest.mark.slow
 def test_without_noise_truths_just_outside_of_claims_reach_most_of_beta() -> None:
-    """What is left unused is what the letters keep, and whole counts."""
+    """What is left unused is what the outcomes keep, and whole counts."""
     sessions = 20_000
     broken = broken_sessions("just outside", "binary", 0.0, sessions, n=400)
     assert binom.ppf(RATE, sessions, 0.85 * BETA) <= broken <= most_broken(sessions)
@@ -104,8 +104,8 @@ class TestWhatIsShown:
                     seen.add(str(refused))
             assert len(seen) == 1
 
-    def test_what_is_answered_is_a_function_of_the_letters(self) -> None:
-        """Without noise: all counts with the same letters get the same answer, and the same risk is left."""
+    def test_what_is_answered_is_a_function_of_the_outcomes(self) -> None:
+        """Without noise: all counts with the same outcomes get the same answer, and the same risk is left."""
         n = 40
         mechanism, source = ClaimsMechanism(ClaimsParameters(noise=0.0), n), SeededNoise(0)
         answers: dict[tuple[float, ...], list[int]] = {}
@@ -144,10 +144,10 @@ class TestWhatIsShown:
         st.lists(st.floats(-1e300, 1e300), min_size=7, max_size=7),
     )
     def test_states_survive_being_text(
-        self, risk: float, asked: int, hits: int, letters: int, exponent: int, edge: int, memory: list[float]
+        self, risk: float, asked: int, hits: int, outcomes: int, exponent: int, edge: int, memory: list[float]
     ) -> None:
-        asked, letters = hits + asked, hits + letters
-        state = ClaimsState(risk, asked, hits, letters, exponent, edge, Memory(*memory))
+        asked, outcomes = hits + asked, hits + outcomes
+        state = ClaimsState(risk, asked, hits, outcomes, exponent, edge, Memory(*memory))
         assert ClaimsState.from_text(state.to_text()) == state
 
     @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def proposed(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
 
 def free_rejections(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     made = proposed(state, proposal, test)
-    return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.letter == "reject" else made
+    return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.outcome == "reject" else made
 
 
 def half(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
@@ -57,7 +57,7 @@ def broken(gate: Gate, rng: np.random.Generator, proposals: int, kind: str) -> b
             else BetGate(np.repeat([0.0, 1.0, 0.5], [down, up, N - down - up]))
         )
         made = gate(state, LOOKS_GOOD, test)
-        if made.letter == "keep":
+        if made.outcome == "keep":
             return True
         state = made.state
     return False
@@ -76,17 +76,17 @@ def smallest_edge(weights: list[float]) -> float:
 
 
 def harvested(gate: Gate, rng: np.random.Generator) -> bool:
-    """Learn from letters about candidates that are better by a little, then propose their majority, centred."""
+    """Learn from outcomes about candidates that are better by a little, then propose their majority, centred."""
     signs = rng.random((N, 12)) < 0.55  # wins of true candidates; all records differ
     state, weights = GateState(math.log(BETA)), []
     for column in signs.T[:11]:
         made = gate(state, LOOKS_GOOD, SignGate(int(column.sum()), int(N - column.sum()), one_law=True))
-        weights.append(1.0 if made.letter == "keep" else -1.0)
+        weights.append(1.0 if made.outcome == "keep" else -1.0)
         state = made.state
     score = signs[:, :11] @ np.array(weights)
     wins = int((score > smallest_edge(weights)).sum())
     losses = N - wins
-    return gate(state, LOOKS_GOOD, SignGate(wins, losses, one_law=True)).letter == "keep"
+    return gate(state, LOOKS_GOOD, SignGate(wins, losses, one_law=True)).outcome == "keep"
 
 
 @pytest.mark.parametrize("kind", ["sign", "bets"])
@@ -104,7 +104,7 @@ def test_rejections_that_cost_nothing_are_caught() -> None:
 
 
 @pytest.mark.parametrize("gate", [proposed, checkpoint])
-def test_harvested_letters_do_not_help(gate: Gate) -> None:
+def test_harvested_outcomes_do_not_help(gate: Gate) -> None:
     rng, climbs = np.random.default_rng(13), 400
     found = sum(harvested(gate, rng) for _ in range(climbs))
     assert found <= binom.isf(RATE, climbs, BETA)
@@ -156,7 +156,7 @@ def test_a_guard_certifies_as_little_as_promised(certify: Literal["each", "miles
 def test_a_guard_whose_rejections_are_free_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def free(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
         made = propose(state, proposal, test, share)
-        return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.letter == "reject" else made
+        return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.outcome == "reject" else made
 
     monkeypatch.setattr(climbs_of_guards, "propose", free)
     rng, climbs = np.random.default_rng(15), 200

@@ -30,7 +30,7 @@ from thresholdout.mechanisms.claims.evidence import (
     of_share,
     to_share,
 )
-from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
+from thresholdout.mechanisms.claims.interval import ClaimOutcome, Noise, Scales
 from thresholdout.mechanisms.claims.statistic_claims import Layout, Part, StatisticTest
 from thresholdout.noise.sources import SeededNoise
 
@@ -124,11 +124,11 @@ def test_sessions_with_a_false_interval_are_rare(name: str, sessions: int) -> No
 def test_a_test_that_takes_what_is_expected_for_what_is_there_is_rejected(
     name: str, sessions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def blind(self: StatisticTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def blind(self: StatisticTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         value = self._evidence[0].value * self.steps
         return "above" if value > hi else "below" if value < lo else "confirmed"
 
-    monkeypatch.setattr(StatisticTest, "letter", blind)
+    monkeypatch.setattr(StatisticTest, "outcome", blind)
     assert sum(broken(KINDS[name], seed) for seed in range(sessions)) > binom.isf(RATE, sessions, BETA)
 
 

@@ -457,7 +457,7 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
 
 
 def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
-    """Holdouts with other numbers of positive records, and the same letters, get the same answers."""
+    """Holdouts with other numbers of positive records, and the same outcomes, get the same answers."""
     train = np.arange(N) % 3 == 0
     for name in ("precision", "recall", "f1", "roc_auc", "balanced_accuracy", "matthews_corrcoef"):
         shown = set()

@@ -271,7 +271,7 @@ def propose(
     again = ", repeated: free of charge" if found.repeated else ""
     verdict = f"better, certified by {found.test}" if found else "not certified to be better"
     show(
-        {field: getattr(found, field) for field in ("letter", "query", "name", "repeated")},
+        {field: getattr(found, field) for field in ("outcome", "query", "name", "repeated")},
         f"{printable(called)}: {verdict}",
         f"query {found.query}{again}",
     )

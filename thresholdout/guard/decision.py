@@ -16,7 +16,7 @@ class Decision:
 
     Attributes
     ----------
-    letter : {"keep", "reject"}
+    outcome : {"keep", "reject"}
         "keep" makes the candidate the gate's incumbent.
     certified : bool
         Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
@@ -53,7 +53,7 @@ class Decision:
     <Decision 3: keep, certified by bets; decided before: nothing spent>
     """
 
-    letter: Literal["keep", "reject"]
+    outcome: Literal["keep", "reject"]
     certified: bool
     test: str | None
     cost: float
@@ -65,13 +65,13 @@ class Decision:
     repeated: bool = False
 
     def __bool__(self) -> bool:
-        return self.letter == "keep"
+        return self.outcome == "keep"
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         if self.certified:
             what = f"keep, certified by {self.test}"
-        elif self.letter == "keep":
+        elif self.outcome == "keep":
             what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
         else:
             what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"

@@ -421,7 +421,7 @@ class Gate(Shared):
         before = risk if free or repeated else self.guard._engine.log_risk_before(entry)
         kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
         return Decision(
-            letter="keep" if kept else "reject",
+            outcome="keep" if kept else "reject",
             certified=verdict in PROVED,
             test=None if free else rules.test_name,
             cost=max(0.0, before - risk),

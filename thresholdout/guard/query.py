@@ -142,7 +142,7 @@ class Query:
         )
 
     def decided(self, verdict: str, claim: tuple[float, float], value: float, query: int, **rest: Any) -> Entry:
-        """Return the line of the history about a candidate, of which the holdout tells a letter and no number.
+        """Return the line of the history about a candidate, of which the holdout tells an outcome and no number.
 
         Parameters
         ----------

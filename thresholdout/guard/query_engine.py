@@ -554,7 +554,8 @@ def check_labels(before: GuardState[Any], *queries: Query) -> None:
 def check_texts(queries: Sequence[Query]) -> None:
     """Refuse what no ledger could store before anything is computed on the holdout.
 
-    Afterwards, a refusal instead of *raised*, or of the answer, would be a letter that keeps all of R (PROOFS.md, B2).
+    Afterwards, a refusal instead of *raised*, or of the answer, would be an outcome that keeps all of R (PROOFS.md,
+    B2).
     """
     check_questions(map(as_asked, queries))
     for query in queries:

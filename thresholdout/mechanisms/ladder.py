@@ -4,7 +4,7 @@ Scores from 0 to 1 are parted into cells, each about a standard deviation of a m
 the holdout's mean::
 
     h is beyond the limit of what a question with the best score can have as its truth, or the first round:
-                  c = the cell of h         (the letter is the cell, and costs risk)
+                  c = the cell of h         (the outcome is the cell, and costs risk)
     otherwise:    c stays                   (costs next to nothing)
     answer the middle of c in both cases
 
@@ -37,7 +37,7 @@ from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outco
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
 from thresholdout.mechanisms.claims.lists import NOTHING, after_look
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
-from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_risk
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
 from thresholdout.mechanisms.ladder_state import LadderState
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -270,9 +270,9 @@ class Ladder(Mechanism[LadderState, Reading]):
         return after, Outcome(0.0, "note", state.releases, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
-        """Tell that a question could not be computed: a letter with no claim; see `Mechanism.fail`."""
+        """Tell that a question could not be computed: an outcome with no claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
-        left = lowered(state.log_risk + math.log(RAISED))
+        left = lowered(state.log_risk + math.log(FAILURE_SHARE))
         after = replace(state, log_risk=left, asked=state.asked + 1, failed=state.failed + 1)
         return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), risk=left)
 
@@ -339,7 +339,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         """
         first = math.log(1.5 * self.cells * (self.cells + 1))
         if not self.parameters.random_truths:
-            spent = -queries * math.log1p(-2.0 * RAISED) + first
+            spent = -queries * math.log1p(-2.0 * FAILURE_SHARE) + first
             return np.array([float(queries)]), np.array([spent]), np.zeros(1)
         parts = [self._shares(LadderState(-1.0, number)) for number in range(queries)]
         rests = np.cumsum([-math.log(new) for new, _, _ in parts]) + first
@@ -413,9 +413,9 @@ class Ladder(Mechanism[LadderState, Reading]):
     def _shares(self, state: LadderState) -> tuple[float, float, float | None]:
         """Return the shares of the risk that are left after a new score and after none, and that of a claim's side.
 
-        The last is ``None`` where the claim of a letter may have what is left after it.
+        The last is ``None`` where the claim of an outcome may have what is left after it.
         """
-        rest, number = 1.0 - 2.0 * RAISED, state.questions + 1
+        rest, number = 1.0 - 2.0 * FAILURE_SHARE, state.questions + 1
         side: float | None = None
         if self.parameters.random_truths:
             queries = self.parameters.queries

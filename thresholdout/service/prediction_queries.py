@@ -442,7 +442,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         charged = entry.source in ("keep", "reject") and not repeated
         before = self.guard._engine.log_risk_before(entry) if charged else entry.risk
         return Decision(
-            letter="keep" if entry.source == "keep" else "reject",
+            outcome="keep" if entry.source == "keep" else "reject",
             certified=entry.source == "keep",
             test=test.name,
             cost=max(0.0, before - entry.risk),

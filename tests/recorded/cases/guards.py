@@ -252,7 +252,7 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
         found = gate.propose(Column(k).fit(X, Y), cv="training")
         told.append(
             [
-                found.letter,
+                found.outcome,
                 found.certified,
                 found.test,
                 found.cost,
@@ -262,7 +262,7 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
             ]
         )
     last = gate.last_look() if certify != "each" else None
-    told.append(None if last is None else [last.letter, last.certified, last.cost, last.error_budget_left])
+    told.append(None if last is None else [last.outcome, last.certified, last.cost, last.error_budget_left])
     return [told, gate.test, gate.incumbent.column, gate.certified.column, gate.on_the_way, _standing(guard)]
 
 

@@ -31,7 +31,7 @@ def test_the_exit_code_is_the_bit(guard: Path) -> None:
     again = run("guard", "propose", "guard.db", "new.csv", "old.csv", "--client", "ann").output
     assert "query 1, repeated: free of charge" in again
     said = json.loads(run("guard", "propose", "guard.db", "new.csv", "old.csv", "--client", "ann", "--json").output)
-    assert (said["letter"], said["query"], said["repeated"]) == ("keep", 1, True)
+    assert (said["outcome"], said["query"], said["repeated"]) == ("keep", 1, True)
     run("guard", "propose", "guard.db", "new.csv", code=2)
     run("guard", "propose", "nowhere.db", "new.csv", "old.csv", code=4)
     run("guard", "propose", "guard.db", "new.csv", "old.csv", "--client", "bob", "--quota", "0", code=5)

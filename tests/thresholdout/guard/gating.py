@@ -90,7 +90,7 @@ def gains(certify: str) -> list[float]:
 
 
 def public(decision: Decision) -> tuple[Any, ...]:
-    return decision.letter, decision.certified, decision.test, decision.error_budget_left, decision.query
+    return decision.outcome, decision.certified, decision.test, decision.error_budget_left, decision.query
 
 
 def misleading(seed: int = 0) -> NDArray[np.float64]:

@@ -240,7 +240,7 @@ class TestWins:
         assert high <= found.interval[1] < high + 1 / 64
 
     def test_nothing_shows_how_many_records_differ(self) -> None:
-        """Holdouts with other numbers of such records, and the same letters: the same answer, state and history."""
+        """Holdouts with other numbers of such records, and the same outcomes: the same answer, state and history."""
         shown = set()
         for differ in (80, 90, 100):
             X = np.zeros((3 * N, 3))

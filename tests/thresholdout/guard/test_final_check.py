@@ -115,7 +115,7 @@ def test_sessions_with_a_final_check_are_covered_by_enumeration() -> None:
 
 
 def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, float, int]:
-    """Return how wide the final check is over one exact interval, the share of the risk before it, and letters."""
+    """Return how wide the final check is over one exact interval, the share of the risk before it, and outcomes."""
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
     mechanism = ClaimsMechanism(ClaimsParameters(queries=queries if declared else None, final_check=True), n)
     state, difficulty, asked = mechanism.start(noise), rng.normal(size=2 * n), []
@@ -132,7 +132,7 @@ def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, flo
     assert mechanism.refusal(after) is not None
     assert outcome.interval is not None
     ratio = (outcome.interval[1] - outcome.interval[0]) / 2 / half_length(float(right[:n].mean()), n)
-    return ratio, math.exp(state.log_risk - start), state.letters
+    return ratio, math.exp(state.log_risk - start), state.outcomes
 
 
 @pytest.mark.parametrize(("queries", "declared"), corners([(20, True), (20, False), (100, True)], 0, 1))
@@ -140,10 +140,10 @@ def test_it_is_as_narrow_as_one_look(queries: int, declared: bool) -> None:
     found = [session(1000, queries, seed, declared) for seed in range(100, 112)]
     promised = FinalCheck(ClaimsParameters(queries=queries if declared else None, final_check=True), 1000).share
     assert promised > 0.7
-    for _, share, letters in found:
-        assert letters > 0 or share >= promised - 1e-9
+    for _, share, outcomes in found:
+        assert outcomes > 0 or share >= promised - 1e-9
     assert np.median([ratio for ratio, _, _ in found]) < 1.0
-    assert sum(letters > 0 for _, _, letters in found) <= 4  # a twentieth is foreseen
+    assert sum(outcomes > 0 for _, _, outcomes in found) <= 4  # a twentieth is foreseen
 
 
 class Constant:

@@ -24,7 +24,7 @@ from tests.thresholdout.guard.gating import (
 )
 from thresholdout import BudgetExhausted, Claims, InputError, LedgerClosed, SparseVector
 from thresholdout.ledger import open_ledger
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.scoring.metrics import Metric
 
 
@@ -35,14 +35,14 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     assert "nothing is certified yet" in repr(gate)
     kept = gate.propose(Told(1), name="first", cv="training")
     assert kept
-    assert (kept.letter, kept.certified, kept.test, kept.query, kept.name) == ("keep", True, "sign test", 1, "first")
+    assert (kept.outcome, kept.certified, kept.test, kept.query, kept.name) == ("keep", True, "sign test", 1, "first")
     assert kept.cost == pytest.approx(math.log(0.05) - math.log(kept.error_budget_left))
     assert 0.0 < kept.cost < 0.3
     assert guard.status.error_budget_left == kept.error_budget_left
     worse = Told(2)
     left = gate.propose(worse, cv="training")
     assert not left
-    assert (left.letter, left.certified, left.test, left.cost) == ("reject", False, None, 0.0)
+    assert (left.outcome, left.certified, left.test, left.cost) == ("reject", False, None, 0.0)
     assert worse.looks == 0
     assert guard.status.error_budget_left == kept.error_budget_left
     assert gate.incumbent is gate.certified
@@ -70,7 +70,7 @@ def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
             made = gate.propose(Told(new), cv="training")
             if made.test is not None:
                 share = made.error_budget_left / before if made else 1.0 - made.error_budget_left / before
-                looked[made.letter == "keep"] += 1
+                looked[made.outcome == "keep"] += 1
                 assert bool(made) == (p_value(right, new, incumbent) <= before * share * (1.0 - 3e-6))
             if made:
                 incumbent = new
@@ -184,7 +184,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseExcept
     assert "label" not in str(caught.value)
     assert sources(guard) == ["failed"]
     assert guard.status.answers_left == 4
-    assert guard.status.error_budget_left == pytest.approx(0.05 * RAISED)
+    assert guard.status.error_budget_left == pytest.approx(0.05 * FAILURE_SHARE)
     assert gate.incumbent.column == 0
     with pytest.raises(InputError, match="another key"):
         gate.propose(Fails(1, error), key="broken", cv="training")
@@ -216,8 +216,8 @@ def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> No
 
     made = guard.gate(Told(0)).propose(Meanwhile(1), cv="training", key="meanwhile")
     assert sources(guard) == ["failed"] * 3 + ["reject"]
-    assert (made.letter, made.test) == ("reject", "sign test")
-    assert 0.0 < made.error_budget_left < 0.05 * RAISED**3
+    assert (made.outcome, made.test) == ("reject", "sign test")
+    assert 0.0 < made.error_budget_left < 0.05 * FAILURE_SHARE**3
     assert guard.gate(Told(0)).propose(Told(1), cv="training").test is None  # planned now, it is not looked at
 
 
@@ -291,7 +291,7 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     gate.propose(Told(1), cv="training")
     made = gate.last_look(key="last")
     assert made is not None
-    assert made.certified == (p_value(right, 1, 0) <= 0.05 * (1.0 - 3 * RAISED))
+    assert made.certified == (p_value(right, 1, 0) <= 0.05 * (1.0 - 3 * FAILURE_SHARE))
     assert made
     assert made.error_budget_left == pytest.approx(0.05, rel=1e-5)
     again = gate.last_look(key="last")
@@ -320,7 +320,7 @@ def test_a_last_look_that_is_not_confirmed_leaves_a_millionth() -> None:
     assert not last
     assert not last.certified
     assert before is not None
-    assert last.error_budget_left == pytest.approx(before * RAISED, rel=1e-3)
+    assert last.error_budget_left == pytest.approx(before * FAILURE_SHARE, rel=1e-3)
     assert gate.on_the_way
     assert gate.certified.column == 0
 

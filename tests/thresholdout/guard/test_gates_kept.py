@@ -137,7 +137,7 @@ def test_a_state_that_forgets_a_candidate_is_noticed(tmp_path: Path) -> None:
     import sqlite3
     from dataclasses import replace
 
-    for wrong in (replace(state, free=0), replace(state, hits=1, letters=1), before):
+    for wrong in (replace(state, free=0), replace(state, hits=1, outcomes=1), before):
         with sqlite3.connect(file) as connection:
             connection.execute("UPDATE guards SET state = ?", (wrong.to_text(),))
         connection.close()

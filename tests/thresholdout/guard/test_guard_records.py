@@ -195,7 +195,7 @@ def fail_on_the_holdout(guard: Thresholdout, error: type[BaseException] = Runtim
 
 
 def test_a_failure_costs_a_guard_that_makes_claims_twenty_bits() -> None:
-    """The letter *raised* leaves 2^-20 of the risk; intervals go on."""
+    """The outcome *raised* leaves 2^-20 of the risk; intervals go on."""
     guard, plain = make(), make()
     fail_on_the_holdout(guard)
     assert guard.status.information_released == pytest.approx(20 * np.log(2), rel=1e-9)

@@ -302,19 +302,19 @@ def test_a_gate_says_that_a_verdict_was_not_to_be_expected() -> None:
         guard = Thresholdout(holdout, train=(X[N:], y[N:]), sampling="iid", random_state=0)
         told: list[Any] = []
         said = mistakes(lambda: told.append(guard.gate(old).propose(model, **how)))
-        return told[0].letter, said
+        return told[0].outcome, said
 
     fooled = clone(forest).fit(X, y)
-    letter, said = proposed(fooled)
-    assert letter == "keep"
+    outcome, said = proposed(fooled)
+    assert outcome == "keep"
     (message,) = said
     assert "was the model fitted to records of the holdout" in message
     assert proposed(clone(forest).fit(X[N:], y[N:])) == ("reject", [])
     assert proposed(fooled, cv="training")[1] == []  # its training value is no news
     dull = DummyClassifier(strategy="constant", constant=0).fit(X[N:], y[N:])
     assert proposed(stump, old=dull) == ("keep", [])
-    letter, said = proposed(stump, -1, dull)
-    assert letter == "reject"
+    outcome, said = proposed(stump, -1, dull)
+    assert outcome == "reject"
     (message,) = said
     assert "not confirmed, though cross-validation was sure of it" in message
 
@@ -333,20 +333,25 @@ def test_a_surprise_at_a_gate_that_is_an_error_leaves_the_gate_as_decided() -> N
             gate.propose(good)
     left = guard.status.error_budget_left
     told = gate.propose(good)
-    assert (told.letter, told.repeated, guard.status.error_budget_left, len(guard.history)) == ("reject", True, left, 1)
+    assert (told.outcome, told.repeated, guard.status.error_budget_left, len(guard.history)) == (
+        "reject",
+        True,
+        left,
+        1,
+    )
 
 
-LETTERS = np.array(["no", "yes"])
+OUTCOMES = np.array(["no", "yes"])
 
 
 @pytest.mark.parametrize("kind", ["text", "text in a series", "column of numbers", "column of text", "one feature"])
 def test_labels_before_features_are_refused_in_other_forms(kind: str) -> None:
     X, y = np.arange(40.0).reshape(20, 2) / 8, np.arange(20) % 2
     pair: dict[str, tuple[Any, Any]] = {
-        "text": (LETTERS[y], X),
-        "text in a series": (pd.Series(LETTERS[y]), pd.DataFrame(X)),
+        "text": (OUTCOMES[y], X),
+        "text in a series": (pd.Series(OUTCOMES[y]), pd.DataFrame(X)),
         "column of numbers": (y[:, None], X),
-        "column of text": (LETTERS[y][:, None], X),
+        "column of text": (OUTCOMES[y][:, None], X),
         "one feature": (y, X[:, :1]),
     }
     with pytest.raises(InputError, match=r"holdout: a pair of one column of .* and a table.*\(X, y\)"):
@@ -451,10 +456,10 @@ def test_what_an_incumbent_lacks_is_said_of_the_incumbent() -> None:
     assert caught.value.argument == "incumbent"
     assert "propose(candidate, cv='training')" in str(caught.value)
     assert len(guard.history) == 0
-    assert gate.propose(candidate, cv="training").letter == "keep"
+    assert gate.propose(candidate, cv="training").outcome == "keep"
     values = (np.zeros(300, dtype=int) == LABELS[:300], candidate.predict(SIGN[:300]) == LABELS[:300])
     other = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
-    assert other.gate(Fixed(), train_values=values[0]).propose(candidate, train_values=values[1]).letter == "keep"
+    assert other.gate(Fixed(), train_values=values[0]).propose(candidate, train_values=values[1]).outcome == "keep"
 
 
 def test_errors_of_python_name_the_guard() -> None:

@@ -230,23 +230,23 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
     n, keep, noise = 40, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
-    letters = {}
+    outcomes = {}
     for zeros, ones in itertools.product(range(n + 1), repeat=2):
         if zeros + ones > n:
             continue
         values = np.repeat([0.0, 0.5, 1.0], [zeros, n - zeros - ones, ones])
         reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(variance=0.05))
         state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, keep)
-        letters[outcome.interval] = math.exp(state.log_risk - start.log_risk)
-    assert len(letters) > 100
-    assert sum(letters.values()) <= keep
+        outcomes[outcome.interval] = math.exp(state.log_risk - start.log_risk)
+    assert len(outcomes) > 100
+    assert sum(outcomes.values()) <= keep
 
 
 def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
     n, keep, noise = 6, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
-    letters = {}
+    outcomes = {}
     for first in range(n + 1):
         for second in range(n + 1):
             readings = [
@@ -254,8 +254,8 @@ def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
                 for train, count in ((0.3, first), (0.9, second))
             ]
             state, outcome, place = mechanism.step_best(start, readings, noise, keep, True)
-            letters[place, outcome.value] = math.exp(state.log_risk - start.log_risk)
-    assert 0.1 * keep < sum(letters.values()) <= keep
+            outcomes[place, outcome.value] = math.exp(state.log_risk - start.log_risk)
+    assert 0.1 * keep < sum(outcomes.values()) <= keep
 
 
 @pytest.mark.statistical

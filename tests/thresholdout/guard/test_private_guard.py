@@ -24,15 +24,15 @@ from thresholdout.mechanisms.claims.question_claims import private_noise
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)
-LETTERS = ("confirmed", "above", "below")
+OUTCOMES = ("confirmed", "above", "below")
 
 
 class TestLaw:
     """On integer scales; ``moved`` is how far one record moves a value, and a test has twice the noise of a phase."""
 
     @staticmethod
-    def claim(phase: float, moved: int, letters: int, open_phase: bool) -> float:
-        return letters * 2 * moved / phase + open_phase * moved / phase
+    def claim(phase: float, moved: int, outcomes: int, open_phase: bool) -> float:
+        return outcomes * 2 * moved / phase + open_phase * moved / phase
 
     @pytest.mark.parametrize("phase", [2.0, 5.0])
     def test_no_transcript_exceeds_the_claim(self, phase: float) -> None:
@@ -48,12 +48,12 @@ class TestLaw:
                     rng.integers(0, 30, length), rng.integers(0, 9, length), rng.integers(0, 9, length), strict=True
                 )
             ]
-            letters = rng.choice(LETTERS, length, p=[0.7, 0.15, 0.15]).tolist()
-            ratio = law.log_transcript(values.tolist(), claims, letters) - law.log_transcript(
-                nearby.tolist(), claims, letters
+            outcomes = rng.choice(OUTCOMES, length, p=[0.7, 0.15, 0.15]).tolist()
+            ratio = law.log_transcript(values.tolist(), claims, outcomes) - law.log_transcript(
+                nearby.tolist(), claims, outcomes
             )
-            others = sum(letter != "confirmed" for letter in letters)
-            worst = max(worst, abs(ratio) / self.claim(phase, moved, others, letters[-1] == "confirmed"))
+            others = sum(outcome != "confirmed" for outcome in outcomes)
+            worst = max(worst, abs(ratio) / self.claim(phase, moved, others, outcomes[-1] == "confirmed"))
         assert 0.3 < worst <= 1 + 1e-9
 
     def test_the_claim_is_nearly_attained_so_half_the_noise_is_caught(self) -> None:
@@ -95,16 +95,16 @@ class Recording(LaplaceOnly):
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each letter is the formula's, with one delta for a phase, fresh noise in every half, and the declared scales."""
+    """Each outcome is the formula's, with one delta for a phase, fresh noise in every half, and the declared scales."""
     tested: list[tuple[int, int, int, int, tuple[int, int, int], str]] = []
-    plain = MeanTest.letter
+    plain = MeanTest.outcome
 
-    def letter(self: MeanTest, lo: int, hi: int, log_level: float, scales: Any, noise: tuple[int, int, int]) -> Any:
+    def outcome(self: MeanTest, lo: int, hi: int, log_level: float, scales: Any, noise: tuple[int, int, int]) -> Any:
         found = plain(self, lo, hi, log_level, scales, noise)
         tested.append((self.steps, self._value, lo, hi, noise, found))
         return found
 
-    monkeypatch.setattr(MeanTest, "letter", letter)
+    monkeypatch.setattr(MeanTest, "outcome", outcome)
     n, rng = 500, np.random.default_rng(3)
     mechanism = ClaimsMechanism(ClaimsParameters(private=8.0, budget=6), n)
     declared = private_noise(mechanism.parameters, n)
@@ -136,8 +136,8 @@ def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytes
                 phases += 1
                 scale, delta = next(draws)
         assert next(draws, None) is None
-        assert phases == state.letters <= declared.letters == 12
-    assert seen == set(LETTERS)
+        assert phases == state.outcomes <= declared.outcomes == 12
+    assert seen == set(OUTCOMES)
 
 
 def test_one_record_moves_a_value_by_at_most_what_is_counted() -> None:
@@ -147,7 +147,7 @@ def test_one_record_moves_a_value_by_at_most_what_is_counted() -> None:
         declared = private_noise(parameters, n)
         assert declared is not None
         assert declared.epsilon <= 100.0
-        assert declared.epsilon == pytest.approx(2 * declared.moved * declared.letters / declared.scale)
+        assert declared.epsilon == pytest.approx(2 * declared.moved * declared.outcomes / declared.scale)
         steps, mechanism = declared.steps(1, n), ClaimsMechanism(parameters, n)
         for _ in range(200):
             values = rng.random(n)
@@ -171,7 +171,7 @@ class Silent(LaplaceOnly):
         return -UNITS * 4 if scale == 2 * self._scale else 0
 
 
-def test_what_is_told_is_a_function_of_the_letters() -> None:
+def test_what_is_told_is_a_function_of_the_outcomes() -> None:
     n = 400
     mechanism = ClaimsMechanism(ClaimsParameters(private=20.0, budget=2), n)
     declared = private_noise(mechanism.parameters, n)
@@ -278,7 +278,7 @@ def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
     with pytest.raises(BudgetExhausted, match="nothing is left of the epsilon") as refused:
         mislead()
     assert refused.value.what == "private"
-    assert 2 < len(guard.history) < 100  # at most four of ten letters each
+    assert 2 < len(guard.history) < 100  # at most four of ten outcomes each
     assert guard.history["high"].sub(guard.history["low"]).le(1.0).all()
 
 

@@ -214,7 +214,7 @@ def test_a_climb_that_runs_again_is_free() -> None:
     def climb() -> list[tuple[str, float]]:
         gate = guard.gate(DummyClassifier().fit(*TRAIN))
         made = [gate.propose(tree(depth)) for depth in (1, 1, 2, 1)]
-        return [(one.letter, one.gain) for one in made]
+        return [(one.outcome, one.gain) for one in made]
 
     first, told = climb(), guard.status.error_budget_left
     assert first[0] == first[1]

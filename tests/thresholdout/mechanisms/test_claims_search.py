@@ -1,4 +1,4 @@
-"""The letters of a score question: what each leaves of the risk, that every search ends, and what is shown."""
+"""The outcomes of a score question: what each leaves of the risk, that every search ends, and what is shown."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from hypothesis import strategies as st
 from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
-from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
+from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, ClaimOutcome
 from thresholdout.mechanisms.claims.mechanism import _rounded
-from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, search
 from thresholdout.noise.sources import SeededNoise
 
 
 @pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e12])
 @pytest.mark.parametrize("pad", [1, 7])
-def test_what_letters_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: int) -> None:
+def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: int) -> None:
     """What a direction leaves is read off the level of the claim after it; in many digits."""
     for share in (0.5, 1 / 3, 0.1, 0.0123, 1e-5):
         levels: dict[str, list[float]] = {}
         for direction in ("above", "below"):
             seen = levels[direction] = []
 
-            def ask(lo: int, hi: int, level: float, seen: list[float] = seen, direction: str = direction) -> Letter:
+            def ask(
+                lo: int, hi: int, level: float, seen: list[float] = seen, direction: str = direction
+            ) -> ClaimOutcome:
                 seen.append(level)
                 return "confirmed" if len(seen) > 1 else "above" if direction == "above" else "below"
 
             search(Window(40, 60, share, 2.0), 100, log_risk, ask, pad)
         assert levels["above"][0] == levels["below"][0]
         with mp.workdps(60):
-            again = mp.log1p(-mp.mpf(0.15) - RAISED)
-            total = mp.exp(mp.mpf(levels["above"][0]) - log_risk) + RAISED
+            again = mp.log1p(-mp.mpf(0.15) - FAILURE_SHARE)
+            total = mp.exp(mp.mpf(levels["above"][0]) - log_risk) + FAILURE_SHARE
             total += sum(mp.exp(mp.mpf(seen[1]) - again - log_risk) for seen in levels.values())
             assert total <= 1
             assert total >= 0.97 if log_risk < -1e9 else total > 1 - 1e-5
@@ -54,10 +56,10 @@ def test_what_letters_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: in
     st.floats(0.0, 40.0),
 )
 def test_every_search_ends(value: int, mean: float, deviation: float, pad: int, seed: int, loud: float) -> None:
-    """Whatever the noise says, and however wrong it was before: at most 49 letters and a few confirmed claims."""
+    """Whatever the noise says, and however wrong it was before: at most 49 outcomes and a few confirmed claims."""
     draw, asked = random.Random(seed), [0]
 
-    def ask(lo: int, hi: int, level: float) -> Letter:
+    def ask(lo: int, hi: int, level: float) -> ClaimOutcome:
         asked[0] += 1
         assert asked[0] < 400
         if value + draw.gauss(0, loud) > hi:
@@ -65,28 +67,28 @@ def test_every_search_ends(value: int, mean: float, deviation: float, pad: int, 
         return "below" if value + draw.gauss(0, loud) < lo else "confirmed"
 
     found = search(first_window(mean, deviation, 1000, 5, None), 1000, -3.0, ask, pad)
-    assert found.letters <= 48
+    assert found.outcomes <= 48
     assert 0 <= found.lo <= found.hi <= 1000
 
 
 def test_a_search_that_noise_has_misled_comes_back() -> None:
-    """The value is above everything that an early letter left, and the range opens again."""
-    first: list[Letter] = ["above", "below"]
+    """The value is above everything that an early outcome left, and the range opens again."""
+    first: list[ClaimOutcome] = ["above", "below"]
 
-    def ask(lo: int, hi: int, level: float) -> Letter:
+    def ask(lo: int, hi: int, level: float) -> ClaimOutcome:
         if first:
             return first.pop(0)
         return "above" if hi < 700 else "below" if lo > 700 else "confirmed"
 
     found = search(Window(480, 500, 0.1, 10.0), 1000, -3.0, ask, 2)
     assert found.lo <= 700 <= found.hi
-    assert found.letters < 20
+    assert found.outcomes < 20
 
 
 def test_exact_directions_find_every_value() -> None:
     for value in range(101):
 
-        def ask(lo: int, hi: int, level: float, value: int = value) -> Letter:
+        def ask(lo: int, hi: int, level: float, value: int = value) -> ClaimOutcome:
             return "above" if value > hi else "below" if value < lo else "confirmed"
 
         for mean in (-3.0, 40.0, 103.0):
@@ -114,7 +116,7 @@ def test_bets_behind_noisy_edges_can_be_won_at_every_level(log_level: float) -> 
     lo, hi = math.floor(1000 * values.mean()) - 1, math.ceil(1000 * values.mean()) + 1
     scales = (scale, 2 * scale)
     failures = 0
-    while claim.letter(lo, hi, log_level, scales, (0, 0, 0)) != "confirmed":
+    while claim.outcome(lo, hi, log_level, scales, (0, 0, 0)) != "confirmed":
         claim, failures = claim.wider(), failures + 1
     assert failures <= 8
     low, high = claim.interval(lo, hi, log_level, scales)
@@ -137,11 +139,11 @@ def test_intervals_are_about_the_values_as_they_were_given() -> None:
     assert whole.steps > 0
 
 
-def test_three_other_letters_share_what_is_set_aside() -> None:
-    """A claim that is too narrow is made again, and each of three letters leaves a third of the share."""
+def test_three_other_outcomes_share_what_is_set_aside() -> None:
+    """A claim that is too narrow is made again, and each of three outcomes leaves a third of the share."""
     asked: list[tuple[int, int, float]] = []
 
-    def ask(lo: int, hi: int, log_level: float) -> Letter:
+    def ask(lo: int, hi: int, log_level: float) -> ClaimOutcome:
         asked.append((lo, hi, log_level))
         return "wide" if len(asked) == 1 else "confirmed"
 
@@ -150,21 +152,21 @@ def test_three_other_letters_share_what_is_set_aside() -> None:
     assert asked[0][:2] == asked[1][:2] == (found.lo, found.hi)
     assert math.exp(asked[0][2]) == pytest.approx(0.07, rel=1e-5)
     assert math.exp(asked[1][2]) == pytest.approx(0.01 * 0.85, rel=1e-5)
-    assert found.letters == 1
+    assert found.outcomes == 1
 
 
 def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so() -> None:
     """Ten times the expected variance: both bets are lost though the mean is in the middle."""
     values = np.repeat([0.0, 0.5, 1.0], [150, 700, 150])
     claim = BetTest(1000, values, 0.0075)
-    assert claim.letter(495, 505, -4.0, (), (0, 0, 0)) == "wide"
-    assert claim.letter(515, 525, -4.0, (), (0, 0, 0)) == "below"
-    assert claim.letter(475, 485, -4.0, (), (0, 0, 0)) == "above"
+    assert claim.outcome(495, 505, -4.0, (), (0, 0, 0)) == "wide"
+    assert claim.outcome(515, 525, -4.0, (), (0, 0, 0)) == "below"
+    assert claim.outcome(475, 485, -4.0, (), (0, 0, 0)) == "above"
     # no noise says that the mean is beyond an end of the range
-    assert claim.letter(500, 1000, -4.0, (), (0, UNITS, 0)) == "wide"
-    assert claim.letter(0, 500, -4.0, (), (0, 0, UNITS)) == "wide"
+    assert claim.outcome(500, 1000, -4.0, (), (0, UNITS, 0)) == "wide"
+    assert claim.outcome(0, 500, -4.0, (), (0, 0, UNITS)) == "wide"
     wider = claim.wider().wider().wider().wider().wider()
-    assert wider.letter(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"
+    assert wider.outcome(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"
 
 
 def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim() -> None:
@@ -182,11 +184,11 @@ def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim
     assert len(found) == 1  # the first claim, confirmed whatever the coins are
 
 
-def test_where_one_direction_is_impossible_the_other_letters_share_all() -> None:
-    """A claim up to the end of the range, by a test with three other letters and no noise: *above* can't be."""
+def test_where_one_direction_is_impossible_the_other_outcomes_share_all() -> None:
+    """A claim up to the end of the range, by a test with three other outcomes and no noise: *above* can't be."""
     levels: list[float] = []
 
-    def ask(lo: int, hi: int, log_level: float) -> Letter:
+    def ask(lo: int, hi: int, log_level: float) -> ClaimOutcome:
         levels.append(math.exp(log_level))
         return "wide" if len(levels) == 1 else "confirmed"
 

@@ -17,7 +17,7 @@ from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
 from thresholdout.mechanisms.claims.clients import Newcomers, client_of
 from thresholdout.mechanisms.claims.competition import AngleCells
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.noise.sources import SeededNoise
 
 BETA = 0.05
@@ -42,7 +42,7 @@ def asked(
 
 @given(st.floats(0, 1), st.floats(1e-3, 0.8), st.integers(1, 5000), st.floats(1e-6, 0.9), st.booleans())
 @settings(deadline=None, max_examples=200)
-def test_cells_part_the_range_and_every_letter_is_paid_for(
+def test_cells_part_the_range_and_every_outcome_is_paid_for(
     guess: float, reach: float, steps: int, share: float, even: bool
 ) -> None:
     cells = AngleCells.around(guess, reach, steps, share, even=even)
@@ -53,14 +53,14 @@ def test_cells_part_the_range_and_every_letter_is_paid_for(
     for value in {0, steps, steps // 3, *(min(edge, steps) for edge in cells.edges)}:
         first, last = cells.limits(cells.holding(value))
         assert first <= value <= last
-    # two more letters, of a question that fails or is interrupted
-    assert math.fsum(map(math.exp, cells.log_shares)) + 2 * RAISED <= 1.0
+    # two more outcomes, of a question that fails or is interrupted
+    assert math.fsum(map(math.exp, cells.log_shares)) + 2 * FAILURE_SHARE <= 1.0
     assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.5, 0.87, 1.0])
 @pytest.mark.parametrize("vague", [False, True])
-def test_no_letter_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
+def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
     """(1) of the theorem, exactly, for all truths, where the node is the first, and after junk."""
     n = 80
     mechanism = competition(n, confidence=0.7)
@@ -94,7 +94,7 @@ def test_records_may_have_different_laws(share: float) -> None:
                 assert mass[np.array(false) & (levels == level)].sum() <= math.exp(level) + 1e-15
 
 
-def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_a_letter() -> None:
+def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_an_outcome() -> None:
     n = 4000
     mechanism = competition(n)
     state = mechanism.start(SeededNoise(0))
@@ -122,7 +122,7 @@ def released_by_teams(n: int, error: float, teams: int = 200) -> tuple[float, fl
 
 
 @pytest.mark.parametrize("error", [0.005, 0.01, 0.02, 0.05, -0.02])
-def test_teams_that_err_alike_cost_a_few_letters_together(error: float) -> None:
+def test_teams_that_err_alike_cost_a_few_outcomes_together(error: float) -> None:
     """200 teams that guess 2 points too high released 1,200 nats: half-widths were 0.18, with exact guesses 0.025."""
     exact, narrow = released_by_teams(10_000, 0.0)
     nats, wide = released_by_teams(10_000, error)
@@ -218,7 +218,7 @@ def test_no_cell_tells_more_than_the_longest_code() -> None:
 
 
 def test_failures_count_in_the_allowance_and_end_it() -> None:
-    """Each is a letter of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
+    """Each is an outcome of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
     mechanism = competition(1000)
     state = mechanism.start(SeededNoise(0))
     first, known, number = state.log_risk, Known(binary=True, client="attacker"), 0

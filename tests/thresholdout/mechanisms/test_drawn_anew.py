@@ -28,7 +28,7 @@ from thresholdout.mechanisms.claims.score import Window, search
 
 N = 10_000
 ONE = 2**50  # steps in the range, at a noise scale of 2**-10
-RAISED = 2.0**-20
+FAILURE_SHARE = 2.0**-20
 
 
 class Counted(LaplaceOnly):
@@ -86,7 +86,7 @@ def _reading(mechanism: Mechanism[Any, Any], ones: int) -> Any:
 
 @pytest.mark.parametrize("private", [None, 2.0])
 class TestEdgesOfClaims:
-    """B4 and P6: delta is that of a phase, which ends with a letter other than *confirmed*; gammas are fresh."""
+    """B4 and P6: delta is that of a phase, which ends with an outcome other than *confirmed*; gammas are fresh."""
 
     def test_a_confirmed_claim_keeps_the_noise_of_its_phase(self, private: float | None) -> None:
         noise, mechanism = Counted(), _claims(private=private)
@@ -99,17 +99,17 @@ class TestEdgesOfClaims:
         each, both = noise.scales[0], noise.scales[1:]
         assert both == [2 * each] * 10  # two halves of five tests
 
-    def test_every_letter_ends_the_phase(self, private: float | None) -> None:
+    def test_every_outcome_ends_the_phase(self, private: float | None) -> None:
         noise, mechanism = Counted(), _claims(private=private)
         state, outcome = mechanism.step(mechanism.start(noise), 0.5, _reading(mechanism, 6000), noise)
         assert outcome.source == "holdout"
         each = noise.scales[0]
         drawn = [k for k, scale in enumerate(noise.scales, 1) if scale == each]
-        letters = state.letters
-        assert letters >= 1
-        assert len(drawn) == 1 + letters
+        outcomes = state.outcomes
+        assert outcomes >= 1
+        assert len(drawn) == 1 + outcomes
         assert state.edge == drawn[-1]
-        tests = letters if state.letters == 4 or noise.scales[-1] == each else letters + 1
+        tests = outcomes if state.outcomes == 4 or noise.scales[-1] == each else outcomes + 1
         assert len(noise.scales) - len(drawn) == 2 * tests
 
     def test_a_failure_ends_the_phase(self, private: float | None) -> None:
@@ -148,7 +148,7 @@ def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechani
     for _ in range(failures):
         state, outcome = mechanism.fail(state, 0.5, noise)
         assert outcome.risk == state.log_risk
-    left = before + failures * math.log(RAISED)
+    left = before + failures * math.log(FAILURE_SHARE)
     assert left - 1e-9 < state.log_risk <= left
 
 
@@ -156,7 +156,7 @@ def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechani
 def test_a_list_sets_two_shares_aside_for_failures(questions: int, keep: float) -> None:
     """B7: 1 - keep - 2r of R, both sides of each question."""
     share = math.exp(list_level(-3.0, questions, keep) + 3.0) * 2 * questions
-    assert 1.0 - keep - 2 * RAISED - 1e-9 < share <= 1.0 - keep - 2 * RAISED
+    assert 1.0 - keep - 2 * FAILURE_SHARE - 1e-9 < share <= 1.0 - keep - 2 * FAILURE_SHARE
 
 
 def test_a_claim_without_a_test_sets_two_shares_aside_too() -> None:
@@ -167,7 +167,7 @@ def test_a_claim_without_a_test_sets_two_shares_aside_too() -> None:
 
     found = search(Window(0, 1000, 0.1, 10.0), 1000, -3.0, ask, None)
     share = math.exp(found.log_level + 3.0)
-    assert 1.0 - 2 * RAISED - 1e-9 < share <= 1.0 - 2 * RAISED
+    assert 1.0 - 2 * FAILURE_SHARE - 1e-9 < share <= 1.0 - 2 * FAILURE_SHARE
     assert found.log_risk == found.log_level
 
 
@@ -176,7 +176,7 @@ def test_the_first_claim_that_decides_about_a_refusal_has_the_level_of_the_one_t
     state = mechanism.start(Counted())
     first = mechanism.first_claim(state, 0.9, Known(binary=True))
     share = math.exp(first.log_level - state.log_risk)
-    expected = 1.0 - first.window.share - 2 * RAISED
+    expected = 1.0 - first.window.share - 2 * FAILURE_SHARE
     assert expected - 1e-9 < share <= expected
 
 
@@ -185,10 +185,10 @@ def test_the_final_check_sets_two_shares_aside() -> None:
     records, log_risk, steps = 500.0, -3.0, 2**20
     claim = MeanTest(steps, round(0.7 * steps), hoeffding(steps, records))
     low, high = final_interval(claim, log_risk, 0.1)
-    mean, level = round(0.7 * steps) / steps, log_risk + math.log(0.9 * (1.0 - 2 * RAISED))
+    mean, level = round(0.7 * steps) / steps, log_risk + math.log(0.9 * (1.0 - 2 * FAILURE_SHARE))
     reach = math.sqrt(-level / (2 * records)) + 0.5 / steps
     assert high == pytest.approx(mean + reach, abs=1e-10)
-    far = log_risk + math.log(0.1 * (1.0 - 2 * RAISED))
+    far = log_risk + math.log(0.1 * (1.0 - 2 * FAILURE_SHARE))
     assert low == pytest.approx(mean - math.sqrt(-far / (2 * records)) - 0.5 / steps, abs=1e-10)
 
 

@@ -154,17 +154,17 @@ def test_what_the_base_promises(make: Callable[[], AnyMechanism]) -> None:
 
 
 @pytest.mark.parametrize("pad", [None, 3])
-def test_a_search_ends_whatever_the_letters_say(pad: int | None) -> None:
+def test_a_search_ends_whatever_the_outcomes_say(pad: int | None) -> None:
     """With noise the last claim is the whole range, which needs no test; it would go on for ever otherwise."""
-    letters: list[Literal["above", "below"]] = []
+    outcomes: list[Literal["above", "below"]] = []
 
     def contradict(lo: int, hi: int, log_level: float) -> Literal["above", "below"]:
-        letters.append("above" if len(letters) % 2 else "below")
-        assert len(letters) < 100
-        return letters[-1]
+        outcomes.append("above" if len(outcomes) % 2 else "below")
+        assert len(outcomes) < 100
+        return outcomes[-1]
 
     found = search(first_window(500.0, 10.0, 1000, 0, None), 1000, math.log(0.05), contradict, pad)
-    assert found.letters == len(letters)
+    assert found.outcomes == len(outcomes)
     assert found.log_risk < math.log(0.05)
     if pad is not None:
         assert (found.lo, found.hi) == (0, 1000)

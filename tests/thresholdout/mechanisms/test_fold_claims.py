@@ -1,4 +1,4 @@
-"""Claims about out-of-fold averages: what letters leave of the risk, and all analysts of small depth."""
+"""Claims about out-of-fold averages: what outcomes leave of the risk, and all analysts of small depth."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 import thresholdout.mechanisms.claims.fold_claims as folds
 from graphs.models.out_of_fold import OutOfFold
-from tests.oracles.fold_claims import SOUND, FoldLetters, FoldProgram, FoldRule, Split
+from tests.oracles.fold_claims import SOUND, FoldOutcomes, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
 from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims.fold_claims import Cells, best_deviations
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)
@@ -25,7 +25,7 @@ _ABOVE = 1e-9  # of sums of floats
 
 
 def as_for_fixed_truths(risk: float, level: float) -> list[Split]:
-    """What is confirmed keeps all but what was set aside for the other letter."""
+    """What is confirmed keeps all but what was set aside for the other outcome."""
     asides = {0.0, (risk - level) / 2, risk - level}
     return [(level, risk - aside, aside) for aside in asides]
 
@@ -35,23 +35,23 @@ class TestTheRule:
     @pytest.mark.parametrize("p", [0.5, 0.3])
     @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
     def test_no_analyst_exceeds_beta(self, model: tuple[int, ...], p: float, beta: float) -> None:
-        letters = FoldLetters(model, p, SOUND)
-        assert all(letters.worst(beta, depth) <= beta + _ABOVE for depth in (1, 2))
+        outcomes = FoldOutcomes(model, p, SOUND)
+        assert all(outcomes.worst(beta, depth) <= beta + _ABOVE for depth in (1, 2))
 
     @pytest.mark.slow
     @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
     @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
     def test_no_analyst_exceeds_beta_in_three_questions(self, model: tuple[int, ...], beta: float) -> None:
-        assert FoldLetters(model, 0.3, SOUND).worst(beta, 3) <= beta + _ABOVE
+        assert FoldOutcomes(model, 0.3, SOUND).worst(beta, 3) <= beta + _ABOVE
 
     def test_the_bound_is_attained(self) -> None:
-        assert FoldLetters((0, 1, 1), 0.5, SOUND).worst(0.25, 2) == pytest.approx(0.25, abs=1e-12)
+        assert FoldOutcomes((0, 1, 1), 0.5, SOUND).worst(0.25, 2) == pytest.approx(0.25, abs=1e-12)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("p", [0.5, 0.3])
     def test_no_analyst_exceeds_beta_leaving_one_out(self, p: float) -> None:
-        letters = FoldLetters((0, 1, 2), p, SOUND)
-        assert all(letters.worst(beta, 2) <= beta + _ABOVE for beta in (0.125, 0.25, 0.5))
+        outcomes = FoldOutcomes((0, 1, 2), p, SOUND)
+        assert all(outcomes.worst(beta, 2) <= beta + _ABOVE for beta in (0.125, 0.25, 0.5))
 
     @pytest.mark.parametrize(
         ("rule", "depth", "reached"),
@@ -64,12 +64,12 @@ class TestTheRule:
         ids=["without its union, one claim", "without its union", "confirmed claims free", "each side all of w"],
     )
     def test_broken_twins_exceed_beta(self, rule: FoldRule, depth: int, reached: float) -> None:
-        assert FoldLetters((0, 1, 1), 0.3, rule).worst(0.25, depth) >= reached - _ABOVE
+        assert FoldOutcomes((0, 1, 1), 0.3, rule).worst(0.25, depth) >= reached - _ABOVE
 
     @pytest.mark.slow
     def test_one_sided_levels_break_a_quarter_with_one_claim(self) -> None:
         rule = FoldRule(as_for_fixed_truths, two_sided=False)
-        assert FoldLetters((0, 1, 2), 0.3, rule).worst(0.25, 1) == pytest.approx(0.447, abs=1e-9)
+        assert FoldOutcomes((0, 1, 2), 0.3, rule).worst(0.25, 1) == pytest.approx(0.447, abs=1e-9)
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ def made(queries: int | None = None, budget: int | None = None, records: float =
     ("queries", "asked", "expected"),
     [(None, 0, None), (None, 60, 0.93), (2, 0, 0.02), (3, 1, 0.93), (100, 0, None), (100, 60, 0.02)],
 )
-def test_the_levels_of_a_question_and_what_its_letters_leave_have_a_sum_of_at_most_the_risk(
+def test_the_levels_of_a_question_and_what_its_outcomes_leave_have_a_sum_of_at_most_the_risk(
     queries: int | None, asked: int, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both levels, every cell, a failure and an interrupt, in many digits: nothing is missing, and little is lost."""
     claims = made(queries)
-    state = replace(claims.start(NOISE), asked=asked, hits=asked, letters=asked, log_risk=-3.5)
+    state = replace(claims.start(NOISE), asked=asked, hits=asked, outcomes=asked, log_risk=-3.5)
     levels: list[float] = []
 
     def seen(mean: float, records: float, others: float, log_level: float) -> Line:
@@ -119,8 +119,8 @@ def test_the_levels_of_a_question_and_what_its_letters_leave_have_a_sum_of_at_mo
     assert len(set(levels)) == 1
     failed = claims.fail(state, 0.5, NOISE)[0].log_risk
     with mp.workdps(60):
-        letters = mp.fsum(mp.exp(mp.mpf(one)) for one in left.values())
-        total = 2 * mp.exp(mp.mpf(levels[0])) + letters + 2 * mp.exp(mp.mpf(failed))
+        outcomes = mp.fsum(mp.exp(mp.mpf(one)) for one in left.values())
+        total = 2 * mp.exp(mp.mpf(levels[0])) + outcomes + 2 * mp.exp(mp.mpf(failed))
         risk = mp.exp(mp.mpf(-3.5))
         assert total <= risk
         assert total >= risk * (1 - mp.mpf("1e-5"))
@@ -252,5 +252,5 @@ def test_what_is_kept_for_failures_is_what_a_failure_leaves() -> None:
     claims = made(queries=10)
     state = claims.start(NOISE)
     after, outcome = claims.fail(state, 0.5, NOISE)
-    assert after.log_risk == pytest.approx(state.log_risk + math.log(0.9) + math.log(RAISED), abs=1e-9)
+    assert after.log_risk == pytest.approx(state.log_risk + math.log(0.9) + math.log(FAILURE_SHARE), abs=1e-9)
     assert (outcome.source, outcome.interval, after.asked, after.hits) == ("failed", (0.0, 1.0), 1, 1)

@@ -23,7 +23,7 @@ from thresholdout.mechanisms.claims.gate import (
     worth_a_checkpoint,
 )
 from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 
 GOOD = Proposal(0.02, 0.05, 20_000, 10_000)
 BAD = Proposal(-0.02, 0.05, 20_000, 10_000)
@@ -39,18 +39,18 @@ def exact_sign_tail(wins: int, n: int) -> Fraction:
 
 @pytest.mark.parametrize("share", [1e-6, 0.25, 0.5, 0.9, 1.0 - 2.0**-20])
 @pytest.mark.parametrize("log_risk", [-3.0, -700.0, -1e6])
-def test_the_letters_leave_no_more_than_there_was(share: float, log_risk: float) -> None:
+def test_the_outcomes_leave_no_more_than_there_was(share: float, log_risk: float) -> None:
     keep = decide(GateState(log_risk), GOOD, SignGate(10_000_000, 0, one_law=True), share)
     reject = decide(GateState(log_risk), GOOD, SignGate(0, 1, one_law=True), share)
-    assert (keep.letter, reject.letter) == ("keep", "reject")
+    assert (keep.outcome, reject.outcome) == ("keep", "reject")
     assert keep.log_level == keep.state.log_risk
     sums = [math.exp(made.state.log_risk - log_risk) for made in (keep, reject)]
-    assert 1.0 - 1e-7 < sum(sums) + 2.0 * RAISED <= 1.0
+    assert 1.0 - 1e-7 < sum(sums) + 2.0 * FAILURE_SHARE <= 1.0
 
 
 def test_a_look_that_is_not_worth_its_price_is_free() -> None:
     made = proposed(GateState(-3.0), BAD, SignGate(10_000, 0, one_law=True))
-    assert (made.letter, made.log_level, made.state.log_risk) == ("reject", None, -3.0)
+    assert (made.outcome, made.log_level, made.state.log_risk) == ("reject", None, -3.0)
     assert made.state.history.count == 1
 
 
@@ -58,7 +58,7 @@ def test_keeps_that_were_expected_cost_little() -> None:
     state = GateState(math.log(0.05))
     for _ in range(20):
         made = proposed(state, GOOD, SignGate(350, 150, one_law=True))
-        assert made.letter == "keep"
+        assert made.outcome == "keep"
         state = made.state
     assert math.log(0.05) - state.log_risk < 1.0  # a list of 20 would have spent ln 20 = 3
 
@@ -153,11 +153,11 @@ def test_a_checkpoint_leaves_half_and_starts_anew() -> None:
     assert taken
     assert state.ahead > 0.0
     kept = checkpoint(state, GOOD, SignGate(300, 100, one_law=True))
-    assert kept.letter == "keep"
+    assert kept.outcome == "keep"
     assert kept.state.ahead == 0.0
     assert math.exp(kept.state.log_risk) == pytest.approx(0.02, rel=1e-5)
     failed = checkpoint(state, GOOD, SignGate(1, 0, one_law=True))
-    assert failed.letter == "reject"
+    assert failed.outcome == "reject"
     assert failed.state.ahead < 0.6 * state.ahead
     assert math.exp(failed.state.log_risk) == pytest.approx(0.02, rel=1e-5)
 
@@ -185,4 +185,4 @@ def test_hoeffdings_inequality_is_one_sided() -> None:
 
 def test_a_last_look_leaves_something() -> None:
     made = last_look(GateState(math.log(0.04)), GOOD, SignGate(0, 1, one_law=True))
-    assert made.state.log_risk == pytest.approx(math.log(0.04) + math.log(RAISED), abs=1e-5)
+    assert made.state.log_risk == pytest.approx(math.log(0.04) + math.log(FAILURE_SHARE), abs=1e-5)

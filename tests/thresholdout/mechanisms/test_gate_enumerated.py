@@ -1,7 +1,7 @@
 """The gate against every analyst of small depth, on models that are small enough for all their transcripts.
 
 Records are uniform on a few values; a candidate is a function from these to -1, 0 or 1 (loss, tie, win). The analyst
-knows the law, asks for whatever candidates and shares of the risk are worst given the letters so far, and wins when a
+knows the law, asks for whatever candidates and shares of the risk are worst given the outcomes so far, and wins when a
 candidate is kept that is not better. Probabilities are exact sums over all holdouts.
 """
 
@@ -58,8 +58,8 @@ def worst(model: Small, kind: str, rules: list[Rule], beta: float, depth: int) -
             kept, after = np.zeros_like(inside), {}
             for index in np.flatnonzero(inside):
                 decision = rule(state, proposal, tests[index])
-                kept[index] = decision.letter == "keep"
-                after[decision.letter] = decision.state.log_risk
+                kept[index] = decision.outcome == "keep"
+                after[decision.outcome] = decision.state.log_risk
             total = 0.0
             if kept.any():
                 chance = float(model.chances[kept].sum())
@@ -97,13 +97,13 @@ def at_share(share: float) -> Rule:
 def whole_after_confirmation(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     """The broken milestone: a confirmation leaves the risk whole."""
     made = checkpoint(state, proposal, test)
-    return Decision(made.letter, made.log_level, state) if made.letter == "keep" else made
+    return Decision(made.outcome, made.log_level, state) if made.outcome == "keep" else made
 
 
 def whole_after_rejection(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     """The broken gate: a look that ends in a rejection is free."""
     made = checkpoint(state, proposal, test)
-    return Decision(made.letter, made.log_level, state) if made.letter == "reject" else made
+    return Decision(made.outcome, made.log_level, state) if made.outcome == "reject" else made
 
 
 def most_false_keeps(rules: list[Rule], beta: float, depth: int, atoms: int = 64) -> float:

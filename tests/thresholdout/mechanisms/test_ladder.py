@@ -1,4 +1,4 @@
-"""The Ladder: what each letter leaves and claims, its steps, and the interval of the best truth."""
+"""The Ladder: what each outcome leaves and claims, its steps, and the interval of the best truth."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from thresholdout.noise.sources import SeededNoise
 
 N = 2500
 BINARY = Known(binary=True)
-RAISED = 2.0**-20
+FAILURE_SHARE = 2.0**-20
 
 
 def play(mechanism: Ladder, means: list[float], known: Known = BINARY, train: float = 0.5) -> list[Outcome]:
@@ -71,7 +71,7 @@ def test_cells_part_all_means(steps: int) -> None:
     assert (cells[0], cells[-1]) == (0, mechanism.cells - 1)
 
 
-def letters(mechanism: Ladder, state: LadderState, n: int, train: float = 0.7) -> dict[LadderState, list[int]]:
+def outcomes(mechanism: Ladder, state: LadderState, n: int, train: float = 0.7) -> dict[LadderState, list[int]]:
     """The states after a question about records that are 0 or 1, and the numbers of ones that lead to each."""
     found: dict[LadderState, list[int]] = {}
     for count in range(n + 1):
@@ -82,18 +82,19 @@ def letters(mechanism: Ladder, state: LadderState, n: int, train: float = 0.7) -
 
 
 def claim_of(state: LadderState, after: LadderState) -> tuple[float, float]:
-    """What a letter claims: read off a state in which nothing was known before, or that was raised by it."""
+    """What an outcome claims: read off a state in which nothing was known before, or that was raised by it."""
     low = after.low if after.releases > state.releases else 0.0
     return low, after.high
 
 
 @pytest.mark.parametrize("random_truths", [False, True])
 @pytest.mark.parametrize(("n", "queries"), [(12, None), (40, 3)])
-def test_every_letter_is_paid_for(n: int, queries: int | None, random_truths: bool) -> None:
+def test_every_outcome_is_paid_for(n: int, queries: int | None, random_truths: bool) -> None:
     """The hypotheses of Theorem B at every node of three rounds, by scipy's binomial law.
 
-    A letter's claim is false on one side, and has at most what is left after it as probability there; the sum over the
-    letters is at most what was left before. Where truths are random, the claims' sides are paid for beside the letters.
+    An outcome's claim is false on one side, and has at most what is left after it as probability there; the sum over
+    the outcomes is at most what was left before. Where truths are random, the claims' sides are paid for beside the
+    outcomes.
     """
     parameters = LadderParameters(0.9, queries=queries, random_truths=random_truths)
     mechanism = Ladder(parameters, n)
@@ -103,8 +104,8 @@ def test_every_letter_is_paid_for(n: int, queries: int | None, random_truths: bo
         following = set()
         for state in states:
             bare = LadderState(state.log_risk, state.asked, 0, state.releases, state.best, 0.0, 0.0)
-            total, widest = 2 * RAISED * math.exp(state.log_risk), 0.0
-            for after, counts in letters(mechanism, bare, n).items():
+            total, widest = 2 * FAILURE_SHARE * math.exp(state.log_risk), 0.0
+            for after, counts in outcomes(mechanism, bare, n).items():
                 left = math.exp(after.log_risk)
                 low, high = claim_of(bare, after)
                 false = max(
@@ -140,9 +141,9 @@ def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.Monkey
         monkeypatch.setattr(ladder_module, "ones", clopper_pearson)
     mechanism, most = Ladder(LadderParameters(0.2), n), 0.0
     first = mechanism.start(SeededNoise(0))
-    for state in (first, *letters(mechanism, first, n, 0.1)):
+    for state in (first, *outcomes(mechanism, first, n, 0.1)):
         bare = LadderState(state.log_risk, state.asked, 0, state.releases, state.best, 0.0, 0.0)
-        for after, counts in letters(mechanism, bare, n, 0.1).items():
+        for after, counts in outcomes(mechanism, bare, n, 0.1).items():
             low, high = claim_of(bare, after)
             near = (n * low * (1 - 1e-9), 1 - n * (1 - high) * (1 - 1e-9))  # all of it in one record
             own = [p for p in (*near, *np.linspace(0.0, 1.0, 21)) if 0.0 <= p <= 1.0]
@@ -159,12 +160,12 @@ def test_what_is_left_is_what_a_counter_of_new_scores_expects() -> None:
     mechanism = Ladder(LadderParameters(0.9), 400)
     reading = mechanism.read(np.arange(400) < 200, 400, (0.0, 1.0), "v", BINARY)
     state, _ = mechanism.step(mechanism.start(SeededNoise(0)), 0.5, reading, SeededNoise(0))
-    assert state.log_risk == pytest.approx(math.log(0.1 / 3 * (1 - 2 * RAISED)))
-    after = sorted(letters(mechanism, state, 400), key=lambda one: one.best)
-    left = [math.exp(one.log_risk - state.log_risk) / (1 - 2 * RAISED) for one in after]
+    assert state.log_risk == pytest.approx(math.log(0.1 / 3 * (1 - 2 * FAILURE_SHARE)))
+    after = sorted(outcomes(mechanism, state, 400), key=lambda one: one.best)
+    left = [math.exp(one.log_risk - state.log_risk) / (1 - 2 * FAILURE_SHARE) for one in after]
     assert left[:4] == pytest.approx([0.5, 0.25, 0.5 / 6, 0.5 / 12])
-    later = min(letters(mechanism, after[1], 400), key=lambda one: one.best)
-    assert math.exp(later.log_risk - after[1].log_risk) == pytest.approx((1 - 2 * RAISED) * (1 - 1.5 / 2))
+    later = min(outcomes(mechanism, after[1], 400), key=lambda one: one.best)
+    assert math.exp(later.log_risk - after[1].log_risk) == pytest.approx((1 - 2 * FAILURE_SHARE) * (1 - 1.5 / 2))
 
 
 def test_only_clear_improvements_are_shown() -> None:
@@ -191,7 +192,7 @@ def test_the_first_interval_is_that_of_clopper_and_pearson() -> None:
     """At the ends of the cell, at what is left after the cell of the training value."""
     mechanism = Ladder(LadderParameters(), N)
     (outcome,) = play(mechanism, [0.9], train=0.9)
-    level = 0.05 / 3 * (1 - 2 * RAISED)
+    level = 0.05 / 3 * (1 - 2 * FAILURE_SHARE)
     cell = mechanism._cell(2250, N)
     lo, hi = mechanism._first(cell, N), mechanism._first(cell + 1, N) - 1
     low = brentq(lambda p: binom.sf(lo - 1, N, p) - level, 1e-9, lo / N)
@@ -203,7 +204,7 @@ def test_values_between_have_limits_of_relative_entropy() -> None:
     mechanism = Ladder(LadderParameters(), N)
     (outcome,) = play(mechanism, [0.9], Known(), train=0.9)
     assert outcome.interval is not None
-    level = math.log(0.05 / 3 * (1 - 2 * RAISED))
+    level = math.log(0.05 / 3 * (1 - 2 * FAILURE_SHARE))
     cell, grid = mechanism._cell(round(0.9 * mechanism._grid), mechanism._grid), mechanism._grid
     lo = (mechanism._first(cell, grid) - 0.5) / grid
 
@@ -249,7 +250,7 @@ def test_scores_increase_and_are_few() -> None:
     assert len(set(shown)) <= 21
 
 
-def test_a_question_that_failed_is_a_letter() -> None:
+def test_a_question_that_failed_is_an_outcome() -> None:
     """Its text and cost are the same whatever failed; intervals stay finite, and the risk says what it cost."""
     records = np.arange(float(N))
     guard = Thresholdout((records, records), train=(-records - 1, records), mechanism="ladder")

@@ -21,7 +21,7 @@ from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 
@@ -128,12 +128,12 @@ class TestTheProgram:
 
     @pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e8])
     def test_what_a_list_spends_and_leaves_adds_up_to_at_most_the_risk(self, log_risk: float) -> None:
-        """In many digits, for the letters of a fair coin."""
+        """In many digits, for the outcomes of a fair coin."""
         for keep in (0.01, 0.2, 0.5, 0.99):
             for k in (1, 3, 1000):
                 told = [Told(0.5, (0.0, 1.0), math.log(2.0))]
                 with mp.workdps(60):
-                    total = 2 * k * mp.exp(mp.mpf(list_level(log_risk, k, keep)) - log_risk) + 2 * RAISED
+                    total = 2 * k * mp.exp(mp.mpf(list_level(log_risk, k, keep)) - log_risk) + 2 * FAILURE_SHARE
                     total += 2 * mp.exp(mp.mpf(after_list(log_risk, keep, told)) - log_risk)
                     assert 1 - 1e-6 < total <= 1
 

@@ -31,7 +31,7 @@ from thresholdout.mechanisms.claims.proposals import (
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)
-RAISED = 2.0**-20
+FAILURE_SHARE = 2.0**-20
 
 
 def state_at(log_risk: float) -> ClaimsState:
@@ -134,12 +134,12 @@ def test_mixed_bets_find_what_the_best_bet_finds(records: int) -> None:
 # What a decision costs
 
 
-def test_letters_sum_to_what_was_left() -> None:
+def test_outcomes_sum_to_what_was_left() -> None:
     for log_risk, asked, kept in itertools.product((-3.0, -40.0), range(0, 50, 7), range(0, 50, 7)):
         q = Proposer(asked, min(asked, kept)).share
         state = remembering(state_at(log_risk), "ann", asked, min(asked, kept))
         left = [Proposed("ann", True).made(state, test)[0].log_risk for test in (-1e9, 0.0)]
-        assert math.fsum(map(math.exp, left)) + 2 * RAISED * math.exp(log_risk) <= math.exp(log_risk)
+        assert math.fsum(map(math.exp, left)) + 2 * FAILURE_SHARE * math.exp(log_risk) <= math.exp(log_risk)
         assert left[0] == pytest.approx(log_risk + math.log(q), abs=1e-5)
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 import thresholdout.mechanisms.claims.mechanism as mechanism
-from tests.oracles.risk_left import SOUND, Letters, Model, Program, Rule
+from tests.oracles.risk_left import SOUND, Model, Outcomes, Program, Rule
 from tests.sizes import corners
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
-from thresholdout.mechanisms.claims.interval import Letter
+from thresholdout.mechanisms.claims.interval import ClaimOutcome
 from thresholdout.mechanisms.claims.score import Found, Window, search
 
 _FAIR = Model((0.5, 0.5, 0.5), signed=False)
@@ -29,11 +29,11 @@ class TestTheRule:
     @pytest.mark.parametrize("model", [_FAIR, _MIXED], ids=["one law", "different laws"])
     @pytest.mark.parametrize("depth", [1, 2, 3])
     def test_no_analyst_exceeds_beta(self, model: Model, beta: float, depth: int) -> None:
-        assert Letters(model, SOUND).worst(beta, depth) <= beta + _ABOVE
+        assert Outcomes(model, SOUND).worst(beta, depth) <= beta + _ABOVE
 
     @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
     def test_the_bound_is_attained(self, beta: float) -> None:
-        assert Letters(_FAIR, SOUND).worst(beta, 3) == pytest.approx(beta, abs=1e-12)
+        assert Outcomes(_FAIR, SOUND).worst(beta, 3) == pytest.approx(beta, abs=1e-12)
 
     @pytest.mark.parametrize("noise", [_SMALL_NOISE, _WIDE_NOISE], ids=["small", "wide"])
     @pytest.mark.parametrize("expectations", [(0.5, 0.5, 0.5), (0.5, 0.25, 0.75)])
@@ -43,16 +43,16 @@ class TestTheRule:
     ) -> None:
         """The same noise at all nodes, never drawn anew."""
         model = Model(expectations, signed=False, noise=noise)
-        assert Letters(model, SOUND).worst(beta, 2) <= beta + _ABOVE
-        assert Letters(model, replace(SOUND, level="without noise")).worst(beta, 2) > beta + 0.1
+        assert Outcomes(model, SOUND).worst(beta, 2) <= beta + _ABOVE
+        assert Outcomes(model, replace(SOUND, level="without noise")).worst(beta, 2) > beta + 0.1
 
     @pytest.mark.parametrize("expectations", [(0.5, 0.0), (0.8, 0.0, 0.1), (0.9, 0.0, 0.0)])
     def test_levels_of_one_law_exceed_beta_where_laws_differ(self, expectations: tuple[float, ...]) -> None:
         """At least one 1: of several records with different laws more often than of a binomial law with their mean."""
         model, n = Model(expectations, signed=False), len(expectations)
         beta = 1 - (1 - sum(expectations) / n) ** n  # the level that the binomial law gives to "at least one"
-        assert Letters(model, SOUND).worst(beta, 2) <= beta + _ABOVE
-        assert Letters(model, replace(SOUND, level="one law")).worst(beta, 1) > beta + 0.01
+        assert Outcomes(model, SOUND).worst(beta, 2) <= beta + _ABOVE
+        assert Outcomes(model, replace(SOUND, level="one law")).worst(beta, 1) > beta + 0.01
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ class TestTheRule:
     )
     def test_no_analyst_exceeds_beta_in_larger_models(self, model: Model, depth: int) -> None:
         for beta in (0.125, 0.25):
-            assert Letters(model, SOUND).worst(beta, depth) <= beta + _ABOVE
+            assert Outcomes(model, SOUND).worst(beta, depth) <= beta + _ABOVE
 
     @pytest.mark.parametrize(
         ("rule", "beta", "reached"),
@@ -82,15 +82,15 @@ class TestTheRule:
         ],
         ids=[
             "R not reduced by what was set aside",
-            "both failing letters given all of it",
+            "both failing outcomes given all of it",
             "level R after something was set aside",
-            "levels not summed over letters",
-            "a raised question without a letter",
+            "levels not summed over outcomes",
+            "a raised question without an outcome",
             "a width from the holdout's variance",
         ],
     )
     def test_broken_twins_exceed_beta(self, rule: Rule, beta: float, reached: float) -> None:
-        assert Letters(_FAIR, rule).worst(beta, 2) >= reached - _ABOVE
+        assert Outcomes(_FAIR, rule).worst(beta, 2) >= reached - _ABOVE
 
 
 def _claims(confidence: float, n: int, queries: int | None = None) -> ClaimsMechanism:
@@ -134,13 +134,13 @@ class TestTheProgram:
                 assert Program(Model(law, signed=False), claims).worst(2) <= 0.25
 
     def test_a_risk_that_is_not_reduced_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The risk after any letters is what it was, and every level is all of it."""
+        """The risk after any outcomes is what it was, and every level is all of it."""
 
         def generous(
             window: Window,
             steps: int,
             log_risk: float,
-            ask: Callable[[int, int, float], Letter],
+            ask: Callable[[int, int, float], ClaimOutcome],
             pad: int | None,
             others: int,
             most: int,

@@ -12,9 +12,9 @@ from thresholdout.errors import InputError
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.base import Duel
 from thresholdout.mechanisms.claims import ClaimsState
-from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
+from thresholdout.mechanisms.claims.interval import ClaimOutcome, Noise, Scales
 from thresholdout.mechanisms.claims.question_claims import WinsTest
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 
 N = 2000
 NOISE = SeededNoise(0)
@@ -39,7 +39,7 @@ def test_false_claims_are_confirmed_with_at_most_the_level(level: float, expecte
         for lo, hi in ((0, 50), (30, 70), (55, 60), (50, 100), (90, 100)):
             tests = [WinsTest(100, Duel(wins, number - wins, N), expected) for wins in range(number + 1)]
             low, high = tests[0].interval(lo, hi, math.log(level), ())
-            confirmed = [test.letter(lo, hi, math.log(level), (), (0, 0, 0)) == "confirmed" for test in tests]
+            confirmed = [test.outcome(lo, hi, math.log(level), (), (0, 0, 0)) == "confirmed" for test in tests]
             for share in (low * 0.999, 0.5 * low, high + 0.001 * (1.0 - high), 0.5 * (1.0 + high)):
                 if not low <= share <= high:
                     assert binom.pmf(np.arange(number + 1), number, share)[confirmed].sum() <= level * (1 + 1e-9)
@@ -51,11 +51,11 @@ def test_a_claim_that_is_as_wide_as_its_tails_allow_uses_the_level_up() -> None:
     test = WinsTest(100, Duel(8, 0, N), 8.0)
     low, _ = test.interval(100, 100, math.log(level), ())
     assert low == pytest.approx(level ** (1 / 8))
-    assert WinsTest(100, Duel(8, 0, N), 7.99).letter(100, 100, math.log(level), (), (0, 0, 0)) == "confirmed"
+    assert WinsTest(100, Duel(8, 0, N), 7.99).outcome(100, 100, math.log(level), (), (0, 0, 0)) == "confirmed"
 
 
-def test_what_is_shown_depends_on_letters_only() -> None:
-    """Holdouts with other numbers of records that differ, and the same letters, get the same answer and state."""
+def test_what_is_shown_depends_on_outcomes_only() -> None:
+    """Holdouts with other numbers of records that differ, and the same outcomes, get the same answer and state."""
     claims, train = mechanism(), Duel(120, 80, 4000)
     start = claims.start(NOISE)
     found = {compare(claims, start, train, *counts) for counts in ((60, 42), (59, 39), (72, 51), (47, 33))}
@@ -63,13 +63,13 @@ def test_what_is_shown_depends_on_letters_only() -> None:
     assert next(iter(found))[1].source == "train"
 
 
-def test_letters_pay_for_themselves() -> None:
-    """Whatever the training part says, the risk is at least divided by three for each letter."""
+def test_outcomes_pay_for_themselves() -> None:
+    """Whatever the training part says, the risk is at least divided by three for each outcome."""
     claims = mechanism()
     start = claims.start(NOISE)
     for wins in (0, 3, 40, 70, 100):
         state, said = compare(claims, start, Duel(100, 100, 4000), wins, 100 - wins)
-        assert state.log_risk <= start.log_risk + math.log1p(-RAISED) - state.letters * math.log(3.0)
+        assert state.log_risk <= start.log_risk + math.log1p(-FAILURE_SHARE) - state.outcomes * math.log(3.0)
         assert said.interval is not None
         assert said.interval[0] <= said.value <= said.interval[1]
 
@@ -89,7 +89,7 @@ def test_a_list_states_exact_limits_rounded_outwards() -> None:
     counts = [(60, 42), (10, 0), (0, 7), (0, 0)]
     asked = [(0.6, claims.duel(Duel(wins, losses, N), known)) for wins, losses in counts]
     state, outcomes = claims.step_all(claims.start(NOISE), asked, NOISE, 0.2)
-    level = 0.05 * (1 - 0.2 - 2 * RAISED) / (2 * len(counts))
+    level = 0.05 * (1 - 0.2 - 2 * FAILURE_SHARE) / (2 * len(counts))
     for (wins, losses), outcome in zip(counts, outcomes, strict=True):
         low = beta.ppf(level, wins, losses + 1) if wins else 0.0
         high = beta.ppf(1 - level, wins + 1, losses) if losses else 1.0
@@ -110,17 +110,17 @@ def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int]) -> None
 def test_a_test_that_confirms_by_the_expected_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin compares the share of wins with the edges, as if there were as many records as expected."""
 
-    def blind(self: WinsTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def blind(self: WinsTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         wins, losses = self._holdout.wins, self._holdout.losses
         share = wins / max(1, wins + losses) * self.steps
         return "above" if share > hi else "below" if share < lo else "confirmed"
 
-    found = _attack(WinsTest.letter)
+    found = _attack(WinsTest.outcome)
     assert found <= binom.isf(1e-9, 2000, 0.1)
     assert _attack(blind) > binom.isf(1e-9, 2000, 0.1)
 
 
-def _attack(letter: Callable[..., Letter]) -> int:
+def _attack(outcome: Callable[..., ClaimOutcome]) -> int:
     """One claim for each session, with far fewer records that differ than expected, and a share just outside of it."""
     rng, found = np.random.default_rng(6), 0
     edge, level = (60, 100), math.log(0.1)
@@ -129,5 +129,5 @@ def _attack(letter: Callable[..., Letter]) -> int:
         number = int(rng.binomial(400, 0.02))
         wins = int(rng.binomial(number, 0.999 * low))
         test = WinsTest(100, Duel(wins, number - wins, N), 100.0)
-        found += letter(test, *edge, level, (), (0, 0, 0)) == "confirmed"
+        found += outcome(test, *edge, level, (), (0, 0, 0)) == "confirmed"
     return found

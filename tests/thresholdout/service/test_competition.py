@@ -185,7 +185,7 @@ def test_a_good_guess_of_a_difference_pays(tmp_path: Path) -> None:
         widths.append(high - low)
         left.append(service.guard.status.error_budget_left or 0.0)
     assert left[0] > 0.5 * 0.05
-    assert left[1] < 0.1 * 0.05  # a letter
+    assert left[1] < 0.1 * 0.05  # an outcome
     assert widths[0] < widths[1]
 
 

@@ -148,7 +148,7 @@ def test_withdrawn_records_count_in_no_comparison() -> None:
     service.correct(changed(range(100), lambda old: None), "at the owners' wish", basis="public")
     for new, old in ((wrong_on([]), wrong_on(range(100))), (wrong_on(range(100)), wrong_on([]))):
         decision = service.propose(new, old, client="ann")
-        assert (decision.letter, decision.cost) == ("reject", 0.0)
+        assert (decision.outcome, decision.cost) == ("reject", 0.0)
     assert service.propose(wrong_on([]), wrong_on(range(160)), client="ann")
     compared = service.compare(wrong_on([]), wrong_on(range(560)), client="ann")
     low, high = compared.interval

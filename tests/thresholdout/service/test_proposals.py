@@ -86,7 +86,7 @@ def test_what_cannot_be_certified_costs_nothing_and_sees_nothing(monkeypatch: py
     monkeypatch.setattr(PredictionGuard, "_on_holdout", looked)
     for new in (wrong_on(range(40)), wrong_on(range(38)), wrong_on(*range(3, 40))):
         decision = service.propose(new, wrong_on(range(40)), client="ann", name=f"{len(new)}")
-        assert (decision.letter, decision.cost) == ("reject", 0.0)
+        assert (decision.outcome, decision.cost) == ("reject", 0.0)
     assert service.guard.status.error_budget_left == risk
     assert service.guard.history["source"].tolist() == ["skip"] * 3
 
@@ -101,7 +101,7 @@ def test_rows_of_training_records_decide_nothing() -> None:
             for one in (wrong_on(), wrong_on(range(40)))
         )
         decision = service.propose(new, old, client="ann")
-        found.append((decision.letter, decision.cost, decision.gain, service.guard.history["train"].iloc[0]))
+        found.append((decision.outcome, decision.cost, decision.gain, service.guard.history["train"].iloc[0]))
     assert found[0] == found[1]
 
 
@@ -151,7 +151,7 @@ def test_a_metric_that_fails_on_the_holdout_is_charged_and_refused_as_any_other_
     assert service.guard.history["source"].tolist() == ["failed"]
     assert service.guard.history["client"].tolist() == ["ann"]
     refused = made(table=table, mechanism=ClaimsParameters(noise=0.0, allowance=2.0), sampling="fixed_features")
-    for chosen in ("accuracy", metric):  # the longer letter has more than that, whatever happens on the holdout
+    for chosen in ("accuracy", metric):  # the longer outcome has more than that, whatever happens on the holdout
         with pytest.raises(BudgetExhausted, match="others may still ask"):
             refused.propose(wrong_on(), wrong_on(range(40)), chosen, client="ann")
     assert len(refused.guard.history) == 0

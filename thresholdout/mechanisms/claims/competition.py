@@ -36,7 +36,7 @@ from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.predictor import Memory, forecast
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 
@@ -115,7 +115,7 @@ class AngleCells:
             falling = (1.0 - _EVEN) / math.fsum(near)
             shares = [share * (_EVEN / (cells - 1) + falling * part) for part in near]
             shares[below] = 1.0 - share
-        kept = math.log1p(-2.0 * RAISED)
+        kept = math.log1p(-2.0 * FAILURE_SHARE)
         return cls((*edges, steps + 1), below, tuple(lowered(math.log(one * _ROUNDING) + kept) for one in shares))
 
     def holding(self, value: int) -> int:
@@ -200,7 +200,7 @@ class Competition(ClaimsMechanism):
             log_risk=level,
             asked=state.asked + 1,
             hits=state.hits + (not right),
-            letters=state.letters + (not right),
+            outcomes=state.outcomes + (not right),
             climbs=climbs,
         )
         return after, Outcome(
@@ -253,7 +253,7 @@ class Competition(ClaimsMechanism):
 
     def right_guess_nats(self, state: ClaimsState) -> float:
         """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
-        return -math.log1p(-self._first_share(state)) - 2.0 * math.log1p(-2.0 * RAISED)
+        return -math.log1p(-self._first_share(state)) - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
 
     def expected_session(self, teams: int, score: float, guess_error: float) -> ClaimsState:
         """Return the state that is to be expected after one answer to each of some teams.
@@ -290,9 +290,9 @@ class Competition(ClaimsMechanism):
         return claim
 
     def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
-        """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
+        """Return why whoever asks this may ask no more, or ``None``: the longest outcome must fit the allowance.
 
-        A question without a client is the organiser's, who has none. A failure, which is a longer letter, may exceed
+        A question without a client is the organiser's, who has none. A failure, which is a longer outcome, may exceed
         the allowance once: only after it is the client refused.
         """
         allowance = self.parameters.allowance
@@ -305,7 +305,7 @@ class Competition(ClaimsMechanism):
         share, even = self._share(client, state, known)
         cells = math.ceil(0.25 * math.pi / self._reach(client, state, known)) + 1
         longest = math.log(cells) if even else max(-math.log(_EVEN * share / cells), -math.log1p(-share))
-        longest -= 2.0 * math.log1p(-2.0 * RAISED)  # what is kept for failures, and more than all rounding
+        longest -= 2.0 * math.log1p(-2.0 * FAILURE_SHARE)  # what is kept for failures, and more than all rounding
         asked = round(client.asked)
         return BudgetExhausted("allowance", asked, asked) if client.told + longest > allowance else None
 

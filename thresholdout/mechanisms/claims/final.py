@@ -1,6 +1,6 @@
 """The final check: the last question of a guard, which takes all of the risk that is left.
 
-Its interval is stated directly, for a truth p and the holdout's value k, and no letter leaves anything. So all that it
+Its interval is stated directly, for a truth p and the holdout's value k, and no outcome leaves anything. So all that it
 needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
 what is known beforehand about k, the forecast g, says on which side of p to look: truths above g are refuted by small
 values of k, and truths below g by large ones. With a = `_INNER` of w for that side, and the rest of w for the other,
@@ -21,14 +21,14 @@ from typing import Final
 from graphs.numerics.arguments import as_real
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.interval import MeanTest, TwoEnds
-from thresholdout.mechanisms.claims.score import RAISED, Window, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, lowered
 
 __all__ = ["check_expected", "final_interval", "reserving_window", "share_of"]
 
 TOTAL: Final = 0.3
 """Sum of the shares of all claims before a final check."""
 
-_FAILING: Final = 0.1  # foreseen probability of a letter, in shares
+_FAILING: Final = 0.1  # foreseen probability of an outcome, in shares
 _SLOW: Final = 20  # questions after which half of the shares are used, where their number is not declared
 _INNER: Final = 0.9
 
@@ -51,7 +51,7 @@ def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> 
     >>> [round(limit, 4) for limit in final_interval(MeanTest(1000, 950, ones(1000)), math.log(0.05), 0.948)]
     [0.9367, 0.9611]
     """
-    level = log_risk + math.log1p(-2.0 * RAISED)
+    level = log_risk + math.log1p(-2.0 * FAILURE_SHARE)
 
     def stated(log_level: float) -> tuple[float, float]:
         if not isinstance(claim, TwoEnds):

@@ -4,12 +4,13 @@ A confirmed claim about a fixed truth costs nothing where it is true, and where 
 average risk of the models of a cross-validation depends on the records: whether a claim is true is not known at its
 node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold cross-validation", V10):
 
-    w + the sum of R_l over all letters <= R,    w >= P(the interval that is told does not contain the truth).
+    w + the sum of R_l over all outcomes <= R,    w >= P(the interval that is told does not contain the truth).
 
 A question gets the share w = R/m of the risk, m the number of questions that are left, and is answered with the cell in
-which its average lies (`cells`): its letter leaves the share of the rest that a code gives it. Limits fail on one event
-for all cells (`thresholdout.limits.random_truths`). The last declared question leaves nothing, so its average is told
-as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would hide it.
+which its average lies (`cells`): its outcome leaves the share of the rest that a code gives it. Limits fail on one
+event for all cells (`thresholdout.limits.random_truths`). The last declared question leaves nothing, so its average is
+told as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would
+hide it.
 
 Where an out-of-fold average is told to be: cells of the range, their code, and how wide they should be.
 
@@ -39,7 +40,7 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, ref
 from thresholdout.mechanisms.claims.lists import NOTHING, after_look
 from thresholdout.mechanisms.claims.predictor import Memory, forecast, learn
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -244,7 +245,7 @@ class _Asked:
     lower, upper : Line
         Limits of the average, and of 1 less it.
     log_left : float
-        Logarithm of what is left for all letters together.
+        Logarithm of what is left for all outcomes together.
     """
 
     cells: Cells | None
@@ -327,13 +328,13 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         memory = state.memory
         if not holdout.known.vague:
             memory = _surprised(memory, learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps))
-        left = max(NOTHING, lowered(asked.log_left + math.log1p(-2.0 * RAISED) - nats))
+        left = max(NOTHING, lowered(asked.log_left + math.log1p(-2.0 * FAILURE_SHARE) - nats))
         after = replace(
             state,
             log_risk=left,
             asked=state.asked + 1,
             hits=state.hits + (not agrees),
-            letters=state.letters + (not agrees),
+            outcomes=state.outcomes + (not agrees),
             memory=memory,
         )
         return after, Outcome(
@@ -346,10 +347,10 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
-        """Tell that a question could not be computed: the letter *raised*; see `Mechanism.fail`."""
+        """Tell that a question could not be computed: the outcome *raised*; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
-        left = max(NOTHING, lowered(self._log_left(state) + math.log(RAISED)))
-        after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, letters=state.letters + 1)
+        left = max(NOTHING, lowered(self._log_left(state) + math.log(FAILURE_SHARE)))
+        after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, outcomes=state.outcomes + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
     def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
@@ -384,7 +385,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return state.questions + _AHEAD if queries is None else queries - state.questions
 
     def _log_left(self, state: ClaimsState) -> float:
-        """Return the logarithm of what the next question leaves for all its letters together."""
+        """Return the logarithm of what the next question leaves for all its outcomes together."""
         share = self._share(state)
         return NOTHING if share == 1 else lowered(state.log_risk + math.log1p(-1.0 / share))
 

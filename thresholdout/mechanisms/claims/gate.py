@@ -1,11 +1,11 @@
-"""Keep or reject a candidate: a claim about two models, of which nothing but the letter is told.
+"""Keep or reject a candidate: a claim about two models, of which nothing but the outcome is told.
 
 The claim is "the candidate is better than the incumbent by more than delta", tested at a level ``w = q R``. *Keep*
-leaves w, *reject* leaves ``R - w`` and claims nothing, and `RAISED` of R is set aside for a comparison that fails on
-the holdout, and as much for one that is interrupted. So a keep that was to be expected costs ``ln(1/q)``, a tenth of a
-nat, and not the logarithm of the number of proposals; how large q is, is decided by what cross-validation says of this
-candidate and said of earlier ones. A look that is not worth its price is not taken: the candidate is rejected, and
-nothing is spent.
+leaves w, *reject* leaves ``R - w`` and claims nothing, and `FAILURE_SHARE` of R is set aside for a comparison that
+fails on the holdout, and as much for one that is interrupted. So a keep that was to be expected costs ``ln(1/q)``, a
+tenth of a nat, and not the logarithm of the number of proposals; how large q is, is decided by what cross-validation
+says of this candidate and said of earlier ones. A look that is not worth its price is not taken: the candidate is
+rejected, and nothing is spent.
 
 PROOFS.md, "Comparisons and gates", has the proof that the probability of any false keep in a whole climb is at most
 beta. Everything here is a function of public numbers, except what a test is given of the holdout.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from thresholdout.mechanisms.claims.gate_tests import GateTest, Proposal
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 
 __all__ = [
     "Decision",
@@ -96,7 +96,7 @@ class Decision:
 
     Attributes
     ----------
-    letter : {"keep", "reject"}
+    outcome : {"keep", "reject"}
         "keep" claims that the candidate is better; "reject" claims nothing.
     log_level : float or None
         Natural logarithm of w; ``None`` where the holdout was not looked at.
@@ -104,7 +104,7 @@ class Decision:
         For the next proposal.
     """
 
-    letter: Literal["keep", "reject"]
+    outcome: Literal["keep", "reject"]
     log_level: float | None
     state: GateState
 
@@ -170,7 +170,7 @@ def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float
     """Return q, the share of the risk to test a candidate at; ``None`` where a look is not worth its price.
 
     What is gained is the foreseen probability B(q) of a keep; what is paid is `_PRICE` for each nat of risk, on average
-    over both letters.
+    over both outcomes.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def propose(state: GateState, proposal: Proposal, test: GateTest, share: float |
     >>> good, test = Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150, one_law=True)
     >>> start = GateState(math.log(0.05))
     >>> made = propose(start, good, test, share_of_risk(start, good, test))
-    >>> made.letter, round(made.state.log_risk - math.log(0.05), 2)
+    >>> made.outcome, round(made.state.log_risk - math.log(0.05), 2)
     ('keep', -0.0...)
     >>> propose(made.state, good, test, None).log_level is None
     True
@@ -233,7 +233,7 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(9, 0, one_law=True)
     >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), test, 0.25)
-    >>> decision.letter, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
+    >>> decision.outcome, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
     ('keep', 0.01, 0.01)
     """
     level = _log_level(state.log_risk, share)
@@ -301,7 +301,7 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
 
 
 def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    """Test the present model against the last certified one at half of the risk; either letter leaves the other half.
+    """Test the present model against the last certified one at half of the risk; either outcome leaves the other half.
 
     After a rejection less is foreseen, of the holdout's mean difference and not only of the true one: it is below what
     the test asked for, and the next test is of the same records.
@@ -311,11 +311,11 @@ def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> state, test = GateState(math.log(0.04), ahead=0.02, uncertain=1e-5), SignGate(3, 0, one_law=True)
     >>> made = checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), test)
-    >>> made.letter, round(math.exp(made.state.log_risk), 4), made.state.ahead < 0.02
+    >>> made.outcome, round(math.exp(made.state.log_risk), 4), made.state.ahead < 0.02
     ('reject', 0.02, True)
     """
     made = decide(state, proposal, test, 0.5)
-    if made.letter == "keep":
+    if made.outcome == "keep":
         return made
     noise = proposal.deviation**2
     edge = proposal.delta + proposal.deviation * test.needed(proposal, _log_level(state.log_risk, 0.5))
@@ -348,12 +348,12 @@ def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(5, 0, one_law=True)
     >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
-    >>> made.letter, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
+    >>> made.outcome, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
     ('keep', 0.04)
     """
-    return decide(state, proposal, test, 1.0 - RAISED)
+    return decide(state, proposal, test, 1.0 - FAILURE_SHARE)
 
 
 def _log_level(log_risk: float, share: float) -> float:
     """Return the logarithm of a share of what is not set aside for failures, rounded down."""
-    return log_risk + math.log(share) + math.log1p(-2.0 * RAISED) - _ROUNDING + _ULPS * log_risk
+    return log_risk + math.log(share) + math.log1p(-2.0 * FAILURE_SHARE) - _ROUNDING + _ULPS * log_risk

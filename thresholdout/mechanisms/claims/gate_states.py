@@ -217,7 +217,7 @@ class Candidate(Move):
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
         """Carry it out; see `Move.made`."""
         decision = propose(state, self.proposal, test, self.share)
-        return decision.state, "skip" if self.share is None else decision.letter
+        return decision.state, "skip" if self.share is None else decision.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,7 @@ def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) 
         log_risk=after.log_risk,
         asked=state.asked + 1,
         hits=state.hits + charged,
-        letters=state.letters + charged,
+        outcomes=state.outcomes + charged,
         free=state.free + (verdict in FREE),
         climbs={**state.climbs, _tag(gate): (float(count), *sums, after.ahead, after.uncertain)},
     )
@@ -370,4 +370,4 @@ def _from_here(state: GateState, on_the_way: bool) -> GateState:
 
 
 def _milestone(decision: Decision) -> tuple[GateState, Verdict]:
-    return decision.state, "milestone" if decision.letter == "keep" else "unconfirmed"
+    return decision.state, "milestone" if decision.outcome == "keep" else "unconfirmed"

@@ -71,7 +71,7 @@ class GateTest(ABC):
 
     @abstractmethod
     def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Whether the claim is confirmed. Secret until it is told as a letter that was paid for."""
+        """Whether the claim is confirmed. Secret until it is told as an outcome that was paid for."""
 
     @abstractmethod
     def needed(self, proposal: Proposal, log_level: float) -> float:

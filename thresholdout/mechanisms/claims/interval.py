@@ -40,10 +40,10 @@ __all__ = [
     "UNITS",
     "BetTest",
     "Claim",
-    "Letter",
     "Limit",
     "MeanTest",
     "Noise",
+    "Outcome",
     "Scales",
     "TwoEnds",
     "better",
@@ -56,7 +56,7 @@ __all__ = [
 UNITS: Final = 1 << 40
 """Units of noise in the range of a question."""
 
-Letter = Literal["confirmed", "above", "below", "wide"]
+ClaimOutcome = Literal["confirmed", "above", "below", "wide"]
 
 Noise: TypeAlias = "tuple[int, int, int]"
 """Noise of a test in units of the range: delta of the edges, gamma of the upper half, gamma' of the lower one."""
@@ -82,7 +82,7 @@ class Claim(ABC):
     steps : int
         The edges of a claim are from 0 to this.
     others : int
-        Letters besides *confirmed*.
+        Outcomes besides *confirmed*.
     reach : float
         How much farther first claims reach than what is expected says.
     """
@@ -96,7 +96,7 @@ class Claim(ABC):
         """Return what a claim stands for, in units of the range: public numbers only."""
 
     @abstractmethod
-    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         """Test a claim: secret numbers too."""
 
     def wider(self) -> Self:
@@ -137,9 +137,9 @@ class MeanTest(Claim):
     Examples
     --------
     >>> claim = MeanTest(1000, 950, ones(1000))
-    >>> claim.letter(940, 960, -4.0, (), (0, 0, 0)), claim.letter(900, 949, -4.0, (), (0, 0, 0))
+    >>> claim.outcome(940, 960, -4.0, (), (0, 0, 0)), claim.outcome(900, 949, -4.0, (), (0, 0, 0))
     ('confirmed', 'above')
-    >>> claim.letter(900, 949, -4.0, (), (UNITS // 500, 0, 0))  # an edge that noise has moved by two steps
+    >>> claim.outcome(900, 949, -4.0, (), (UNITS // 500, 0, 0))  # an edge that noise has moved by two steps
     'confirmed'
     """
 
@@ -163,7 +163,7 @@ class MeanTest(Claim):
         """Return K twice, and the limits from it."""
         return self._value, self._value, self.interval(self._value, self._value, log_level, ())
 
-    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         """Compare K with both edges, exactly, in integers; an edge that is an end of the range claims nothing."""
         edge, upper, lower = noise
         if hi < self.steps and (self._value - hi) * UNITS > (edge - upper) * self.steps:
@@ -229,7 +229,7 @@ class BetTest(TwoEnds):
             limits.append(bet_lower(self._values, bet, log_level, mirrored=upper) if bet > 0.0 else 0.0)
         return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
 
-    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         """Bet against both ends; if one of the bets is lost, compare the mean with the edges."""
         edge, upper, lower = noise
         if self._wins(hi, log_level, scales, edge - upper, upper=True) and self._wins(

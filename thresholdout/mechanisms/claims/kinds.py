@@ -28,7 +28,7 @@ from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.predictor import Memory, learn
 from thresholdout.mechanisms.claims.question_claims import FirstClaim
-from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Kind
 from thresholdout.noise.sources import SeededNoise
@@ -171,7 +171,7 @@ class FinalCheck:
         """Share of the risk that is left for it then; after 1,000 questions where their number is not declared."""
         queries = self.parameters.queries
         shares = (share_of(asked, queries) for asked in range(queries or _MANY))
-        return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * RAISED) for share in shares)))
+        return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * FAILURE_SHARE) for share in shares)))
 
     def half_width(self, expected: float) -> float:
         """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""

@@ -2,13 +2,13 @@
 
 The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``: with
 
-    w = (1 - keep - 2 RAISED) R
+    w = (1 - keep - 2 FAILURE_SHARE) R
 
 the probability that any of them is false is at most w, by the union bound, and that holds on the branches where all are
-true as well, so what is left for later questions is shared among the letters (PROOFS.md, B7): what is told about
+true as well, so what is left for later questions is shared among the outcomes (PROOFS.md, B7): what is told about
 question i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
 
-    R_letter = keep R prod_i q_i(K_i),    which sums to at most keep R over all letters.
+    R_outcome = keep R prod_i q_i(K_i),    which sums to at most keep R over all outcomes.
 
 A list is as narrow as questions that were written down before anything was seen. What comes after it pays for what it
 has told, about as much as its values are surprising; nothing is left with ``keep = 0``.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thresholdout.mechanisms.claims.predictor import Forecast
-from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 
 __all__ = ["NOTHING", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
 
@@ -59,7 +59,7 @@ def list_level(log_risk: float, questions: int, keep: float) -> float:
     >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
     0.0025
     """
-    return lowered(log_risk + math.log1p(-keep - 2.0 * RAISED) - math.log(2 * questions))
+    return lowered(log_risk + math.log1p(-keep - 2.0 * FAILURE_SHARE) - math.log(2 * questions))
 
 
 def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:

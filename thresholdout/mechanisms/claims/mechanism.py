@@ -26,12 +26,12 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms.base import UNKNOWN, Duel, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
-from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
+from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_look, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims, check_covered, refuse_private
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
-from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -123,28 +123,28 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         scales = () if holdout.known.duel else self._edges.scales(state.exponent)
         edge = state.edge
 
-        def ask(lo: int, hi: int, log_level: float) -> Letter:
+        def ask(lo: int, hi: int, log_level: float) -> ClaimOutcome:
             nonlocal claim, edge
-            letter = claim.letter(lo, hi, log_level, scales, (edge, *self._edges.tests(state.exponent, noise)))
-            if letter != "confirmed":
-                edge, claim = self._edges.edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
-            return letter
+            outcome = claim.outcome(lo, hi, log_level, scales, (edge, *self._edges.tests(state.exponent, noise)))
+            if outcome != "confirmed":
+                edge, claim = self._edges.edge(state.exponent, noise), claim.wider() if outcome == "wide" else claim
+            return outcome
 
-        most = MOST_LETTERS if self._private is None else self._private.most(state.letters)
+        most = MAX_RETRIES if self._private is None else self._private.most(state.outcomes)
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others, most)
         low, high = _rounded(*claim.interval(found.lo, found.hi, found.log_level, scales), self._n)
         after = replace(
             state,
             log_risk=found.log_risk,
             asked=state.asked + 1,
-            hits=state.hits + (found.letters > 0),
-            letters=state.letters + found.letters,
+            hits=state.hits + (found.outcomes > 0),
+            outcomes=state.outcomes + found.outcomes,
             edge=edge,
             memory=state.memory if holdout.known.difference else self._learned(state, made, found, claim.steps),
         )
         return after, Outcome(
             value=_told(made, found, low, high, claim.steps),
-            source="holdout" if found.letters else "train",
+            source="holdout" if found.outcomes else "train",
             hits=state.hits,
             asked=after.asked,
             interval=(low, high),
@@ -158,10 +158,10 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
-            log_risk=lowered(state.log_risk + math.log(RAISED)),
+            log_risk=lowered(state.log_risk + math.log(FAILURE_SHARE)),
             asked=state.asked + 1,
             hits=state.hits + 1,
-            letters=state.letters + 1,
+            outcomes=state.outcomes + 1,
             edge=self._edges.edge(state.exponent, noise),
         )
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
@@ -205,7 +205,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             log_risk=left,
             asked=state.asked + len(asked),
             hits=state.hits + len(asked),
-            letters=state.letters + len(asked),
+            outcomes=state.outcomes + len(asked),
             memory=memory,
         )
         return after, [
@@ -221,7 +221,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         keep: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Tell which of some questions has the best value, and this value: its position is one more letter.
+        """Tell which of some questions has the best value, and this value: its position is one more outcome.
 
         All intervals hold at the level of a list, though one alone is told; so the truth of every other question is at
         most the upper end of the one that is told (for the least value, at least its lower end): its own value is not
@@ -246,7 +246,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             log_risk=left,
             asked=state.asked + 1,
             hits=state.hits + 1,
-            letters=state.letters + 1,
+            outcomes=state.outcomes + 1,
             memory=memory,
         )
         outcome = Outcome(item.value, "holdout", state.hits, after.asked, interval=item.interval, risk=left)
@@ -290,8 +290,8 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             value = holdout.mean.mean()
         else:
             value = claim.stated(0.0)[0] / claim.steps
-        asked, hits, letters = state.asked + 1, state.hits + 1, state.letters + 1
-        after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, letters=letters)
+        asked, hits, outcomes = state.asked + 1, state.hits + 1, state.outcomes + 1
+        after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, outcomes=outcomes)
         value = min(max(value, low), high)
         return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), risk=NOTHING)
 
@@ -352,7 +352,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         """Return why no further query, or list of them, is allowed, or ``None``."""
         if state.log_risk <= NOTHING:
             return BudgetExhausted("risk", state.questions, state.questions)
-        if self._private is not None and state.letters >= self._private.letters:
+        if self._private is not None and state.outcomes >= self._private.outcomes:
             return BudgetExhausted("private", state.questions, state.questions)
         if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
@@ -427,5 +427,5 @@ def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
 
 def _told(made: Forecast, found: Found, low: float, high: float, steps: int) -> float:
     """Return the value that is told: the forecast where it was confirmed, otherwise the middle of the cell."""
-    value = made.mean if not found.letters else 0.5 * (found.lo + found.hi) / steps
+    value = made.mean if not found.outcomes else 0.5 * (found.lo + found.hi) / steps
     return min(max(value, low), high)

@@ -31,7 +31,7 @@ from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms.claims.clients import client_of, credited
 from thresholdout.mechanisms.claims.gate_states import FREE, Verdict
-from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Inflated(DifferenceTest):
 _FIRST: Final = 0.1  # share of the risk of the first proposal
 _BELIEF: Final = 2.0  # proposals that it counts for
 _MOST: Final = 0.9
-_KEPT: Final = math.log1p(-2.0 * RAISED)
+_KEPT: Final = math.log1p(-2.0 * FAILURE_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def proposer_of(state: ClaimsState, client: str) -> Proposer:
 
 
 def proposal_refusal(state: ClaimsState, client: str, allowance: float | None) -> BudgetExhausted | None:
-    """Return why a client may propose no more, or ``None``: the longer letter must fit the allowance.
+    """Return why a client may propose no more, or ``None``: the longer outcome must fit the allowance.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ def _counted(state: ClaimsState, verdict: Verdict) -> ClaimsState:
         state,
         asked=state.asked + 1,
         hits=state.hits + charged,
-        letters=state.letters + charged,
+        outcomes=state.outcomes + charged,
         free=state.free + (verdict in FREE),
     )
 

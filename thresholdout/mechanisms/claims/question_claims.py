@@ -35,7 +35,7 @@ from thresholdout.mechanisms.claims.interval import (
     UNITS,
     BetTest,
     Claim,
-    Letter,
+    ClaimOutcome,
     MeanTest,
     Noise,
     Scales,
@@ -48,7 +48,7 @@ from thresholdout.mechanisms.claims.interval import (
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, lowered
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource
@@ -73,9 +73,9 @@ _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
-_LETTERS: Final = 10  # that the declared epsilon is shared among, where no budget is declared
+_OUTCOMES: Final = 10  # that the declared epsilon is shared among, where no budget is declared
 _EACH: Final = 4
-_FOR_EACH: Final = 2  # letters for each answer from the holdout
+_FOR_EACH: Final = 2  # outcomes for each answer from the holdout
 _FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
 _INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without private="
 
@@ -88,26 +88,26 @@ class Private:
     ----------
     scale : int
         Of the noise that both edges share, in units of ``2**-40`` of the range; that of each test has twice this scale.
-    letters : int
-        After how many letters other than *confirmed* nothing is tested any more.
+    outcomes : int
+        After how many outcomes other than *confirmed* nothing is tested any more.
     moved : int
         D: how far one record moves a mean, in the same units, rounded up, its rounding to a grid included.
     """
 
     scale: int
-    letters: int
+    outcomes: int
     moved: int
 
     @property
     def epsilon(self) -> float:
         """Bound on the privacy loss of all answers together, under replacing one record."""
-        exact = Fraction(2 * self.moved * self.letters, self.scale)
+        exact = Fraction(2 * self.moved * self.outcomes, self.scale)
         found = float(exact)
         return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
-    def most(self, letters: int) -> int:
-        """Return how many letters one question may have after so many, so that a misleading one leaves some."""
-        return min(_EACH, self.letters - letters)
+    def most(self, outcomes: int) -> int:
+        """Return how many outcomes one question may have after so many, so that a misleading one leaves some."""
+        return min(_EACH, self.outcomes - outcomes)
 
     def steps(self, steps: int, n: int) -> int:
         """Return a power of two of grid steps that is fine enough for D."""
@@ -126,19 +126,19 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
     --------
     >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     >>> found = private_noise(ClaimsParameters(private=1.0, budget=3), 10_000)
-    >>> found.letters, round(10_000 * found.scale / UNITS, 1), found.epsilon <= 1.0
+    >>> found.outcomes, round(10_000 * found.scale / UNITS, 1), found.epsilon <= 1.0
     (6, 12.2, True)
     """
     if parameters.private is None:
         return None
-    letters = _LETTERS if parameters.budget is None else _FOR_EACH * parameters.budget
+    outcomes = _OUTCOMES if parameters.budget is None else _FOR_EACH * parameters.budget
     moved = -(-(_FINE + 1) * UNITS // (_FINE * n))
-    scale = math.ceil(Fraction(2 * moved * letters) / Fraction(parameters.private))
+    scale = math.ceil(Fraction(2 * moved * outcomes) / Fraction(parameters.private))
     if 8 * scale > UNITS:
-        least = 16.0 * moved * letters / UNITS
-        seen = f"{parameters.private:g} for {n} records and {letters} letters, whose noise would hide everything"
+        least = 16.0 * moved * outcomes / UNITS
+        seen = f"{parameters.private:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
         raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
-    return Private(scale, letters, moved)
+    return Private(scale, outcomes, moved)
 
 
 def check_covered(known: Known) -> None:
@@ -156,7 +156,7 @@ def check_covered(known: Known) -> None:
 
 
 def refuse_private(what: str) -> InputError:
-    """Return the refusal of what tells more than letters do."""
+    """Return the refusal of what tells more than outcomes do."""
     return InputError("private", f"{what}, which its epsilon does not cover", _INSTEAD)
 
 
@@ -242,7 +242,7 @@ class WinsTest(TwoEnds):
     >>> claim = WinsTest(1000, Duel(60, 40, 2000), 100.0)
     >>> [round(limit, 3) for limit in claim.interval(550, 650, -3.0, ())]
     [0.463, 0.729]
-    >>> claim.letter(550, 650, -3.0, (), (0, 0, 0)), claim.letter(700, 800, -3.0, (), (0, 0, 0))
+    >>> claim.outcome(550, 650, -3.0, (), (0, 0, 0)), claim.outcome(700, 800, -3.0, (), (0, 0, 0))
     ('confirmed', 'below')
     """
 
@@ -267,7 +267,7 @@ class WinsTest(TwoEnds):
         low, high = (_certain(k, wins + losses, log_level) for k in (wins, losses))
         return math.floor(low * self.steps), self.steps - math.floor(high * self.steps)
 
-    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         """Compare exact tails at both ends with the level; if one is above, tell where the share of wins is."""
         low, high = self.interval(lo, hi, log_level, scales)
         wins, losses = self._holdout.wins, self._holdout.losses
@@ -402,7 +402,7 @@ class QuestionClaims:
         made, variance = self._forecast(state, train, known)
         claim = self._test(made, variance, known)
         window = self._window(state, made, claim)
-        level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
+        level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * FAILURE_SHARE))
         exponent = min(state.exponent, self._exponent(variance, known))
         return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._edges.scales(exponent))
 

@@ -1,11 +1,11 @@
 """One question about a mean: claims, one after another, until one is confirmed.
 
-The rule of PROOFS.md, "The risk that is left", with the letters *confirmed*, *above*, *below* and *raised*. At a claim
+The rule of PROOFS.md, "The risk that is left", with the outcomes *confirmed*, *above*, *below* and *raised*. At a claim
 with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
-``w = R (1 - pi - 2 RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout,
-and as much for one that is interrupted. What is learned from a direction without noise (K is known to be beyond the
-edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that is impossible
-keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
+``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a question that fails on
+the holdout, and as much for one that is interrupted. What is learned from a direction without noise (K is known to be
+beyond the edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that is
+impossible keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
 
 After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
 narrow as it would have been.
@@ -18,16 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from thresholdout.mechanisms.claims.interval import Letter
+from thresholdout.mechanisms.claims.interval import ClaimOutcome
 
-__all__ = ["MOST_LETTERS", "RAISED", "Found", "Window", "first_window", "lowered", "search"]
+__all__ = ["FAILURE_SHARE", "MAX_RETRIES", "Found", "Window", "first_window", "lowered", "search"]
 
-RAISED: Final = 2.0**-20
+FAILURE_SHARE: Final = 2.0**-20
 """Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
 _AGAIN: Final = 0.15  # share for directions after the first: each of them leaves 2.6 nats less, ln(2/0.15)
-MOST_LETTERS: Final = 48
-"""Letters other than *confirmed* after which a question is answered by all that is possible."""
+MAX_RETRIES: Final = 48
+"""Outcomes other than *confirmed* after which a question is answered by all that is possible."""
 _STEP: Final = 3.0  # deviations by which a retry reaches beyond the first claim: a normal law has 0.1 % beyond
 _WIDE: Final = (
     3.0  # deviations to both sides, from where on a cell is cut into thirds: about the width of a first claim
@@ -66,7 +66,7 @@ class Found:
         Its level.
     log_risk : float
         What is left of the risk.
-    letters : int
+    outcomes : int
         Directions before it.
     """
 
@@ -74,7 +74,7 @@ class Found:
     hi: int
     log_level: float
     log_risk: float
-    letters: int
+    outcomes: int
 
 
 def first_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
@@ -148,10 +148,10 @@ def search(
     window: Window,
     steps: int,
     log_risk: float,
-    ask: Callable[[int, int, float], Letter],
+    ask: Callable[[int, int, float], ClaimOutcome],
     pad: int | None,
     others: int = 2,
-    most: int = MOST_LETTERS,
+    most: int = MAX_RETRIES,
 ) -> Found:
     """Make claims until one is confirmed.
 
@@ -168,10 +168,10 @@ def search(
     pad : int or None
         How far beyond an edge the value may be after all, in steps; ``None`` where directions are exact.
     others : int
-        Letters besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
+        Outcomes besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
         claim too narrow for its other values; the same claim is then made again.
     most : int
-        Letters other than *confirmed* that there may be.
+        Outcomes other than *confirmed* that there may be.
 
     Returns
     -------
@@ -182,29 +182,29 @@ def search(
     lo, hi, share = window.lo, window.hi, window.share
     reach = max(1, math.floor(_STEP * window.deviation))
     wide = max(2, math.ceil(2.0 * _WIDE * window.deviation))
-    risk, letters, exact, cutting = log_risk, 0, pad is None, False
+    risk, outcomes, exact, cutting = log_risk, 0, pad is None, False
     while True:
         covers = lo <= bottom and hi >= top
-        if letters >= most:
+        if outcomes >= most:
             lo, hi, covers = (bottom, top, True) if exact else (0, steps, True)
         if covers and (exact or (lo <= 0 and hi >= steps)):
-            level = lowered(risk + math.log1p(-2.0 * RAISED))
-            return Found(lo, hi, level, level, letters)
-        level = lowered(risk + math.log1p(-share - 2.0 * RAISED))
-        letter = ask(lo, hi, level)
-        if letter == "confirmed":
+            level = lowered(risk + math.log1p(-2.0 * FAILURE_SHARE))
+            return Found(lo, hi, level, level, outcomes)
+        level = lowered(risk + math.log1p(-share - 2.0 * FAILURE_SHARE))
+        outcome = ask(lo, hi, level)
+        if outcome == "confirmed":
             risk = level
-            if letters == 0 or hi - lo <= wide:
-                return Found(lo, hi, level, risk, letters)
+            if outcomes == 0 or hi - lo <= wide:
+                return Found(lo, hi, level, risk, outcomes)
             bottom, top, cutting = lo, hi, True
         else:
             one_way = lo <= bottom or hi >= top if exact else others == 2 and (lo <= 0 or hi >= steps)
             risk = lowered(risk + math.log(share) - math.log(others - one_way))
-            letters += 1
-            if letter == "wide":
+            outcomes += 1
+            if outcome == "wide":
                 share = _AGAIN
                 continue
-            if letter == "above":
+            if outcome == "above":
                 top = top if hi < top else steps  # beyond what noise has said before
                 bottom = max(bottom, hi + 1 - (pad or 0))
             else:
@@ -214,12 +214,12 @@ def search(
                 bottom, top = 0, steps
         if cutting:
             lo, hi, share = _cut(bottom, top, wide)
-        elif letter == "above":
+        elif outcome == "above":
             lo, hi, share = bottom, min(top, bottom + reach), _AGAIN
-            reach *= 2 if letters > 1 else 1
+            reach *= 2 if outcomes > 1 else 1
         else:
             lo, hi, share = max(bottom, top - reach), top, _AGAIN
-            reach *= 2 if letters > 1 else 1
+            reach *= 2 if outcomes > 1 else 1
 
 
 def _cut(bottom: int, top: int, wide: int) -> tuple[int, int, float]:

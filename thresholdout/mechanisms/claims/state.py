@@ -37,8 +37,8 @@ class ClaimsState:
         Questions so far.
     hits : int
         Questions whose first claim was not confirmed.
-    letters : int
-        Letters other than *confirmed*, over all questions.
+    outcomes : int
+        Outcomes other than *confirmed*, over all questions.
     exponent : int
         The edges' noise has the scale ``2**exponent``, in units of the range.
     edge : int
@@ -58,7 +58,7 @@ class ClaimsState:
     --------
     >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, Memory())
     >>> state
-    ClaimsState(log_risk=-3.0, asked=7, hits=1, letters=2, exponent=-9, memory=Memory(xx=1.0, ...), ...)
+    ClaimsState(log_risk=-3.0, asked=7, hits=1, outcomes=2, exponent=-9, memory=Memory(xx=1.0, ...), ...)
     >>> ClaimsState.from_text(state.to_text()) == state
     True
     """
@@ -66,7 +66,7 @@ class ClaimsState:
     log_risk: float
     asked: int
     hits: int
-    letters: int
+    outcomes: int
     exponent: int
     edge: int = field(repr=False)
     memory: Memory
@@ -87,7 +87,16 @@ class ClaimsState:
     def to_text(self) -> str:
         """Return the state as text for a ledger: one line, and one for each client that has a name."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *_MEMORY(self.memory)))
-        counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, int(self.given), self.looks, self.free)
+        counts = (
+            self.asked,
+            self.hits,
+            self.outcomes,
+            self.exponent,
+            self.edge,
+            int(self.given),
+            self.looks,
+            self.free,
+        )
         shared, clients = "", dict[str, str]()
         for name, climb in self.climbs.items():
             text = f" {name} {' '.join(map(float.hex, climb))}"
@@ -111,7 +120,7 @@ class ClaimsState:
         try:
             main, clients = split_state(text)
             tag, *words = " ".join([main, *clients.values()]).split(" ")
-            asked, hits, letters, exponent, edge, given, looks, free = map(int, words[:8])
+            asked, hits, outcomes, exponent, edge, given, looks, free = map(int, words[:8])
             log_risk, *memory = map(float.fromhex, words[8:16])
             known = Memory(*memory)
             names = [k for k in range(16, len(words)) if "0x" not in words[k]]  # which all numbers have
@@ -126,9 +135,9 @@ class ClaimsState:
                 or given not in (0, 1)
                 or (len(words) > 16 and names[:1] != [16])
                 or not (looks >= 0 and free >= 0 and looks + free <= asked)
-                or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
+                or not (0 <= hits <= asked and hits <= outcomes and log_risk < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, letters, exponent, edge, known, bool(given), looks, free, climbs)
+        return cls(log_risk, asked, hits, outcomes, exponent, edge, known, bool(given), looks, free, climbs)

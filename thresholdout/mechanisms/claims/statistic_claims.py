@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from graphs.numerics.bisection import bisect
 from thresholdout.limits.noisy import log_laplace_moment
 from thresholdout.mechanisms.claims.evidence import Evidence, Expected
-from thresholdout.mechanisms.claims.interval import UNITS, Letter, Noise, Scales, TwoEnds, mirror
+from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Noise, Scales, TwoEnds, mirror
 
 __all__ = ["Combination", "Layout", "Part", "StatisticTest"]
 
@@ -148,7 +148,7 @@ class StatisticTest(TwoEnds):
         level = log_level - max(self._charges(log_level, scales))
         return self._layout.lower_ends(lo / self.steps, level)[0], self._layout.upper_ends(hi / self.steps, level)[0]
 
-    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         """Weigh the evidence against all ends; if there is too little, tell where the value is."""
         edge, upper, lower = noise
         level = log_level - max(self._charges(log_level, scales))

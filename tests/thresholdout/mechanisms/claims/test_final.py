@@ -24,7 +24,7 @@ def test_shares_of_other_claims_sum_to_three_tenths() -> None:
 
 @pytest.mark.parametrize("queries", [5, 20, None])
 def test_what_is_left_for_the_final_check(queries: int | None) -> None:
-    """What no claim's share takes, nor the letters' rounding, 2**-19 of each."""
+    """What no claim's share takes, nor the outcomes' rounding, 2**-19 of each."""
     found = FinalCheck(ClaimsParameters(queries=queries, final_check=True), 1000).share
     left = Fraction(1)
     for asked in range(queries or 1000):
