@@ -88,7 +88,7 @@ def baseline(pair: Pair, number: int, share: float) -> float:
 
 
 def price(read: Read, n: int, differ: float, number: int, seed: int, together: bool = False) -> tuple[float, int]:
-    claims, noise = ClaimsMechanism(ClaimsParameters(train_records=RATIO * n), n), SeededNoise(seed)
+    claims, noise = ClaimsMechanism(ClaimsParameters(n_train=RATIO * n), n), SeededNoise(seed)
     state = claims.start(noise)
     asked = [(pair, *read(claims, pair)) for pair in pairs(n, differ, number, seed)]
     outcomes: list[Outcome] = []

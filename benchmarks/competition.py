@@ -59,11 +59,11 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
         How many there are.
     """
     rng, noise, found = np.random.default_rng(seed), SeededNoise(seed), Session()
-    plain = ClaimsParameters(train_records=float(n))
+    plain = ClaimsParameters(n_train=float(n))
     mechanism = (
         ClaimsMechanism(plain, n)
         if claims
-        else Competition(ClaimsParameters(noise=0.0, allowance=24.0, train_records=float(n)), n)
+        else Competition(ClaimsParameters(noise=0.0, allowance=24.0, n_train=float(n)), n)
     )
     state = mechanism.start(noise)
     first = state.log_risk

@@ -128,7 +128,7 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "risk", "private", "width", "allowance", "quota"}
+    what : {"budget", "queries", "risk", "epsilon", "width", "allowance", "quota"}
         Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
         epsilon, or the declared `max_half_width` by this question, while others may still be answered; or what
         one client may be told (`allowance`) or ask (`quota`), while others may still ask.
@@ -152,7 +152,7 @@ class BudgetExhausted(ThresholdoutError):
         used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'questions'} of this guard are used"
         if what == "risk":
             used = f"after {spent} questions and what else was told nothing is left of this guard's risk"
-        if what == "private":
+        if what == "epsilon":
             used = f"after {spent} questions nothing is left of the epsilon of this guard's answers"
         then = "; earlier answers stay valid, new questions need a new holdout"
         if what == "width":

@@ -66,13 +66,13 @@ def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: i
     return _run(intervals, asked, guard.status.information_released)
 
 
-def listed(candidates: Sequence[Candidate], n: int, n_train: int, keep: float) -> Run:
+def listed(candidates: Sequence[Candidate], n: int, n_train: int, reserve: float) -> Run:
     """Ask a default guard about a list that was fixed before."""
     guard = opened(n, n_train)
-    answers = guard.ask_all([(c.train, c.holdout) for c in candidates], binary=True, keep=keep)
+    answers = guard.ask_all([(c.train, c.holdout) for c in candidates], binary=True, reserve=reserve)
     assert all(candidate.truth is not None for candidate in candidates)
     asked = [(half_length(c.truth or 0.0, n, BETA / len(candidates)), c.truth) for c in candidates]
-    return _run([answer.interval for answer in answers], asked, guard.status.information_released if keep else None)
+    return _run([answer.interval for answer in answers], asked, guard.status.information_released if reserve else None)
 
 
 class _Recorded:

@@ -18,7 +18,7 @@ from tests.oracles.risk_left import coins
 from thresholdout.mechanisms import ClaimsState, FoldClaims, Known
 from thresholdout.noise.sources import SeededNoise
 
-__all__ = ["SOUND", "FoldLetters", "FoldProgram", "FoldRule", "Split", "truths_and_counts"]
+__all__ = ["SOUND", "FoldOutcomes", "FoldProgram", "FoldRule", "Split", "truths_and_counts"]
 
 Split = tuple[float, float, float]
 """Level of the claim, and what is left after it is confirmed, and after it is not."""

@@ -39,9 +39,9 @@ class ListProgram(Program):
         if key not in self._memo:
             best = super()._value(seen, state, depth)
             two = itertools.combinations(self._parts, 2)
-            for (a, b), trains, keep in itertools.product(two, self.pairs, self.keeps if depth > 1 else (0.0,)):
-                best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=False))
-                best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=True))
+            for (a, b), trains, reserve in itertools.product(two, self.pairs, self.keeps if depth > 1 else (0.0,)):
+                best = max(best, self._listed(seen, state, depth, (a, b), trains, reserve, best_only=False))
+                best = max(best, self._listed(seen, state, depth, (a, b), trains, reserve, best_only=True))
             for (parts, truth), train in itertools.product(self._parts, self.trains):
                 best = max(best, self._checked(seen, state, parts, truth, train))
             self._memo[key] = best
@@ -60,17 +60,17 @@ class ListProgram(Program):
         return total
 
     def _told(
-        self, state: ClaimsState, counts: tuple[int, int], trains: tuple[float, float], keep: float, best_only: bool
+        self, state: ClaimsState, counts: tuple[int, int], trains: tuple[float, float], reserve: float, best_only: bool
     ) -> tuple[ClaimsState, Shown]:
         """Return the state after a list, and what is shown: intervals, or the best one and its place."""
-        key = (state, counts, trains, keep, best_only)
+        key = (state, counts, trains, reserve, best_only)
         if key not in self._lists:
             asked = [(train, self._reading(count)) for train, count in zip(trains, counts, strict=True)]
             if best_only:
-                after, outcome, place = self.mechanism.step_best(state, asked, self._noise, keep, True)
+                after, outcome, place = self.mechanism.step_best(state, asked, self._noise, reserve, True)
                 self._lists[key] = after, (place, _stated([outcome]))
             else:
-                after, outcomes = self.mechanism.step_all(state, asked, self._noise, keep)
+                after, outcomes = self.mechanism.step_all(state, asked, self._noise, reserve)
                 self._lists[key] = after, (-1, _stated(outcomes))
         return self._lists[key]
 
@@ -86,7 +86,7 @@ class ListProgram(Program):
         depth: int,
         questions: _Questions,
         trains: tuple[float, float],
-        keep: float,
+        reserve: float,
         *,
         best_only: bool,
     ) -> float:
@@ -94,7 +94,7 @@ class ListProgram(Program):
         (first, _), (second, _) = questions
         for (i, a), (j, b) in itertools.product(enumerate(first), enumerate(second)):
             if seen & a & b:
-                told = self._told(state, (i, j), trains, keep, best_only)
+                told = self._told(state, (i, j), trains, reserve, best_only)
                 children[told] = children.get(told, 0) | (seen & a & b)
         total = 0.0
         for (after, shown), part in children.items():

@@ -154,7 +154,7 @@ def searched_candidates(open_guard: Open, seed: int) -> Session:
     stump = DecisionTreeClassifier(max_depth=1)
     constants = [DummyClassifier(strategy="constant", constant=c) for c in (False, True)]
     search = GridSearchCV(Pipeline([("model", stump)]), {"model": [stump, *constants]}, cv=2)
-    found, session = GuardedSearchCV(search, guard, tell="all").fit(X[:RECORDS], y[:RECORDS]), Session()
+    found, session = GuardedSearchCV(search, guard, report="all").fit(X[:RECORDS], y[:RECORDS]), Session()
     told = zip(found.cv_results_["guarded_score"], found.cv_results_["guarded_half_width"], strict=True)
     for (value, half_width), truth in zip(told, (0.95, 0.5, 0.5), strict=True):
         if not np.isnan(value):

@@ -90,7 +90,7 @@ class TestWhatIsShown:
     def test_a_refused_width_does_not_depend_on_the_holdout(self, noise: float, binary: bool) -> None:
         n = 50
         for most in (0.01, 0.1, 0.2, 0.3):
-            mechanism = ClaimsMechanism(ClaimsParameters(at_most=most, noise=noise), n)
+            mechanism = ClaimsMechanism(ClaimsParameters(max_half_width=most, noise=noise), n)
             seen = set()
             for count in (0, 10, 25, 49, 50):
                 source = SeededNoise(1)

@@ -149,7 +149,7 @@ ATTACKS = {"outside": _outside, "misled": _misled}
 
 
 def _broken(attack: str, name: str, sessions: int, noise: float = 0.05, times: float = 1.0) -> int:
-    claims = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, noise=noise, train_records=2.0 * N), N)
+    claims = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, noise=noise, n_train=2.0 * N), N)
     return sum(
         ATTACKS[attack](np.random.default_rng([seed, len(name)]), claims, KINDS[name], SeededNoise(seed), times)
         for seed in range(sessions)

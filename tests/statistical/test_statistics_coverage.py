@@ -95,7 +95,7 @@ def layout(kind: Kind, train: float) -> Layout:
 
 def broken(kind: Kind, seed: int) -> bool:
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
-    mechanism = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, train_records=N), N)
+    mechanism = ClaimsMechanism(ClaimsParameters(confidence=1 - BETA, n_train=N), N)
     state = mechanism.start(noise)
     for turn in range(12):
         train = 0.8 if turn % 2 else 0.6

@@ -488,7 +488,7 @@ def test_statistics_in_lists() -> None:
     y = (rng.random(2 * N) < 0.4).astype(np.int64)
     models = [Given(np.where(rng.random(2 * N) < 0.8, y, 1 - y)) for _ in range(3)]
     for name, truth, width in (("recall", 0.8, 0.2), ("roc_auc", 0.8, 0.25), ("f1_macro", 0.7916, 0.3)):
-        for answer in guarded(y, sampling="iid").score_all(models, name, keep=0, cv="training"):
+        for answer in guarded(y, sampling="iid").score_all(models, name, reserve=0, cv="training"):
             low, high = answer.interval
             assert low <= truth <= high
             assert high - low < width

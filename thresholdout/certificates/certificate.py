@@ -139,7 +139,7 @@ class Certificate:
     prior_queries : PriorQueries or None
         Scores of these records that were seen before the guard was made, for which the answers are wider.
     epsilon : float or None
-        Privacy loss of all answers together under replacing one record, where it was declared (``private=``); infinite
+        Privacy loss of all answers together under replacing one record, where it was declared (``epsilon=``); infinite
         after a failure.
 
     Examples

@@ -36,7 +36,7 @@ class Holdout:
         Whether visitors see the board.
     records, asked : int or None
         Of the holdout; questions so far.
-    remaining, told, quota, quota_days, confidence, made : number or None
+    remaining, information_released, quota, quota_days, confidence, made : number or None
         Questions and nats, limits of a team, the probability that all intervals hold, and when it was made.
     notes : tuple of str
         What happened to it since.
@@ -61,7 +61,7 @@ class Holdout:
     promise: str = ""
     asked: int | None = None
     remaining: int | None = None
-    told: float | None = None
+    information_released: float | None = None
     quota: int | None = None
     quota_days: float | None = None
     checkpoint: str = ""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ask_all",
-    "checked_keep",
+    "checked_reserve",
     "compare",
     "compare_all",
     "first_places",
@@ -109,7 +109,7 @@ def ask_all(
     names: Sequence[str] | None,
     keys: Sequence[str] | None,
     binary: bool | None,
-    keep: float,
+    reserve: float,
 ) -> list[Answer]:
     """Ask pairs of values; see `Thresholdout.ask_all`."""
     limits = check_bounds(bounds)
@@ -122,7 +122,7 @@ def ask_all(
     ]
     first = first_places([query.key for query, _ in asked])
     places = sorted(set(first))
-    answers = guard._engine.evaluate_all("holdout_values", [asked[place] for place in places], checked_keep(keep))
+    answers = guard._engine.evaluate_all("holdout_values", [asked[place] for place in places], checked_reserve(reserve))
     found = dict(zip(places, answers, strict=True))
     return [
         found[at] if at == place else replace(found[at], repeated=True, name=asked[place][0].name)
@@ -137,20 +137,20 @@ def score_all(
     cv: object | None,
     train_values: Sequence[object] | None,
     keys: Sequence[str] | None,
-    keep: float,
-    tell: Literal["all", "best"],
+    reserve: float,
+    report: Literal["all", "best"],
 ) -> list[Answer]:
     """Score models; see `Thresholdout.score_all`."""
     candidates = listed(models, keys)
     given = _checked_values(train_values, len(candidates))
-    check_word("tell", tell, ("all", "best"))
-    share, score, cv = checked_keep(keep), get_score(metric), checked_cv(cv)
+    check_word("report", report, ("all", "best"))
+    share, score, cv = checked_reserve(reserve), get_score(metric), checked_cv(cv)
     known = [
         guard._score_key(one.key, "score", [one.model], score, cv, values, None)
         for one, values in zip(candidates, given, strict=True)
     ]
-    first, names = first_places(known), _names(candidates, unique=tell == "best")
-    told = _recalled(guard, tell, known, first, names, score)
+    first, names = first_places(known), _names(candidates, unique=report == "best")
+    told = _recalled(guard, report, known, first, names, score)
     how = guard._queries.fixed(cv)
     asked = {}
     places = [place for place in sorted(set(first)) if place not in told]
@@ -159,7 +159,7 @@ def score_all(
         query, read = guard._queries.score(model, metric, how, None, known[place], values)
         asked[place] = query.about(names[place]), read
     some = list(asked.values())
-    if tell == "best":
+    if report == "best":
         if not told:
             told[0] = guard._engine.evaluate_best("estimator", some, share, score.greater_is_better)
         return [told[0]]
@@ -176,11 +176,11 @@ def compare_all(
     about: About,
     cv: object | None,
     keys: Sequence[str] | None,
-    keep: float,
+    reserve: float,
 ) -> list[Comparison]:
     """Compare models with a baseline; see `Thresholdout.compare_all`."""
     candidates, chosen = listed(models, keys), guard._queries.compared(metric, about)
-    cv, share = checked_cv(cv), checked_keep(keep)
+    cv, share = checked_cv(cv), checked_reserve(reserve)
     base = guard._queries.digest(baseline, chosen) or baseline
     known = [guard._score_key(one.key, "compare", [one.model, base], chosen, about, cv, None) for one in candidates]
     names, first = [one.name for one in candidates], first_places(known)
@@ -202,7 +202,7 @@ def compare_all(
 
 def _recalled(
     guard: Thresholdout,
-    tell: str,
+    report: str,
     keys: Sequence[str | None],
     first: Sequence[int],
     names: Sequence[str],
@@ -210,7 +210,7 @@ def _recalled(
 ) -> dict[int, Answer]:
     """Return answers that there are already, by place; that of the best stands for all, at place 0."""
     places = sorted(set(first))
-    if tell == "best":
+    if report == "best":
         whole = key_of_list("best", [keys[place] for place in places], [names[place] for place in places])
         found = {0: guard._recalled(whole, score)}
     else:
@@ -313,7 +313,7 @@ def _checked_values(values: object, models: int) -> Sequence[Any]:
     return list(values)
 
 
-def checked_keep(keep: object) -> float:
+def checked_reserve(reserve: object) -> float:
     """Return the share of the risk that is kept after a list.
 
     Raises
@@ -321,7 +321,7 @@ def checked_keep(keep: object) -> float:
     InputError
         When it is none.
     """
-    share = as_real(keep)
+    share = as_real(reserve)
     if share is None or not 0.0 <= share <= _MOST_KEPT:
-        raise InputError("keep", repr(keep), f"a share from 0 to {_MOST_KEPT}")
+        raise InputError("reserve", repr(reserve), f"a share from 0 to {_MOST_KEPT}")
     return share

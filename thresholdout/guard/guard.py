@@ -276,7 +276,7 @@ class Thresholdout(Shared):
         names: Sequence[str] | None = None,
         keys: Sequence[str] | None = None,
         binary: bool | None = None,
-        keep: float = 0.2,
+        reserve: float = 0.2,
     ) -> list[Answer]:
         """Ask queries that were fixed together, before any of their answers was seen: all in one transaction, or none.
 
@@ -286,10 +286,10 @@ class Thresholdout(Shared):
         ----------
         questions : sequence of (train_values, holdout_values)
             As in `ask`, one pair for each query; so are ``bounds``, ``names``, ``keys`` and ``binary``.
-        keep : float, default=0.2
+        reserve : float, default=0.2
             Share of the error budget for queries after the list, at most 0.99; 0 for a list that is the last.
         """
-        return ask_all(self, questions, bounds, names, keys, binary, keep)
+        return ask_all(self, questions, bounds, names, keys, binary, reserve)
 
     def score(
         self,
@@ -341,8 +341,8 @@ class Thresholdout(Shared):
         cv: object | None = None,
         train_values: Sequence[object] | None = None,
         keys: Sequence[str] | None = None,
-        keep: float = 0.2,
-        tell: Literal["all", "best"] = "all",
+        reserve: float = 0.2,
+        report: Literal["all", "best"] = "all",
     ) -> list[Answer]:
         """Score fitted estimators that were fixed together, before any of their answers was seen.
 
@@ -352,12 +352,12 @@ class Thresholdout(Shared):
             The keys of a mapping are the candidates' names in the history.
         metric, cv, train_values, keys, keep
             As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
-        tell : {"all", "best"}, default="all"
+        report : {"all", "best"}, default="all"
             Return every score, or the best one alone, which costs later queries much less and names its candidate.
             Where values are 0 or 1, the estimands of the others are beyond the far end of its interval.
 
         """
-        return score_all(self, models, metric, cv, train_values, keys, keep, tell)
+        return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def final_check(
         self,
@@ -427,13 +427,13 @@ class Thresholdout(Shared):
         about: About = "difference",
         cv: object | None = None,
         keys: Sequence[str] | None = None,
-        keep: float = 0.2,
+        reserve: float = 0.2,
     ) -> list[Comparison]:
         """Compare fitted estimators with a baseline; they were fixed together, before any of their answers was seen.
 
         All verdicts hold at once. Parameters are those of `compare` and `score_all`.
         """
-        return compare_all(self, models, baseline, metric, about, cv, keys, keep)
+        return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
         """Return the answer to a query that was asked before; nothing is computed for it."""
@@ -535,7 +535,7 @@ class Thresholdout(Shared):
     def status(self) -> GuardStatus:
         """Queries so far, answers and error budget that are left, information released, epsilon."""
         state, asked = self._engine.state(), self._ledger.count(self._id)
-        start = math.log1p(-self._opened.confidence) - self.parameters.told
+        start = math.log1p(-self._opened.confidence) - self.parameters.information_released
         return status_of(self._mechanism, state, asked, start, self.certificate.epsilon)
 
     @property

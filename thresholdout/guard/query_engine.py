@@ -193,7 +193,7 @@ class QueryEngine:
             (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
             assert before.risk is not None
             return before.risk
-        return math.log1p(-self._confidence) - self._parameters.told
+        return math.log1p(-self._confidence) - self._parameters.information_released
 
     def failures(self) -> int:
         """Return how many queries have failed."""
@@ -408,7 +408,7 @@ class QueryEngine:
         self,
         argument: str,
         asked: Sequence[Read],
-        keep: float,
+        reserve: float,
     ) -> list[Answer]:
         """Answer queries that were fixed together: all in one transaction, or none."""
         mechanism = self._lists()
@@ -426,7 +426,7 @@ class QueryEngine:
             before = self._restored(text)
             check_labels(before, *(query for query, _ in asked))
             some = [(asked[k][0].train, readings[k]) for k in positions]
-            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
+            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, reserve)
             left = mechanism.remaining(state)
             entries = [
                 asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
@@ -441,7 +441,7 @@ class QueryEngine:
         self,
         argument: str,
         asked: Sequence[Read],
-        keep: float,
+        reserve: float,
         greatest: bool,
     ) -> Answer:
         """Answer which of some queries has the best value on the holdout, and with which value; one entry."""
@@ -456,7 +456,7 @@ class QueryEngine:
             before = self._restored(text)
             check_labels(before, *(query for query, _ in asked))
             some = [(query.train, reading) for (query, _), reading in zip(asked, readings, strict=True)]
-            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
+            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, reserve, greatest)
             entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
             return replace(before, mechanism=state).to_text(), entry
 

@@ -105,7 +105,7 @@ def check_clients(ledger: Ledger, guard: str) -> None:
     parameters: Any = parameters_from_json(stored["chosen"])
     if not parameters.guesses:
         return
-    risk, told = start_risk(parameters.confidence, parameters.told), dict[str, tuple[float, ...]]()
+    risk, told = start_risk(parameters.confidence, parameters.information_released), dict[str, tuple[float, ...]]()
 
     def replay(entries: Iterator[Entry]) -> Iterator[str]:
         nonlocal risk
@@ -145,4 +145,4 @@ def _numbers(parameters: Any, main: str, key: str, line: str) -> tuple[float, ..
         tested, kept = state.climbs.get(f"proposals:{key}", (0.0, 0.0))[:2]
     except (InputError, KeyError, TypeError):
         return ()
-    return client.asked, client.wrong, tested, kept, client.told
+    return client.asked, client.wrong, tested, kept, client.released

@@ -468,12 +468,12 @@ class SharesRisk(Protocol[StateT, ValuesT]):
         """Return what `step` needs of a share of wins."""
 
     def step_all(
-        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, keep: float = 0.2
+        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[StateT, list[Outcome]]:
         """Answer questions that were fixed together."""
 
     def step_best(
-        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, keep: float, greatest: bool
+        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
         """Answer which of some questions has the best value."""
 

@@ -45,8 +45,8 @@ class Parameters:
     folds : bool
         Whether a guard of out-of-fold averages takes them.
     pays_looks : bool
-        Whether looks before the guard are paid from the risk at its start, as `told`; the certificate's confidence pays
-        for them otherwise.
+        Whether looks before the guard are paid from the risk at its start, as `information_released`; the certificate's
+        confidence pays for them otherwise.
     """
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class Parameters:
     opened as they were declared."""
 
     @property
-    def told(self) -> float:
+    def information_released(self) -> float:
         """How many nats looks before the guard can have told, which the risk is lower by at the start."""
         return 0.0
 

@@ -71,7 +71,7 @@ class LadderParameters(Parameters):
         where no such number is known otherwise.
     random_truths : bool
         Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
-    told : float
+    information_released : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
 
     Raises
@@ -95,7 +95,7 @@ class LadderParameters(Parameters):
     folds: ClassVar[bool] = True
     prices_looks: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"told"})
+    later: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     confidence: float = 0.95
     direction: Direction = "maximize"
@@ -103,7 +103,7 @@ class LadderParameters(Parameters):
     inflation: float = 1.0
     effective: float | None = None
     random_truths: bool = False
-    told: float = 0.0
+    information_released: float = 0.0
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -112,7 +112,10 @@ class LadderParameters(Parameters):
         below = math.nextafter(1.0, 0.0)
         fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
         fix("queries", None if self.queries is None else check_count("queries", self.queries))
-        fix("told", check_number("told", self.told, -math.ulp(0.0), 1e9, "nats, from 0 to 1e9"))
+        fix(
+            "information_released",
+            check_number("information_released", self.information_released, -math.ulp(0.0), 1e9, "nats, from 0 to 1e9"),
+        )
         fix("inflation", check_number("inflation", self.inflation, below, 1e12, "a number of at least 1"))
         if self.effective is not None:
             wanted = "a positive number of records"
@@ -215,7 +218,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         self._grid = grid_steps(0.5 / math.sqrt(self._effective))
         self._rounding = record_rounding(n)
         self._queries = math.inf if parameters.queries is None else parameters.queries
-        self._start_risk = start_risk(parameters.confidence, parameters.told)
+        self._start_risk = start_risk(parameters.confidence, parameters.information_released)
 
     def start(self, noise: NoiseSource) -> LadderState:
         """Return the state before the first question; nothing is drawn."""

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.guard.asking import checked_keep
+from thresholdout.guard.asking import checked_reserve
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import origin
@@ -23,10 +23,10 @@ from thresholdout.guard.train_split import check_training
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.listed_questions import (
     Found,
-    Tell,
+    Reported,
     ask_together,
     candidate,
-    checked_tell,
+    checked_report,
     takes_lists,
 )
 from thresholdout.model_selection.refits import (
@@ -97,14 +97,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     candidates : int, optional
         How many of the best candidates the guard is asked about; all of them by default. A list holds all their fitted
         models until it has been asked.
-    tell : {"all", "best"}, optional
+    report : {"all", "best"}, optional
         What a list tells: every score, or the best one alone; the other candidates then have the guarded score NaN. All
         intervals have the same width either way, but what is asked later pays for what was told: measured for 20
         candidates and 1,000 records, the intervals of a second search on the same guard are 4.3 times as wide as those
         of the first one after "all", and 1.6 times after "best" (1.8 times if all are asked one after another, and 1.7
         times in the first search). So by default it is "best" for a guard that is given, and "all" where `fit` makes
         one, which nobody else asks, or where answers come one after another.
-    keep : float, default=0.2
+    reserve : float, default=0.2
         Share of the risk that a list leaves for later questions, see `Thresholdout.score_all`; it costs 2 % of width.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
         What happens when the guard answers no more. "stop": no further question, one warning, and the best of those
@@ -176,7 +176,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = load_digits(return_X_y=True)
     >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]))
     >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]}, cv=3)
-    >>> guarded = GuardedSearchCV(search, guard, tell="all").fit(X[:900], y[:900])
+    >>> guarded = GuardedSearchCV(search, guard, report="all").fit(X[:900], y[:900])
     >>> guarded.best_params_, guarded.n_questions_, guarded.exhausted_
     ({'max_depth': 8}, 3, None)
     >>> guarded.best_interval_[0] <= guarded.best_score_ <= guarded.best_interval_[1]
@@ -198,8 +198,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         metric: str | Metric | Statistic | None = None,
         candidates: int | None = None,
-        tell: Tell | None = None,
-        keep: float = 0.2,
+        report: Reported | None = None,
+        reserve: float = 0.2,
         exhausted: Exhausted = "stop",
         holdout: float = 0.25,
         budget: int | None = None,
@@ -212,8 +212,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.guard = guard
         self.metric = metric
         self.candidates = candidates
-        self.tell = tell
-        self.keep = keep
+        self.report = report
+        self.reserve = reserve
         self.exhausted = exhausted
         self.holdout = holdout
         self.budget = budget
@@ -252,8 +252,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y = _checked_labels(self.search, y)
         if isinstance(self.guard, Thresholdout | KFoldGuard):
             self.guard.parameters.check_tells_each()
-        tell = checked_tell(self.tell, self.guard)
-        checked_keep(self.keep)
+        report = checked_report(self.report, self.guard)
+        checked_reserve(self.reserve)
         if isinstance(self.guard, KFoldGuard):
             return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy)
         part = HeldOut(self, X, y, groups, fit_params) if self.guard is None else None
@@ -282,7 +282,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 for index, model in zip(order.tolist(), models, strict=True)
             ]
             models = iter([one.model for one in asked])
-            found = ask_together(guard, asked, scoring.metric, tell, self.keep, policy)
+            found = ask_together(guard, asked, scoring.metric, report, self.reserve, policy)
 
         def ask(position: int, model: Any) -> Answer | None:
             if found is not None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Candidate", "Found", "Tell", "ask_together", "candidate", "checked_tell", "takes_lists"]
+__all__ = ["Candidate", "Found", "Reported", "ask_together", "candidate", "checked_report", "takes_lists"]
 
-Tell = Literal["all", "best"]
+Reported = Literal["all", "best"]
 
 _LONGEST: Final = 120
 
@@ -97,12 +97,12 @@ def candidate(
     return Candidate(model, f"{index} {dict(settings)}"[:_LONGEST], value, content_key(model, metric, value))
 
 
-def checked_tell(tell: Tell | None, guard: Any) -> Tell:
+def checked_report(report: Reported | None, guard: Any) -> Reported:
     """Return what a list tells.
 
     Parameters
     ----------
-    tell : {"all", "best"} or None
+    report : {"all", "best"} or None
         As declared.
     guard : Thresholdout, KFoldGuard or None
         As given.
@@ -113,13 +113,13 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
         When it is neither "all" nor "best", or the guard can only tell each answer.
     """
     lists = guard is None or takes_lists(guard)
-    if tell is None:
+    if report is None:
         return "best" if lists and guard is not None and guard.status.answers_left is None else "all"
-    check_word("tell", tell, ("all", "best"))
-    if tell == "best" and not lists:
+    check_word("report", report, ("all", "best"))
+    if report == "best" and not lists:
         seen = "'best' beside a guard that answers one question after another"
-        raise InputError("tell", seen, "tell='all', or a guard with mechanism='claims' without epsilon=")
-    return tell
+        raise InputError("report", seen, "report='all', or a guard with mechanism='claims' without epsilon=")
+    return report
 
 
 def takes_lists(guard: Any) -> bool:
@@ -132,8 +132,8 @@ def ask_together(
     guard: Thresholdout,
     asked: Sequence[Candidate],
     metric: Metric | Statistic,
-    tell: Tell,
-    keep: float,
+    report: Reported,
+    reserve: float,
     policy: Exhausted,
 ) -> Found | None:
     """Ask about candidates as one list; where there are fewer questions left, about the first of them.
@@ -157,14 +157,14 @@ def ask_together(
         ``None`` where the guard counts answers from the holdout and all are to be told: one after another, claims that
         are confirmed need none of them.
     """
-    if tell == "all" and guard.status.answers_left is not None:
+    if report == "all" and guard.status.answers_left is not None:
         return None
     places: dict[str, list[int]] = {}
     for place, one in enumerate(asked):
         places.setdefault(one.key or fresh_key(), []).append(place)  # the same model twice is one question
     found, room = Found(), len(places)
     while True:
-        keys = list(places) if tell == "best" else _chosen(guard, list(places), room, policy)
+        keys = list(places) if report == "best" else _chosen(guard, list(places), room, policy)
         if not keys:
             return found
         some = [asked[places[key][0]] for key in keys]
@@ -174,24 +174,24 @@ def ask_together(
                 metric,
                 train_values=[one.value for one in some],
                 keys=keys,
-                keep=keep,
-                tell=tell,
+                reserve=reserve,
+                report=report,
             )
         except BudgetExhausted as error:
             found.refusal = error
             if policy == "raise":
                 raise
-            if tell == "best":
+            if report == "best":
                 return found
             room = max(0, min(room - 1, error.limit - error.spent))
         else:
-            if tell == "best":
+            if report == "best":
                 names = [one.name for one in some]
                 keys = [keys[names.index(answer.candidate)] for answer in answers]
             for key, answer in zip(keys, answers, strict=True):
                 first, *others = places[key]
                 found.answers[first] = answer
-                if tell == "all":
+                if report == "all":
                     found.answers.update(dict.fromkeys(others, replace(answer, repeated=True)))
             return found
 

@@ -77,7 +77,7 @@ def check_final(final_check: object) -> bool:
     return final_check
 
 
-def choose_parameters(model: DependenceModel, declared: Declaration, train_records: int | None = None) -> Parameters:
+def choose_parameters(model: DependenceModel, declared: Declaration, n_train: int | None = None) -> Parameters:
     """Take the parameters given by hand, or choose them.
 
     Parameters
@@ -86,7 +86,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
         How the records depend on each other.
     declared : Declaration
         What the guard declares.
-    train_records : int, optional
+    n_train : int, optional
         How many independent records the training part has: distinct groups, where they are given.
 
     Raises
@@ -100,7 +100,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
 
     model, needed = within_limits(model, declared.confidence)
     declared = dataclasses.replace(declared, confidence=needed)
-    told = 0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n)
+    information_released = 0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n)
     chosen, queries = declared.mechanism, declared.queries
     final, makes_claims = declared.final_check, chosen in (None, "claims") or isinstance(chosen, Claims)
     if final and not makes_claims:
@@ -115,7 +115,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
         return chosen.parameters(queries)
     if chosen == "leaderboard":
         guesses = ClaimsParameters(
-            queries=queries, noise=0.0, train_records=train_records, told=told, allowance=ALLOWANCE
+            queries=queries, noise=0.0, n_train=n_train, information_released=information_released, allowance=ALLOWANCE
         )
         return _suited(guesses, model, declared)
     claims = chosen if isinstance(chosen, Claims) else Claims()
@@ -135,12 +135,12 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     plain = ClaimsParameters(
         queries=queries,
         budget=claims.holdout_answers,
-        at_most=claims.max_half_width,
+        max_half_width=claims.max_half_width,
         noise=claims.noise,
-        train_records=train_records,
+        n_train=n_train,
         final_check=final,
-        private=claims.epsilon,
-        told=told,
+        epsilon=claims.epsilon,
+        information_released=information_released,
     )
     return plain.for_records(model, declared.confidence)
 
@@ -155,7 +155,7 @@ def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> Fol
         confidence=declared.confidence,
         queries=declared.queries,
         budget=claims.holdout_answers,
-        told=0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n),
+        information_released=0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n),
     )
 
 
@@ -196,12 +196,12 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
 
 
 def _paying(parameters: Any, looks: PriorQueries | None, n: int) -> Any:
-    """Return parameters with what was told before; refuse those that were planned for something else."""
-    told = 0.0 if looks is None else looks.nats(n)
-    if parameters.told not in (0.0, told):
-        seen = f"{looks!r}, beside parameters that were planned after {parameters.told:.4g} nats"
+    """Return parameters with the information released before; refuse those that were planned for something else."""
+    information_released = 0.0 if looks is None else looks.nats(n)
+    if parameters.information_released not in (0.0, information_released):
+        seen = f"{looks!r}, beside parameters that were planned after {parameters.information_released:.4g} nats"
         raise InputError("prior_queries", seen, "the prior_queries= of the plan that made them")
-    return dataclasses.replace(parameters, told=told)
+    return dataclasses.replace(parameters, information_released=information_released)
 
 
 def _check_agreement(parameters: Parameters, confidence: float) -> None:

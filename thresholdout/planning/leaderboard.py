@@ -69,7 +69,9 @@ def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboar
             raise InputError("guess_error", error, "0 without teams=; pass the number of teams, such as teams=200")
         return None
     count = check_count("teams", teams)
-    parameters = ClaimsParameters(noise=0.0, train_records=use.n_train, told=use.told, allowance=ALLOWANCE)
+    parameters = ClaimsParameters(
+        noise=0.0, n_train=use.n_train, information_released=use.information_released, allowance=ALLOWANCE
+    )
     mechanism = Competition(parameters.for_records(use.model, use.confidence), use.model.n)
     exact = mechanism.expected_session(count, use.anticipated_score, 0.0)
     state = mechanism.expected_session(count, use.anticipated_score, error) if error else exact

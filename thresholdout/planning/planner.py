@@ -234,7 +234,7 @@ def plan(
     <Plan: 1,000 records: ask a guard, which answers any question at any time, about ± 0.039 for 100 questions at a
     score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
     >>> plan(1000, queries=100, anticipated_score=0.95, adaptive=False).recommended.call
-    'guard.score_all(models, keep=0)'
+    'guard.score_all(models, reserve=0)'
     >>> plan(width=0.02, queries=100, adaptive=False).records
     2778
     >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)

@@ -86,7 +86,7 @@ class Use:
         return ASKED if self.queries is None else self.queries
 
     @property
-    def told(self) -> float:
+    def information_released(self) -> float:
         """Nats that looks before the guard can have told."""
         return 0.0 if self.prior_queries is None else self.prior_queries.nats(self.model.n)
 
@@ -112,8 +112,8 @@ class Use:
             queries=self.queries,
             budget=self.budget,
             noise=QUIET,
-            train_records=self.n_train,
-            told=self.told,
+            n_train=self.n_train,
+            information_released=self.information_released,
         )
         return plain.for_records(self.model, self.confidence)
 

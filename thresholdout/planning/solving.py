@@ -66,7 +66,7 @@ def _claims_width(use: Use, name: WayName, quick: bool) -> float:
     if name == GUARD:
         return guard_width(parameters, use.model.n, use.asked, use.anticipated_score)
     if name == FINAL:
-        risk = math.log1p(-use.confidence) - use.told
+        risk = math.log1p(-use.confidence) - use.information_released
         return ClaimsMechanism(parameters, use.model.n).final_half_width(risk, use.anticipated_score)
     return list_width(parameters, use.model.n, use.asked, use.anticipated_score)
 
@@ -92,7 +92,7 @@ def all_ways(use: Use) -> list[Way]:
 def _by_claims(use: Use, name: WayName) -> Way:
     needs, call = {
         GUARD: ("nothing; any question at any time", "guard.score(model), guard.ask(...)"),
-        LIST: ("all questions fixed before the first answer", "guard.score_all(models, keep=0)"),
+        LIST: ("all questions fixed before the first answer", "guard.score_all(models, reserve=0)"),
         FINAL: ("a choice by cross-validation; one question", "guard.final_check(model)"),
     }[name]
     return Way(name, claims_width(use, name), needs, call, use.parameters())

@@ -115,7 +115,7 @@ class GuardReport:
         return int((self.history["source"] == "failed").sum())
 
     @property
-    def told(self) -> float | None:
+    def information_released(self) -> float | None:
         """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one.
 
         Infinite when nothing is left of the risk.
@@ -123,7 +123,9 @@ class GuardReport:
         risks = self.history["risk"].dropna()
         if not self.parameters.tells_nats or not len(risks):
             return None if not self.parameters.tells_nats else 0.0
-        start = math.log1p(-self.chosen.get("confidence", self.declared.confidence)) - self.parameters.told
+        start = (
+            math.log1p(-self.chosen.get("confidence", self.declared.confidence)) - self.parameters.information_released
+        )
         left = float(risks.iloc[-1])
         return math.inf if left <= NOTHING else start - left
 

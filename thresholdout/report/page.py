@@ -74,10 +74,10 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
     ]
     if report.budget is not None:
         found.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
-    if report.told == math.inf:
-        found.append(("told so far", "all: the guard answers no more"))
-    elif report.told is not None:
-        found.append(("told so far", f"{shown_above(report.told)} nats"))
+    if report.information_released == math.inf:
+        found.append(("information released", "all: the guard answers no more"))
+    elif report.information_released is not None:
+        found.append(("information released", f"{shown_above(report.information_released)} nats"))
     elif report.certificate is not None:
         tolerance = report.certificate.tolerance
         shown = f"{shown_above(tolerance)} of the range" if math.isfinite(tolerance) else "grows"

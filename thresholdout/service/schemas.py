@@ -117,7 +117,7 @@ class Holdout:
         Questions so far.
     remaining : int or None
         Questions that are left; None for any number.
-    told : float or None
+    information_released : float or None
         Nats that the answers so far can have told; None where the mechanism has no such number, or nothing is shown.
     quota : int or None
         Submissions of each team in `quota_days` days, or at all; None for any number.
@@ -150,7 +150,7 @@ class Holdout:
     promise: str
     asked: int
     remaining: int | None
-    told: float | None
+    information_released: float | None
     quota: int | None
     quota_days: float | None
     checkpoint: str

@@ -82,7 +82,9 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
         promise=promise(guard, feedback, phase),
         notes=guard.corrections.notes,
         remaining=guard.guard._mechanism.remaining(untouched),
-        risk=None if guard.guard.status.information_released is None else math.log1p(-confidence) - parameters.told,
+        risk=None
+        if guard.guard.status.information_released is None
+        else math.log1p(-confidence) - parameters.information_released,
     )
 
 
@@ -124,12 +126,12 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
     """
     settings, metric = row.settings, served_metric(row.settings.metric)
     asked = ledger.count(row.identity) if row.shown is None else row.shown
-    remaining, told, checkpoint = None, None, ""
+    remaining, information_released, checkpoint = None, None, ""
     if row.shown is None:
         last = ledger.entries(row.identity, asked, 1) if asked else []
         remaining = last[0].remaining if last else facts.remaining
         left = last[0].risk if last else facts.risk
-        told = None if left is None or facts.risk is None else max(0.0, facts.risk - left)
+        information_released = None if left is None or facts.risk is None else max(0.0, facts.risk - left)
         checkpoint = ledger.checkpoint(row.identity)
     return Holdout(
         name=row.name,
@@ -149,7 +151,7 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
         promise=facts.promise,
         asked=asked,
         remaining=remaining,
-        told=told,
+        information_released=information_released,
         quota=settings.quota,
         quota_days=settings.quota_days,
         checkpoint=checkpoint,

@@ -191,7 +191,8 @@ def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) ->
     for name, model in models:
         guard = Thresholdout(scans, train=to_train, dependence=model, mechanism=Claims(noise=0.0))
         answers = guard.ask_all(
-            [tuple((X[:, feature] < cut) == (y == 1) for X, y in (to_train, scans)) for feature, cut in rules], keep=0
+            [tuple((X[:, feature] < cut) == (y == 1) for X, y in (to_train, scans)) for feature, cut in rules],
+            reserve=0,
         )
         truths = [float(((X[fresh][:, feature] < cut) == (y[fresh] == 1)).mean()) for feature, cut in rules]
         intervals = zip(truths, (answer.interval for answer in answers), strict=True)

@@ -75,9 +75,9 @@ ALGORITHM_1: dict[str, Callable[[], SparseVectorParameters]] = {
 OTHERS: dict[str, Callable[[], Parameters]] = {
     "claims": lambda: ClaimsParameters(queries=100),
     "claims without noise": lambda: ClaimsParameters(0.9, noise=0.0),
-    "claims before a final check": lambda: ClaimsParameters(queries=20, budget=3, at_most=0.2, final_check=True),
-    "private claims": lambda: ClaimsParameters(private=1.0, budget=5),
-    "claims beside few training records": lambda: ClaimsParameters(queries=50, train_records=200.0),
+    "claims before a final check": lambda: ClaimsParameters(queries=20, budget=3, max_half_width=0.2, final_check=True),
+    "private claims": lambda: ClaimsParameters(epsilon=1.0, budget=5),
+    "claims beside few training records": lambda: ClaimsParameters(queries=50, n_train=200.0),
     "ladder": lambda: LadderParameters(queries=100),
     "ladder, any number": lambda: LadderParameters(0.9, "minimize"),
 }
@@ -241,7 +241,7 @@ def sessions() -> Any:
     claims = [
         ClaimsParameters(queries=100),
         ClaimsParameters(),
-        ClaimsParameters(queries=20, noise=0.0, train_records=500),
+        ClaimsParameters(queries=20, noise=0.0, n_train=500),
     ]
     return [
         [

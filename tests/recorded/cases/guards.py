@@ -193,7 +193,7 @@ def lists() -> Any:
         found.append(_answer(guard.score(MODELS[6], cv="training", key="alone")))
         found.append(_answer(guard.final_check(MODELS[6], cv="training")))
         found.append(_standing(guard))
-    best = _guard().score_all(MODELS, tell="best", keep=0.0, cv="training")
+    best = _guard().score_all(MODELS, report="best", reserve=0.0, cv="training")
     return [found, [[_answer(answer), answer.candidate] for answer in best]]
 
 
@@ -201,7 +201,7 @@ def lists() -> Any:
 def lists_of_questions() -> Any:
     guard = _guard()
     asked = [(0.5, np.arange(N) < count) for count in (100, 300, 599, 600)]
-    return [[_answer(answer) for answer in guard.ask_all(asked, binary=True, keep=0.1)], _standing(guard)]
+    return [[_answer(answer) for answer in guard.ask_all(asked, binary=True, reserve=0.1)], _standing(guard)]
 
 
 @CASES.case("guards: final checks")

@@ -43,9 +43,9 @@ def grid() -> Any:
 @CASES.case("searches: a grid, and a guard at its end")
 def guarded_grid() -> Any:
     found = []
-    for tell in ("all", "best"):
+    for report in ("all", "best"):
         guard = _guard()
-        search = GuardedSearchCV(GridSearchCV(Column(), GRID, cv=3), guard, tell=tell).fit(*TRAIN)
+        search = GuardedSearchCV(GridSearchCV(Column(), GRID, cv=3), guard, report=report).fit(*TRAIN)
         answers = [_answer(answer) for answer in search.answers_]
         found.append([answers, search.best_params_["column"], search.n_questions_, _standing(guard)])
     return found
@@ -75,9 +75,9 @@ def rules() -> Any:
     for signal, answer in ((0.5, 0.5), (0.6, 0.5), (0.8, 0.78), (0.85, 0.8), (0.84, 0.8), (0.83, 0.81)):
         told.append([rule.stopped, every.stopped])
         if not rule.stopped and rule.update(signal):
-            rule.tell(answer)
+            rule.report(answer)
         if not every.stopped and every.update(signal):
-            every.tell(answer)
+            every.report(answer)
     return [told, rule.best_round, rule.answers, every.best_round]
 
 

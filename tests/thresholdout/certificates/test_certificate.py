@@ -201,7 +201,7 @@ def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:
 
 def test_a_certificate_of_claims_says_that_each_answer_states_its_interval() -> None:
     """Its tolerance is that of an answer about which nothing is known, also where first claims are limited."""
-    certificate = certify_parameters(Independent(1000), ClaimsParameters(at_most=0.05))
+    certificate = certify_parameters(Independent(1000), ClaimsParameters(max_half_width=0.05))
     assert certificate.states_intervals
     assert (certificate.route, certificate.tolerance, certificate.half_width(3, 1, "holdout")) == ("claims", 1.0, 1.0)
     assert "each answer's own interval contains the truth, for all answers at once" in certificate.statement

@@ -88,5 +88,5 @@ def test_history_knows_its_candidates() -> None:
 def test_the_best_of_models_that_are_described_alike_is_told_by_its_place() -> None:
     guard = Thresholdout((X[:200], Y[:200]), train=(X[200:], Y[200:]))
     wrong = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X[200:], 1 - Y[200:])
-    (best,) = guard.score_all([wrong, tree(1)], cv="training", tell="best")
+    (best,) = guard.score_all([wrong, tree(1)], cv="training", report="best")
     assert best.candidate == "DecisionTreeClassifier(max_depth=1, random_state=0), number 2"

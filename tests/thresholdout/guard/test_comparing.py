@@ -134,7 +134,7 @@ def test_refuses_what_is_no_mean_and_other_mechanisms() -> None:
 class TestLists:
     def test_all_are_compared_at_once_as_narrowly_as_a_list(self) -> None:
         guard = records(0.05, more=2)
-        better, same = guard.compare_all({"second": Told(1), "first": Told(0)}, Told(0), keep=0, cv="training")
+        better, same = guard.compare_all({"second": Told(1), "first": Told(0)}, Told(0), reserve=0, cv="training")
         assert (better.candidate, better.verdict, same.verdict) == ("second", "better", "not settled")
         assert better.interval[0] <= 0.05 <= better.interval[1]
         assert better.interval[1] - better.interval[0] < 2 * 0.03
@@ -192,8 +192,8 @@ class TestLists:
             guard.compare_all([], Told(0), cv="training")
         with pytest.raises(InputError, match="keys: 1 of them"):
             guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"], cv="training")
-        with pytest.raises(InputError, match="keep"):
-            guard.compare_all([Told(1)], Told(0), keep=1.0, cv="training")
+        with pytest.raises(InputError, match="reserve"):
+            guard.compare_all([Told(1)], Told(0), reserve=1.0, cv="training")
         assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
@@ -229,7 +229,7 @@ class TestWins:
     def test_a_list_of_shares_has_exact_limits(self) -> None:
         guard = records(0.03, sampling="iid")
         found, same = guard.compare_all(
-            [Told(1), Told(1)], Told(0), about="wins", keep=0, cv="training", keys=["one", "other"]
+            [Told(1), Told(1)], Told(0), about="wins", reserve=0, cv="training", keys=["one", "other"]
         )
         holdout = guard._records.holdout[0]
         wins = int(np.count_nonzero(holdout[:, 1] > holdout[:, 0]))

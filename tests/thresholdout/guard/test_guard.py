@@ -400,7 +400,7 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     ladder = make(mechanism="ladder", dependence=chain, confidence=0.9).parameters
     assert ladder.inflation == chain.variance_inflation()  # type: ignore[attr-defined]
     assert ladder.confidence == 0.9  # type: ignore[attr-defined]
-    claims = make(mechanism=ClaimsParameters(inflation=1.0, train_records=N), dependence=chain, confidence=0.9)
+    claims = make(mechanism=ClaimsParameters(inflation=1.0, n_train=N), dependence=chain, confidence=0.9)
     assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[attr-defined]
     assert claims.parameters.confidence == 0.9  # type: ignore[attr-defined]
     assert claims.status.error_budget_left == pytest.approx(0.1)

@@ -55,12 +55,12 @@ def test_any_number_of_questions_with_parameters_by_hand() -> None:
 
 
 def test_the_default_makes_claims() -> None:
-    expected = ClaimsParameters(confidence=0.9, queries=50, at_most=0.2, train_records=N)
+    expected = ClaimsParameters(confidence=0.9, queries=50, max_half_width=0.2, n_train=N)
     assert make(confidence=0.9, mechanism=Claims(max_half_width=0.2)).parameters == expected
     for name in (None, "claims"):
-        assert make(mechanism=name, confidence=0.9).parameters == replace(expected, at_most=None)
+        assert make(mechanism=name, confidence=0.9).parameters == replace(expected, max_half_width=None)
     checked = make(mechanism=Claims(noise=0.0), queries=None).parameters
-    assert checked == ClaimsParameters(noise=0.0, train_records=N)
+    assert checked == ClaimsParameters(noise=0.0, n_train=N)
     guard = Thresholdout(data(0))
     assert guard.parameters == ClaimsParameters()
     assert (guard.status.answers_left, guard.status.exhausted) == (None, None)
@@ -73,14 +73,14 @@ def test_the_default_makes_claims() -> None:
 def test_claims_know_how_records_depend_on_each_other() -> None:
     pairs = make(dependence=Groups(np.arange(N) // 2)).parameters
     assert isinstance(pairs, ClaimsParameters)
-    assert (pairs.effective, pairs.train_records) == (N / 2, N)
+    assert (pairs.effective, pairs.n_train) == (N / 2, N)
     assert 2.0 <= pairs.inflation <= 2.0 * (1 + 1e-12)
     chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
     found = make(dependence=chain).parameters
     assert isinstance(found, ClaimsParameters)
     assert found.effective == pytest.approx(N / 9)  # (1 + 0.8) / (1 - 0.8), 0.8 the second eigenvalue
     assert found.inflation == chain.variance_inflation() <= 9 * (1 + 1e-9)
-    assert found.train_records == N
+    assert found.n_train == N
 
 
 def test_training_records_count_as_they_are_or_by_their_groups() -> None:
@@ -89,9 +89,9 @@ def test_training_records_count_as_they_are_or_by_their_groups() -> None:
     model = Groups(np.arange(40) // 4)
     plain = Thresholdout(holdout, train=train, dependence=model)
     grouped = Thresholdout(holdout, train=(train, None, 100 + np.arange(60) // 3), dependence=model)
-    assert [guard.parameters.train_records for guard in (plain, grouped)] == [60, 20]  # type: ignore[attr-defined]
+    assert [guard.parameters.n_train for guard in (plain, grouped)] == [60, 20]  # type: ignore[attr-defined]
     assert grouped.parameters.effective == 10  # type: ignore[attr-defined]
-    assert Thresholdout(holdout, dependence=model).parameters.train_records is None  # type: ignore[attr-defined]
+    assert Thresholdout(holdout, dependence=model).parameters.n_train is None  # type: ignore[attr-defined]
 
 
 def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> None:
@@ -244,7 +244,7 @@ def test_a_training_value_is_a_number_of_any_type(quarter: Any) -> None:
 @pytest.mark.parametrize("declared", [Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(10**20 + 1, 10**20)])
 def test_a_declared_limit_is_never_exceeded(declared: Fraction) -> None:
     exact: Any = declared
-    private = make(mechanism=Claims(epsilon=exact, holdout_answers=2)).parameters.private  # type: ignore[attr-defined]
+    private = make(mechanism=Claims(epsilon=exact, holdout_answers=2)).parameters.epsilon  # type: ignore[attr-defined]
     assert 0 <= declared - Fraction(private) < declared * 2**-52
 
 

@@ -114,15 +114,15 @@ def test_a_second_list_is_paid_from_what_the_first_one_left(ledger: Ledger) -> N
     def opened() -> Thresholdout:
         return Thresholdout((X, labels(1)), ledger=ledger)
 
-    told = opened().ask_all([(0.5, value) for value in values], binary=True, keep=0)
+    told = opened().ask_all([(0.5, value) for value in values], binary=True, reserve=0)
     vote = np.mean([value == (answer.value > 0.5) for value, answer in zip(values, told, strict=True)], axis=0) > 0.5
     second = opened()
     assert second.status.error_budget_left == opened().status.error_budget_left == 0.0
     with pytest.raises(BudgetExhausted):
-        second.ask_all([(0.5, vote)], binary=True, keep=0)
+        second.ask_all([(0.5, vote)], binary=True, reserve=0)
     assert len(second.history) == 11
     fresh = Thresholdout((X, labels(1)))  # what a second budget would have said
-    low, _ = fresh.ask_all([(0.5, vote)], binary=True, keep=0)[0].interval
+    low, _ = fresh.ask_all([(0.5, vote)], binary=True, reserve=0)[0].interval
     assert low > 0.5  # which is false: the truth of the vote is a half
 
 

@@ -171,16 +171,16 @@ def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     values = [(hit(rest, name), hit(top, name)) for name in ("good", "bad")]
     for found, expected in zip(lazy.ask_all(asked), eager.ask_all(values), strict=True):
         assert (found.value, found.interval) == (expected.value, expected.interval)
-    once = lazy.ask_all([asked[0], asked[1]], keep=0.5)
+    once = lazy.ask_all([asked[0], asked[1]], reserve=0.5)
     before = len(lazy.history)
-    twice = lazy.ask_all([asked[0], asked[1], asked[0]], names=["x", "y", "z"], keep=0.5)
+    twice = lazy.ask_all([asked[0], asked[1], asked[0]], names=["x", "y", "z"], reserve=0.5)
     assert [(answer.value, answer.interval) for answer in twice] == [
         (answer.value, answer.interval) for answer in (*once, once[0])
     ]
     assert (len(lazy.history), twice[2].name, twice[2].repeated) == (before, "z", True)
     scores = lazy.score_all({"a": "good", "b": "bad"})
     assert [answer.candidate for answer in scores] == ["a", "b"]
-    assert lazy.score_all(["good", "bad"], "zero_one_loss", tell="best")[0].candidate == "good"
+    assert lazy.score_all(["good", "bad"], "zero_one_loss", report="best")[0].candidate == "good"
     assert lazy.compare_all(["good"], "bad")[0].verdict == "better"
     last = lazy.final_check("good")
     assert last.interval[0] <= float(hit(top, "good").mean()) <= last.interval[1]
@@ -427,7 +427,7 @@ def test_groups_are_those_of_a_column(engine: Engine, table: pd.DataFrame) -> No
     assert isinstance(guard.dependence, GroupSizes)
     assert guard.dependence.effective_records() == groups.effective_records() == N / 5
     assert guard.dependence.variance_inflation() == groups.variance_inflation()
-    assert guard.parameters.train_records == N / 5  # type: ignore[attr-defined]
+    assert guard.parameters.n_train == N / 5  # type: ignore[attr-defined]
     with pytest.raises(OverlapError, match="groups of 'g' in both parts"):
         lazy_guard(engine, table.assign(g=np.arange(2 * N) % 7), groups="g")
     with pytest.raises(InputError, match="without a 'g'"):

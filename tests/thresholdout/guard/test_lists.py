@@ -33,7 +33,7 @@ def clopper_pearson(count: int, level: float) -> tuple[float, float]:
 def test_a_list_is_as_narrow_as_exact_intervals_for_its_questions() -> None:
     counts = [100, 200, 371, 399, 400]
     guard = Thresholdout(np.arange(float(N)))
-    answers = guard.ask_all([(0.5, right(count)) for count in counts], binary=True, keep=0)
+    answers = guard.ask_all([(0.5, right(count)) for count in counts], binary=True, reserve=0)
     for answer, count in zip(answers, counts, strict=True):
         low, high = clopper_pearson(count, 0.05 / len(counts))
         assert answer.value == pytest.approx(count / N, abs=1e-12)
@@ -67,20 +67,20 @@ def test_limits_count_every_question_of_a_list() -> None:
 
 def test_nothing_is_left_after_a_last_list_and_something_otherwise() -> None:
     last, other = (Thresholdout(np.arange(float(N))) for _ in range(2))
-    last.ask_all([(0.5, right(200))], binary=True, keep=0)
+    last.ask_all([(0.5, right(200))], binary=True, reserve=0)
     with pytest.raises(BudgetExhausted):
         last.ask(0.5, right(200))
-    other.ask_all([(0.5, right(200))], binary=True, keep=0.2)
+    other.ask_all([(0.5, right(200))], binary=True, reserve=0.2)
     assert other.status.information_released is not None
     assert math.log(5) < other.status.information_released < math.log(5) + 6.0
     assert other.ask(0.5, right(210), binary=True).half_width < 0.2
 
 
-@pytest.mark.parametrize("keep", [-0.1, 1.0, True, "0.2", float("nan")])
-def test_refuses_shares_that_are_none(keep: object) -> None:
+@pytest.mark.parametrize("reserve", [-0.1, 1.0, True, "0.2", float("nan")])
+def test_refuses_shares_that_are_none(reserve: object) -> None:
     guard = Thresholdout(np.arange(float(N)))
-    with pytest.raises(InputError, match="keep"):
-        guard.ask_all([(0.5, right(200))], keep=keep)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="reserve"):
+        guard.ask_all([(0.5, right(200))], reserve=reserve)  # type: ignore[arg-type]
     assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
@@ -116,14 +116,14 @@ def labelled() -> Thresholdout:
 
 def test_only_the_best_is_told() -> None:
     guard = labelled()
-    (best,) = guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keep=0.2, cv="training")
+    (best,) = guard.score_all({"zero": Constant(0), "one": Constant(1)}, report="best", reserve=0.2, cv="training")
     low, high = clopper_pearson(280, (1 - 0.2 - 2.0**-19) * 0.05 / 2)
     assert best.value == pytest.approx(0.7)
     assert best.interval == pytest.approx((low, high), abs=1e-5)
     assert guard.history["candidate"].tolist() == ["one"]
     assert len(guard.history) == 1
     (worst,) = labelled().score_all(
-        {"zero": Constant(0), "one": Constant(1)}, "zero_one_loss", tell="best", keep=0, cv="training"
+        {"zero": Constant(0), "one": Constant(1)}, "zero_one_loss", report="best", reserve=0, cv="training"
     )
     assert worst.value == pytest.approx(0.3)
 
@@ -144,12 +144,14 @@ def test_an_interrupted_list_is_charged_though_somebody_else_has_its_best_meanwh
     class Interrupting(Constant):
         def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
             if len(X) == N:
-                guard.score_all({"one": Constant(1), "zero": Constant(0)}, tell="best", keys=["a", "b"], cv="training")
+                guard.score_all(
+                    {"one": Constant(1), "zero": Constant(0)}, report="best", keys=["a", "b"], cv="training"
+                )
                 raise KeyboardInterrupt
             return super().predict(X)
 
     with pytest.raises(KeyboardInterrupt):
-        guard.score_all({"one": Constant(1), "zero": Interrupting(0)}, tell="best", keys=["a", "b"], cv="training")
+        guard.score_all({"one": Constant(1), "zero": Interrupting(0)}, report="best", keys=["a", "b"], cv="training")
     assert guard.history["source"].tolist() == ["holdout", "failed"]
 
 
@@ -172,11 +174,11 @@ LONG = "x" * 10_001
             "candidate: a text of 10,001 characters",
         ),
         (
-            lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, tell="best", cv="training"),
+            lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, report="best", cv="training"),
             "candidate: text with a NUL",
         ),
         (
-            lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, tell="best", cv="training"),
+            lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, report="best", cv="training"),
             "candidate: text with a NUL",
         ),
         (
@@ -201,16 +203,16 @@ def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
 def test_the_best_of_models_with_other_names_is_another_question() -> None:
     """What is told is a name, which has to be one of those that were asked about."""
     guard = labelled()
-    guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keys=["a", "b"], cv="training")
+    guard.score_all({"zero": Constant(0), "one": Constant(1)}, report="best", keys=["a", "b"], cv="training")
     (again,) = guard.score_all(
-        {"first": Constant(0), "second": Constant(1)}, tell="best", keys=["a", "b"], cv="training"
+        {"first": Constant(0), "second": Constant(1)}, report="best", keys=["a", "b"], cv="training"
     )
     assert (again.candidate, again.repeated) == ("second", False)
 
 
 def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
     """By enumeration: over all that a list of two questions can tell, the risks that are left, one by one."""
-    n, keep, noise = 6, 0.25, SeededNoise(0)
+    n, reserve, noise = 6, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     left = 0.0
@@ -220,14 +222,14 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
                 (train, mechanism.read(np.arange(n) < count, n, (0.0, 1.0), "values", BINARY))
                 for train, count in ((0.3, first), (0.9, second))
             ]
-            state, _ = mechanism.step_all(start, readings, noise, keep)
+            state, _ = mechanism.step_all(start, readings, noise, reserve)
             left += math.exp(state.log_risk - start.log_risk)
-    assert 0.1 * keep < left <= keep
+    assert 0.1 * reserve < left <= reserve
 
 
 def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None:
     """A list of one question about values of 0, 1/2 and 1: over all intervals that 40 records can show."""
-    n, keep, noise = 40, 0.25, SeededNoise(0)
+    n, reserve, noise = 40, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     outcomes = {}
@@ -236,14 +238,14 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
             continue
         values = np.repeat([0.0, 0.5, 1.0], [zeros, n - zeros - ones, ones])
         reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(variance=0.05))
-        state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, keep)
+        state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, reserve)
         outcomes[outcome.interval] = math.exp(state.log_risk - start.log_risk)
     assert len(outcomes) > 100
-    assert sum(outcomes.values()) <= keep
+    assert sum(outcomes.values()) <= reserve
 
 
 def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
-    n, keep, noise = 6, 0.25, SeededNoise(0)
+    n, reserve, noise = 6, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     outcomes = {}
@@ -253,9 +255,9 @@ def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
                 (train, mechanism.read(np.arange(n) < count, n, (0.0, 1.0), "values", BINARY))
                 for train, count in ((0.3, first), (0.9, second))
             ]
-            state, outcome, place = mechanism.step_best(start, readings, noise, keep, True)
+            state, outcome, place = mechanism.step_best(start, readings, noise, reserve, True)
             outcomes[place, outcome.value] = math.exp(state.log_risk - start.log_risk)
-    assert 0.1 * keep < sum(outcomes.values()) <= keep
+    assert 0.1 * reserve < sum(outcomes.values()) <= reserve
 
 
 @pytest.mark.statistical
@@ -285,9 +287,9 @@ def test_truths_of_lists_are_covered(binary: bool) -> None:
 def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     guard = labelled()
     models = {"zero": Constant(0), "one": Constant(1)}
-    (first,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
+    (first,) = guard.score_all(models, report="best", keys=["a", "b"], cv="training")
     left = guard.status.error_budget_left
-    (again,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
+    (again,) = guard.score_all(models, report="best", keys=["a", "b"], cv="training")
     assert again.repeated
     assert again.interval == first.interval
     assert guard.status.error_budget_left == left
@@ -295,7 +297,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     y = (np.arange(N + 100) % 10 < 7).astype(int)
     X = np.arange(float(N + 100))[:, None]
     single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), mechanism=Claims(holdout_answers=1))
-    assert len(single.score_all(models, tell="best", cv="training")) == 1
+    assert len(single.score_all(models, report="best", cv="training")) == 1
     assert single.status.answers_left == 0
 
 
@@ -306,7 +308,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
         ([0.5], {}, "questions: something else than pairs"),
         ([(0.5, right(2))], {"names": "x"}, "names: a str"),
         ([(0.5, right(2))], {"keys": {"a": 1}}, "keys: a dict"),
-        ([(0.5, right(2))], {"keep": 0.9999999}, "keep: 0.9999999"),
+        ([(0.5, right(2))], {"reserve": 0.9999999}, "reserve: 0.9999999"),
     ],
 )
 def test_lists_of_other_kinds_are_refused_in_words(questions: object, changes: dict[str, object], seen: str) -> None:

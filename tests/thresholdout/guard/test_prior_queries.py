@@ -35,7 +35,7 @@ def fails(n: int, right: int, confidence: float, looks: PriorQueries | None, how
         np.arange(float(n)), mechanism=Claims(noise=0.0), confidence=confidence, prior_queries=looks or 0
     )
     values = np.arange(n) < right
-    answer = guard.ask([0, 1], values) if how == "ask" else guard.ask_all([([0, 1], values)], keep=0.0)[0]
+    answer = guard.ask([0, 1], values) if how == "ask" else guard.ask_all([([0, 1], values)], reserve=0.0)[0]
     low, high = answer.interval
     return not low <= 0.5 <= high
 
@@ -181,7 +181,7 @@ def test_nothing_in_a_ledger_is_new_without_looks() -> None:
     Thresholdout(HOLDOUT, ledger=ledger)
     kept: Any = ledger.parameters(ledger.guards()[0])
     assert "looks" not in kept["declared"]
-    assert "told" not in kept["chosen"]
+    assert "information_released" not in kept["chosen"]
 
 
 def test_answers_count_what_they_told_beside_the_looks() -> None:
@@ -192,7 +192,7 @@ def test_answers_count_what_they_told_beside_the_looks() -> None:
     assert guard.status.information_released == pytest.approx(
         np.log(0.05 / 100**2 / guard.status.error_budget_left), abs=1e-6
     )
-    assert guard.report().told == pytest.approx(guard.status.information_released, abs=1e-6)
+    assert guard.report().information_released == pytest.approx(guard.status.information_released, abs=1e-6)
 
 
 @pytest.mark.parametrize("model", [1000, Groups([record // 2 for record in range(1000)])])
@@ -249,4 +249,4 @@ def _at(mechanism: Any, confidence: float) -> Any:
 
 def test_parameters_by_hand_take_the_looks_of_the_guard() -> None:
     guard = Thresholdout(HOLDOUT, mechanism=ClaimsParameters(queries=9), prior_queries=PriorQueries(1, 20))
-    assert guard.parameters.told == pytest.approx(np.log(20), rel=1e-9)
+    assert guard.parameters.information_released == pytest.approx(np.log(20), rel=1e-9)

@@ -106,7 +106,7 @@ def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytes
 
     monkeypatch.setattr(MeanTest, "outcome", outcome)
     n, rng = 500, np.random.default_rng(3)
-    mechanism = ClaimsMechanism(ClaimsParameters(private=8.0, budget=6), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(epsilon=8.0, budget=6), n)
     declared = private_noise(mechanism.parameters, n)
     assert declared is not None
     assert mechanism.epsilon(n) <= 8.0
@@ -143,7 +143,7 @@ def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytes
 def test_one_record_moves_a_value_by_at_most_what_is_counted() -> None:
     rng = np.random.default_rng(0)
     for n in (10, 33, 1000):
-        parameters = ClaimsParameters(private=100.0, budget=1)
+        parameters = ClaimsParameters(epsilon=100.0, budget=1)
         declared = private_noise(parameters, n)
         assert declared is not None
         assert declared.epsilon <= 100.0
@@ -173,7 +173,7 @@ class Silent(LaplaceOnly):
 
 def test_what_is_told_is_a_function_of_the_outcomes() -> None:
     n = 400
-    mechanism = ClaimsMechanism(ClaimsParameters(private=20.0, budget=2), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(epsilon=20.0, budget=2), n)
     declared = private_noise(mechanism.parameters, n)
     assert declared is not None
     noise, sessions = Silent(declared.scale), []
@@ -191,7 +191,7 @@ def test_what_is_told_is_a_function_of_the_outcomes() -> None:
 def test_truths_are_covered() -> None:
     """200 sessions of 6 questions, training values that mislead: at most 5 % are broken, by an exact limit at 1e-9."""
     rng, n, broken = np.random.default_rng(5), 300, 0
-    mechanism = ClaimsMechanism(ClaimsParameters(private=10.0, budget=4), n)
+    mechanism = ClaimsMechanism(ClaimsParameters(epsilon=10.0, budget=4), n)
     for seed in range(200):
         noise = SeededNoise(seed)
         state, wrong = mechanism.start(noise), False
@@ -277,7 +277,7 @@ def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
 
     with pytest.raises(BudgetExhausted, match="nothing is left of the epsilon") as refused:
         mislead()
-    assert refused.value.what == "private"
+    assert refused.value.what == "epsilon"
     assert 2 < len(guard.history) < 100  # at most four of ten outcomes each
     assert guard.history["high"].sub(guard.history["low"]).le(1.0).all()
 
@@ -286,7 +286,7 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
     guard, models = private(), [Constant(0), Constant(1)]
     for ask in (
         lambda: guard.score_all(models, cv="training"),
-        lambda: guard.score_all(models, tell="best", cv="training"),
+        lambda: guard.score_all(models, report="best", cv="training"),
         lambda: guard.ask_all([(0.5, np.arange(N) < 9)]),
         lambda: guard.final_check(models[0], cv="training"),
         lambda: guard.score(models[0], "balanced_accuracy", cv="training"),
@@ -330,5 +330,5 @@ def test_a_guarded_search_asks_one_after_another() -> None:
     guard = private()
     search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}, cv=2)
     assert len(GuardedSearchCV(search, guard).fit(X[N:], Y[N:]).answers_) == 2
-    with pytest.raises(InputError, match="tell='all'"):
-        GuardedSearchCV(search, guard, tell="best").fit(X[N:], Y[N:])
+    with pytest.raises(InputError, match="report='all'"):
+        GuardedSearchCV(search, guard, report="best").fit(X[N:], Y[N:])

@@ -171,11 +171,11 @@ def test_members_of_a_list_keep_their_answers() -> None:
 def test_the_best_of_a_list_is_about_the_whole_list() -> None:
     guard = make()
     models = {"a": tree(1), "b": tree(2)}
-    first = guard.score_all(models, tell="best")
-    assert guard.score_all(models, tell="best")[0].repeated
-    assert guard.score_all(models, tell="best")[0].candidate == first[0].candidate
-    assert not guard.score_all({"a": tree(1), "c": tree(2)}, tell="best")[0].repeated
-    assert not guard.score_all({**models, "c": tree(3)}, tell="best")[0].repeated
+    first = guard.score_all(models, report="best")
+    assert guard.score_all(models, report="best")[0].repeated
+    assert guard.score_all(models, report="best")[0].candidate == first[0].candidate
+    assert not guard.score_all({"a": tree(1), "c": tree(2)}, report="best")[0].repeated
+    assert not guard.score_all({**models, "c": tree(3)}, report="best")[0].repeated
     assert not guard.score(tree(1)).repeated
 
 

@@ -442,7 +442,7 @@ class TestSearches:
     def test_the_best_is_reported_with_its_interval(self) -> None:
         guard = make()
         grid = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="neg_brier_score")
-        search = GuardedSearchCV(grid, guard, tell="all").fit(*TRAIN)
+        search = GuardedSearchCV(grid, guard, report="all").fit(*TRAIN)
         best = guard.history.iloc[int(np.argmin(guard.history["value"]))]
         assert search.best_score_ == -best["value"]
         assert search.best_interval_ == (-best["high"], -best["low"])

@@ -21,7 +21,7 @@ NOISE = SeededNoise(0)
 
 def claims(confidence: float, n: int, queries: int) -> ClaimsMechanism:
     """Return the program without noise, with training values that are as good as can be."""
-    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e9, queries=queries), n)
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, n_train=1e9, queries=queries), n)
 
 
 class TestSharesOfWins:

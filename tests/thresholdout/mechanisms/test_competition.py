@@ -177,7 +177,7 @@ def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
     state = mechanism.start(SeededNoise(0))
     for _ in range(200):
         state, *_ = asked(mechanism, state, 1.0, int(rng.binomial(n, 0.5)), n, "junk")
-    told = client_of(state, "junk").told
+    told = client_of(state, "junk").released
     assert told == pytest.approx(mechanism.start(SeededNoise(0)).log_risk - state.log_risk)
     assert told < 16.0
     _, interval, source = asked(mechanism, state, 0.85, 3400, n, "honest")
@@ -196,7 +196,7 @@ def test_an_allowance_bounds_what_one_client_tells_and_refuses_nobody_else() -> 
         state, *_ = asked(mechanism, state, float(rng.random()), int(rng.integers(n + 1)), n, "attacker")
     assert 3 <= number < 100
     assert first - state.log_risk <= 24.0
-    assert client_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+    assert client_of(state, "attacker").released == pytest.approx(first - state.log_risk)
     refusal = mechanism.refuses(state, 0.5, Known(binary=True, client="attacker"))
     assert isinstance(refusal, BudgetExhausted)
     assert refusal.what == "allowance"
@@ -229,8 +229,8 @@ def test_failures_count_in_the_allowance_and_end_it() -> None:
         after, outcome = mechanism.fail(state, 0.5, SeededNoise(0))
         state = mechanism.failed(state, after, known)
         assert outcome.source == "failed"
-        assert client_of(state, "attacker").told == pytest.approx(told + number * 20.0 * math.log(2.0))
-        assert client_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+        assert client_of(state, "attacker").released == pytest.approx(told + number * 20.0 * math.log(2.0))
+        assert client_of(state, "attacker").released == pytest.approx(first - state.log_risk)
     assert number in (1, 2)
     assert first - state.log_risk <= 24.0 + 20.0 * math.log(2.0) + 1e-6
     assert client_of(state, "attacker").wrong == 1.0
@@ -308,7 +308,7 @@ def test_groups_count_as_few_records_and_parts_as_their_own() -> None:
 
 
 def test_what_goes_with_no_allowance_is_refused() -> None:
-    for wrong in ({"noise": 0.05}, {"noise": 0.0, "at_most": 0.1}, {"noise": 0.0, "final_check": True}):
+    for wrong in ({"noise": 0.05}, {"noise": 0.0, "max_half_width": 0.1}, {"noise": 0.0, "final_check": True}):
         with pytest.raises(InputError, match=r"^allowance:"):
             ClaimsParameters(allowance=24.0, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^about:"):

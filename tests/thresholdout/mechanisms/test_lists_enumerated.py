@@ -67,7 +67,7 @@ class TestLists:
 
 
 def _claims(confidence: float) -> ClaimsMechanism:
-    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6), 3)
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, n_train=1e6), 3)
 
 
 def _ends(claims: ClaimsMechanism) -> list[float]:

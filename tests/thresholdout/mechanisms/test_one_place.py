@@ -262,7 +262,7 @@ class TestASeventh:
         report: GuardReport = guard.report()
         assert CellsParameters.words in report.html
         assert report.parameters == PARAMETERS
-        assert (report.questions, report.told) == (1, None)
+        assert (report.questions, report.information_released) == (1, None)
 
     def test_survives_a_ledger(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ask: Callable[[Thresholdout], Any] = partial(Thresholdout.ask, train_values=lambda features, labels: labels)

@@ -160,8 +160,8 @@ def test_many_rejections_cost_a_nat_and_a_bit() -> None:
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, 0.0)
         assert verdict == "reject"
     assert 1.0 < math.log(0.05) - state.log_risk < 1.5
-    assert client_of(state, "ann").told == pytest.approx(math.log(0.05) - state.log_risk)
-    assert client_of(state, "bob").told == 0.0
+    assert client_of(state, "ann").released == pytest.approx(math.log(0.05) - state.log_risk)
+    assert client_of(state, "bob").released == 0.0
     assert proposer_of(state, "bob") == Proposer()
 
 
@@ -190,13 +190,13 @@ def test_proposals_at_once_stay_within_an_allowance() -> None:
         before = Proposed.planned(before, "ann", Signs(1000)).made(before, 0.0)[0]
     first = second = Proposed.planned(before, "ann", Signs(1000))
     between = first.made(before, -600.0)[0]
-    told = client_of(between, "ann").told
+    told = client_of(between, "ann").released
     q = proposer_of(between, "ann").share
     allowance = told - math.log(min(q, 1.0 - q)) + 1e-5
     assert proposal_refusal(between, "ann", allowance) is None
     after, verdict = second.made(between, -600.0)
     assert verdict == "keep"
-    assert client_of(after, "ann").told <= allowance
+    assert client_of(after, "ann").released <= allowance
 
 
 def test_what_is_remembered_survives_a_ledger_and_shows_no_text_of_a_client() -> None:

@@ -94,7 +94,7 @@ class TestTheRule:
 
 
 def _claims(confidence: float, n: int, queries: int | None = None) -> ClaimsMechanism:
-    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, train_records=1e6, queries=queries), n)
+    return ClaimsMechanism(ClaimsParameters(confidence=confidence, noise=0.0, n_train=1e6, queries=queries), n)
 
 
 def _worst_laws(claims: ClaimsMechanism, n: int) -> list[float]:

@@ -252,7 +252,7 @@ def test_exhaustion(policy: Any) -> None:
 def test_searches_by_statistics_and_by_scorer_objects(scoring: Any) -> None:
     """A name is the training value that the search has; a scorer object is asked for its statistic."""
     guard = make(mechanism=None)
-    guarded = GuardedSearchCV(grid(scoring=scoring), guard, tell="all").fit(*TRAIN)
+    guarded = GuardedSearchCV(grid(scoring=scoring), guard, report="all").fit(*TRAIN)
     name = scoring if isinstance(scoring, str) else "f1_macro"
     assert set(guard.history["name"]) == {name}
     folds = guarded.cv_results_["mean_test_score"]

@@ -36,7 +36,7 @@ def clopper_pearson(score: float, level: float) -> tuple[float, float]:
 
 def test_all_candidates_have_exact_intervals_of_a_list() -> None:
     guard = plain()
-    guarded = GuardedSearchCV(grid(), guard, tell="all", keep=0.0).fit(*TRAIN)
+    guarded = GuardedSearchCV(grid(), guard, report="all", reserve=0.0).fit(*TRAIN)
     for score, answer in zip(holdout_scores([5, 3, 1]), guarded.answers_, strict=True):  # by cross-validated rank
         assert answer.value == pytest.approx(score, abs=1e-12)
         assert answer.interval == pytest.approx(clopper_pearson(score, 0.05 / 3), abs=1e-5)
@@ -69,8 +69,8 @@ def test_by_default_a_guard_that_is_given_tells_the_best_one_alone() -> None:
 def test_candidates_with_an_answer_keep_it_in_another_grid(depths: list[int]) -> None:
     """Their rows in ``cv_results_`` are others, and their models the same."""
     guard = plain()
-    GuardedSearchCV(grid(), guard, tell="all").fit(*TRAIN)
-    again = GuardedSearchCV(GridSearchCV(tree(), {"max_depth": depths}, cv=3), guard, tell="all").fit(*TRAIN)
+    GuardedSearchCV(grid(), guard, report="all").fit(*TRAIN)
+    again = GuardedSearchCV(GridSearchCV(tree(), {"max_depth": depths}, cv=3), guard, report="all").fit(*TRAIN)
     assert again.cv_results_["guarded_score"].tolist() == pytest.approx(holdout_scores(depths), abs=1e-12)
     assert again.n_questions_ == len(depths) - 3
     assert len(guard.history) == len(depths)
@@ -84,14 +84,14 @@ def test_the_best_can_be_told_of_another_grid(depths: list[int]) -> None:
     assert again.best_params_ == {"max_depth": 5}
 
 
-@pytest.mark.parametrize(("tell", "asked"), [("all", 3), ("best", 1)])
-def test_candidates_that_are_the_same_are_one_question(tell: Any, asked: int) -> None:
+@pytest.mark.parametrize(("report", "asked"), [("all", 3), ("best", 1)])
+def test_candidates_that_are_the_same_are_one_question(report: Any, asked: int) -> None:
     guard = plain()
     twice = [{"max_depth": [1, 3, 5]}, {"max_depth": [3]}]
-    guarded = GuardedSearchCV(GridSearchCV(tree(), twice, cv=3), guard, tell=tell, keep=0.0).fit(*TRAIN)
+    guarded = GuardedSearchCV(GridSearchCV(tree(), twice, cv=3), guard, report=report, reserve=0.0).fit(*TRAIN)
     assert (guarded.n_questions_, len(guard.history)) == (asked, asked)
     scores = guarded.cv_results_["guarded_score"]
-    if tell == "all":
+    if report == "all":
         assert scores.tolist() == pytest.approx(holdout_scores([1, 3, 5, 3]), abs=1e-12)
     low, high = clopper_pearson(holdout_scores([5])[0], 0.05 / 3)
     assert guarded.best_half_width_ == pytest.approx(max(high - scores[2], scores[2] - low), abs=1e-4)
@@ -99,14 +99,14 @@ def test_candidates_that_are_the_same_are_one_question(tell: Any, asked: int) ->
 
 @pytest.mark.slow
 def test_answers_do_not_depend_on_the_number_of_workers() -> None:
-    found = [GuardedSearchCV(grid(n_jobs=n_jobs), plain(), tell="all").fit(*TRAIN) for n_jobs in (1, 2)]
+    found = [GuardedSearchCV(grid(n_jobs=n_jobs), plain(), report="all").fit(*TRAIN) for n_jobs in (1, 2)]
     assert found[0].answers_ == found[1].answers_
 
 
 def test_of_a_halving_search_the_last_round_is_one_list() -> None:
     guard = plain()
     search = HalvingGridSearchCV(tree(), {"max_depth": [1, 2, 3, 5]}, cv=3, factor=2, random_state=0, min_resources=300)
-    guarded = GuardedSearchCV(search, guard, tell="all").fit(*TRAIN)
+    guarded = GuardedSearchCV(search, guard, report="all").fit(*TRAIN)
     last = guarded.cv_results_["iter"] == guarded.cv_results_["iter"].max()
     assert 1 < last.sum() < len(last)
     assert guard.history["list"].tolist() == [1] * last.sum()
@@ -141,10 +141,10 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, m
     monkeypatch.setattr(Breaks, "where", "predict")
     guard = plain(ledger=tmp_path / "guard.db")
     models = {f"depth {depth}": Breaks(max_depth=depth, random_state=0).fit(*TRAIN) for depth in (1, 5)}
-    for tell in ("all", "best"):
+    for report in ("all", "best"):
         for _ in range(2):
             with pytest.raises(InputError, match="failed on the holdout") as caught:
-                guard.score_all(models, keys=["a", "b"], tell=tell, cv="training")
+                guard.score_all(models, keys=["a", "b"], report=report, cv="training")
             assert "labels" not in str(caught.value)
     assert guard.history["source"].tolist() == ["failed", "failed"]
 
@@ -152,26 +152,26 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, m
 def test_fewer_questions_than_candidates_are_a_list_of_the_first() -> None:
     guard = plain(queries=2)
     with pytest.warns(GuardExhaustedWarning, match="has 2 answers"):
-        guarded = GuardedSearchCV(grid(), guard, tell="all").fit(*TRAIN)
+        guarded = GuardedSearchCV(grid(), guard, report="all").fit(*TRAIN)
     assert guard.history["list"].tolist() == [1, 1]
     assert np.isnan(guarded.cv_results_["guarded_score"]).tolist() == [True, False, False]
     assert guarded.exhausted_ == "queries"
     other = plain(queries=2)
     with pytest.raises(BudgetExhausted):
-        GuardedSearchCV(grid(), other, tell="all", exhausted="raise").fit(*TRAIN)
+        GuardedSearchCV(grid(), other, report="all", exhausted="raise").fit(*TRAIN)
     assert other.history.empty
     with pytest.warns(GuardExhaustedWarning):
-        trained = GuardedSearchCV(grid(), plain(queries=2), tell="all", exhausted="train").fit(*TRAIN)
+        trained = GuardedSearchCV(grid(), plain(queries=2), report="all", exhausted="train").fit(*TRAIN)
     assert trained.cv_results_["guarded_source"].tolist() == ["uncertified", "holdout", "holdout"]
     assert GuardedSearchCV(grid(), plain(queries=1)).fit(*TRAIN).n_questions_ == 1  # the best is one question
 
 
 def test_a_guard_without_risk_says_so() -> None:
     guard = plain()
-    guard.ask_all([(0.5, np.arange(N) < 9)], keep=0)
-    for tell in ("all", "best"):
+    guard.ask_all([(0.5, np.arange(N) < 9)], reserve=0)
+    for report in ("all", "best"):
         with pytest.raises(BudgetExhausted) as refused:
-            GuardedSearchCV(grid(), guard, tell=tell).fit(*TRAIN)
+            GuardedSearchCV(grid(), guard, report=report).fit(*TRAIN)
         assert "pass exhausted='nan' or 'train'" in "".join(refused.value.__notes__)
 
 
@@ -182,21 +182,21 @@ def test_a_guard_with_a_budget_is_asked_one_after_another_and_keeps_it() -> None
     assert guard.status.answers_left == 2 - (guard.history["source"] == "holdout").sum()
     assert guard.history["list"].isna().all()
     one = plain(mechanism=Claims(holdout_answers=1))
-    assert len(GuardedSearchCV(grid(), one, tell="best").fit(*TRAIN).answers_) == 1
+    assert len(GuardedSearchCV(grid(), one, report="best").fit(*TRAIN).answers_) == 1
     assert one.status.answers_left == 0
 
 
 def test_what_cannot_be_told_is_refused_and_what_the_message_names_works() -> None:
     other = plain(mechanism=SparseVector(0.1, 0.01, budget=5), queries=5)
-    with pytest.raises(InputError, match="tell='all', or a guard with mechanism='claims'"):
-        GuardedSearchCV(grid(), other, tell="best").fit(*TRAIN)
+    with pytest.raises(InputError, match="report='all', or a guard with mechanism='claims'"):
+        GuardedSearchCV(grid(), other, report="best").fit(*TRAIN)
     assert other.history.empty
-    assert len(GuardedSearchCV(grid(), other, tell="all").fit(*TRAIN).answers_) == 3
-    assert len(GuardedSearchCV(grid(), plain(mechanism="claims"), tell="best").fit(*TRAIN).answers_) == 1
+    assert len(GuardedSearchCV(grid(), other, report="all").fit(*TRAIN).answers_) == 3
+    assert len(GuardedSearchCV(grid(), plain(mechanism="claims"), report="best").fit(*TRAIN).answers_) == 1
     with pytest.raises(InputError, match="tell: 'most'"):
-        GuardedSearchCV(grid(), plain(), tell="most").fit(*TRAIN)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="keep"):
-        GuardedSearchCV(grid(), plain(), keep=1.0).fit(*TRAIN)
+        GuardedSearchCV(grid(), plain(), report="most").fit(*TRAIN)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="reserve"):
+        GuardedSearchCV(grid(), plain(), reserve=1.0).fit(*TRAIN)
 
 
 def test_known_training_values_take_the_place_of_cross_validation() -> None:

@@ -135,7 +135,7 @@ def test_groups_count_for_what_they_are() -> None:
     assert width_of(pairs) > 1.3 * width_of(alone)
     found = pairs.parameters
     assert isinstance(found, ClaimsParameters)
-    assert (found.effective, found.train_records) == (1000.0, None)
+    assert (found.effective, found.n_train) == (1000.0, None)
     chain = MarkovChain([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]], n=5000)
     assert chain.effective_records() is None
     known = plan(chain, queries=10)

@@ -296,7 +296,7 @@ def test_after_a_final_check_everything_is_told() -> None:
     made = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]))
     made.final_check(DummyClassifier().fit(X[1000:], y[1000:]))
     assert made.status.information_released == math.inf
-    assert made.report().told == math.inf
+    assert made.report().information_released == math.inf
     text = made.report().html
     assert "all: the guard answers no more" in text
     assert "e+0" not in text

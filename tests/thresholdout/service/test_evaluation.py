@@ -41,7 +41,7 @@ def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> Non
         service.submit(by, "cells", right_in(0.8), idempotency_key="k", expected=expected)
     found = service.outlook(ADMIN, "cells")
     assert found is not None
-    told = service.holdout(ADMIN, "cells").told
+    told = service.holdout(ADMIN, "cells").information_released
     assert told is not None
     assert found.answers == 3
     assert found.nats == pytest.approx(told / 3)
@@ -53,7 +53,7 @@ def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> Non
 
 def test_numbers_say_which_error_budget_is_left(service: EvaluationService) -> None:
     service.submit(team(service, "ann"), "cells", right_in(0.8), idempotency_key="k", expected=0.3)
-    told, found = service.holdout(ADMIN, "cells").told, service.health(writes=True)
+    told, found = service.holdout(ADMIN, "cells").information_released, service.health(writes=True)
     assert told is not None
     assert told > 1.0
     assert found["answers"] == 1
@@ -177,7 +177,7 @@ def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service
     early = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     before = service.board(ann, "cells")
     blind = service.set_phase(ADMIN, "cells", "blind")
-    assert (blind.asked, blind.remaining, blind.told, blind.checkpoint) == (1, None, None, "")
+    assert (blind.asked, blind.remaining, blind.information_released, blind.checkpoint) == (1, None, None, "")
     told = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
     assert (told.state, told.value, told.low, told.high, told.query, told.verdict) == ("hidden", *[None] * 5)
     assert service.ledger.count(blind.identity) == 2

@@ -98,7 +98,7 @@ def test_the_last_answer_is_the_report_if_there_is_a_conclusion() -> None:
 def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -> None:
     """Claims that know from training values that all values are 0 or 1, or only their mean."""
     rng = np.random.default_rng(0)
-    parameters = ClaimsParameters(at_most=0.1)
+    parameters = ClaimsParameters(max_half_width=0.1)
     simulated = SimulatedGuard(parameters, Independent(600), SeededNoise(5))
     real = Thresholdout(np.arange(600.0), train=np.arange(600.0, 1200.0), mechanism=parameters, random_state=5)
     refused = 0
@@ -110,7 +110,7 @@ def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -
             answer = real.ask(asked, values)
         except BudgetExhausted as error:
             refused += error.what == "width"
-            with pytest.raises(BudgetExhausted, match="above at_most"):
+            with pytest.raises(BudgetExhausted, match="above max_half_width"):
                 simulated.ask(asked, values)
             continue
         reply = simulated.ask(asked, values)

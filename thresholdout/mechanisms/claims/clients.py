@@ -45,7 +45,7 @@ class Client:
         By how much the last wrong guess about a score was off.
     last : float
         What was told last of a score.
-    told : float
+    released : float
         Nats by which the risk that is left has fallen with this client's answers.
     scored : float
         Whether there was any score: 0 or 1.
@@ -60,7 +60,7 @@ class Client:
     wrong: float = 0.0
     shift: float = 0.0
     last: float = 0.5
-    told: float = 0.0
+    released: float = 0.0
     scored: float = 0.0
 
     def share(self, first: float) -> float:
@@ -69,7 +69,7 @@ class Client:
 
     def numbers(self) -> tuple[float, ...]:
         """Return it as a state keeps it."""
-        return self.asked, self.wrong, self.shift, self.last, self.told, self.scored
+        return self.asked, self.wrong, self.shift, self.last, self.released, self.scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,5 +150,5 @@ def kept_as(name: str) -> str:
 def credited(state: ClaimsState, name: str, nats: float) -> ClaimsState:
     """Return the state after a client was told something that says nothing of scores."""
     client = client_of(state, name)
-    after = replace(client, told=client.told + nats)
+    after = replace(client, released=client.released + nats)
     return replace(state, climbs={**state.climbs, kept_as(name): after.numbers()})

@@ -307,7 +307,7 @@ class Competition(ClaimsMechanism):
         longest = math.log(cells) if even else max(-math.log(_EVEN * share / cells), -math.log1p(-share))
         longest -= 2.0 * math.log1p(-2.0 * FAILURE_SHARE)  # what is kept for failures, and more than all rounding
         asked = round(client.asked)
-        return BudgetExhausted("allowance", asked, asked) if client.told + longest > allowance else None
+        return BudgetExhausted("allowance", asked, asked) if client.released + longest > allowance else None
 
     def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
         """Count what a failure tells among what its client was told."""
@@ -387,4 +387,4 @@ def _learned(client: Client, shift: float, off: float, distance: int, told: floa
         last, scored = told, 1.0
         if not known.vague:
             kept = shift + (0.5 * off if distance == 1 else off)
-    return Client(client.asked + 1.0, client.wrong + (distance > 0), kept, last, client.told + nats, scored)
+    return Client(client.asked + 1.0, client.wrong + (distance > 0), kept, last, client.released + nats, scored)

@@ -195,7 +195,7 @@ class FoldClaimsParameters(Parameters):
         Questions in all; ``None`` for any number.
     budget : int or None
         How many of them may have another answer than what was expected; ``None`` for any number.
-    told : float
+    information_released : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
 
     Examples
@@ -211,14 +211,14 @@ class FoldClaimsParameters(Parameters):
     )
     prices_looks: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"told"})
+    later: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     effective: float
     inflation: float
     confidence: float = 0.95
     queries: int | None = None
     budget: int | None = None
-    told: float = 0.0
+    information_released: float = 0.0
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -228,7 +228,10 @@ class FoldClaimsParameters(Parameters):
         fix("effective", check_number("effective", self.effective, 0.0, 1e15, "a positive number of records"))
         fix("inflation", check_number("inflation", self.inflation, below, 1e15, "a number of at least 1"))
         fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
-        fix("told", check_number("told", self.told, -math.ulp(0.0), 1e9, "nats, from 0 to 1e9"))
+        fix(
+            "information_released",
+            check_number("information_released", self.information_released, -math.ulp(0.0), 1e9, "nats, from 0 to 1e9"),
+        )
         for name in ("queries", "budget"):
             value = getattr(self, name)
             fix(name, None if value is None else check_count(name, value))
@@ -289,7 +292,9 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
-        return ClaimsState(start_risk(self.parameters.confidence, self.parameters.told), 0, 0, 0, _SILENT, 0, Memory())
+        return ClaimsState(
+            start_risk(self.parameters.confidence, self.parameters.information_released), 0, 0, 0, _SILENT, 0, Memory()
+        )
 
     def first_half_width(self, score: float) -> float:
         """Return the half-width of a first answer, of which nothing was expected."""

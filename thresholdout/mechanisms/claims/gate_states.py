@@ -123,13 +123,13 @@ class Rules:
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-        >>> rules = Rules(ClaimsParameters(train_records=4.0), 1000, 0.0, sign=True)
+        >>> rules = Rules(ClaimsParameters(n_train=4.0), 1000, 0.0, sign=True)
         >>> rules.proposal(np.array([1.0, 0.0, 0.0, 0.0]))
-        Proposal(difference=0.25, variance=0.4375, train_records=4.0, holdout_records=1000.0, delta=0.0)
+        Proposal(difference=0.25, variance=0.4375, n_train=4.0, holdout_records=1000.0, delta=0.0)
         """
         mean = float(np.mean(gains))
         variance = float(np.mean(gains * gains)) + 1.0 / gains.size - mean * mean  # as if one more record differed
-        training = self.parameters.train_records or self.effective
+        training = self.parameters.n_train or self.effective
         return Proposal(mean, max(variance, 1.0 / gains.size), training, self.effective, self.delta)
 
     def foreseen(self, gains: NDArray[np.float64], log_level: float) -> float:

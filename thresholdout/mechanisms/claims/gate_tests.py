@@ -33,7 +33,7 @@ class Proposal:
     variance : float
         Of one record's difference, positive. For models that are right or wrong: about the share of records on which
         exactly one of them is right.
-    train_records : float
+    n_train : float
         Effective number of training records.
     holdout_records : float
         Effective number of holdout records.
@@ -48,7 +48,7 @@ class Proposal:
 
     difference: float
     variance: float
-    train_records: float
+    n_train: float
     holdout_records: float
     delta: float = 0.0
 
@@ -60,7 +60,7 @@ class Proposal:
     @property
     def train_deviation(self) -> float:
         """Standard deviation of the training part's mean difference."""
-        return math.sqrt(self.variance / self.train_records)
+        return math.sqrt(self.variance / self.n_train)
 
 
 class GateTest(ABC):

@@ -175,7 +175,7 @@ class FinalCheck:
 
     def half_width(self, expected: float) -> float:
         """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
-        risk = math.log1p(-self.parameters.confidence) - self.parameters.told + math.log(self.share)
+        risk = math.log1p(-self.parameters.confidence) - self.parameters.information_released + math.log(self.share)
         return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected)
 
 
@@ -220,7 +220,7 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
         likely = Competition(parameters, n).first_half_width
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None
-        epsilon = None if parameters.private is None else ClaimsMechanism(parameters, n).epsilon(n)
+        epsilon = None if parameters.epsilon is None else ClaimsMechanism(parameters, n).epsilon(n)
     return by.stated(
         "claims",
         1.0,

@@ -2,16 +2,16 @@
 
 The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``: with
 
-    w = (1 - keep - 2 FAILURE_SHARE) R
+    w = (1 - reserve - 2 FAILURE_SHARE) R
 
 the probability that any of them is false is at most w, by the union bound, and that holds on the branches where all are
 true as well, so what is left for later questions is shared among the outcomes (PROOFS.md, B7): what is told about
 question i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
 
-    R_outcome = keep R prod_i q_i(K_i),    which sums to at most keep R over all outcomes.
+    R_outcome = reserve R prod_i q_i(K_i),    which sums to at most reserve R over all outcomes.
 
 A list is as narrow as questions that were written down before anything was seen. What comes after it pays for what it
-has told, about as much as its values are surprising; nothing is left with ``keep = 0``.
+has told, about as much as its values are surprising; nothing is left with ``reserve = 0``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Told:
     nats: float
 
 
-def list_level(log_risk: float, questions: int, keep: float) -> float:
+def list_level(log_risk: float, questions: int, reserve: float) -> float:
     """Return the logarithm of the one-sided level of each question.
 
     Examples
@@ -59,10 +59,10 @@ def list_level(log_risk: float, questions: int, keep: float) -> float:
     >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
     0.0025
     """
-    return lowered(log_risk + math.log1p(-keep - 2.0 * FAILURE_SHARE) - math.log(2 * questions))
+    return lowered(log_risk + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * questions))
 
 
-def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
+def after_list(log_risk: float, reserve: float, told: Sequence[Told]) -> float:
     """Return the logarithm of what is left.
 
     Examples
@@ -70,10 +70,10 @@ def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
     >>> after_list(math.log(0.05), 0.0, []) == NOTHING
     True
     """
-    if keep <= 0.0:
+    if reserve <= 0.0:
         return NOTHING
     nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9
-    return max(NOTHING, lowered(log_risk + math.log(keep) - nats))
+    return max(NOTHING, lowered(log_risk + math.log(reserve) - nats))
 
 
 def cell_nats(value: int, made: Forecast, steps: int) -> float:

@@ -76,13 +76,13 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
     def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
         """Return itself; refuse what the epsilon of its answers does not cover."""
-        if self.parameters.private is not None:
+        if self.parameters.epsilon is not None:
             raise refuse_private(private or what)
         return self
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
-        log_risk = start_risk(self.parameters.confidence, self.parameters.told)
+        log_risk = start_risk(self.parameters.confidence, self.parameters.information_released)
         exponent = self._exponent(_TYPICAL, UNKNOWN)
         return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), Memory())
 
@@ -167,7 +167,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
     def step_all(
-        self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, keep: float = 0.2
+        self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[ClaimsState, list[Outcome]]:
         """Answer questions that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`.
 
@@ -179,7 +179,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             Training value and holdout values of each question.
         noise : NoiseSource
             For values that should be 0 or 1 and are not.
-        keep : float
+        reserve : float
             Share of the risk for what comes after the list, in [0, 1).
 
         Returns
@@ -191,7 +191,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
             state = _given(state, reading.known)
-        level = list_level(state.log_risk, len(asked), keep)
+        level = list_level(state.log_risk, len(asked), reserve)
         told, memory = [], state.memory
         for train, reading in asked:
             made, variance = self._forecast(state, train, reading.known)
@@ -199,7 +199,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             if not reading.known.difference:
                 memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
             told.append(item)
-        left = after_list(state.log_risk, keep, told)
+        left = after_list(state.log_risk, reserve, told)
         after = replace(
             state,
             log_risk=left,
@@ -218,7 +218,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         state: ClaimsState,
         asked: Sequence[tuple[float, Reading]],
         noise: NoiseSource,
-        keep: float,
+        reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
         """Tell which of some questions has the best value, and this value: its position is one more outcome.
@@ -230,7 +230,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refusal(state))
         for _, reading in asked:
             state = _given(state, reading.known)
-        level = list_level(state.log_risk, len(asked), keep)
+        level = list_level(state.log_risk, len(asked), reserve)
         found = []
         for train, reading in asked:
             made, variance = self._forecast(state, train, reading.known)
@@ -239,7 +239,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         place = values.index(max(values) if greatest else min(values))
         made, item, lo, hi, steps = found[place]
         told = Told(item.value, item.interval, item.nats + math.log(len(asked)))
-        left = after_list(state.log_risk, keep, [told])
+        left = after_list(state.log_risk, reserve, [told])
         memory = learn(state.memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
         after = replace(
             state,
@@ -353,7 +353,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         if state.log_risk <= NOTHING:
             return BudgetExhausted("risk", state.questions, state.questions)
         if self._private is not None and state.outcomes >= self._private.outcomes:
-            return BudgetExhausted("private", state.questions, state.questions)
+            return BudgetExhausted("epsilon", state.questions, state.questions)
         if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
         if state.questions + more > self._queries:
@@ -367,7 +367,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         question fails there.
         """
         self.check_covered(known)
-        most, refusal = self.parameters.at_most, self.refusal(state)
+        most, refusal = self.parameters.max_half_width, self.refusal(state)
         if refusal is not None or most is None:
             return refusal
         state = _given(state, known)

@@ -28,7 +28,7 @@ class ClaimsParameters(Parameters):
         Questions in all. Declaring them sharpens answers a little; ``None`` for any number.
     budget : int or None
         How many questions may be answered from the holdout; ``None`` for any number.
-    at_most : float or None
+    max_half_width : float or None
         Largest half-width of an answer, in units of the range: a question is refused, free of charge, when its first
         claim would be wider. ``None`` for any width.
     noise : float
@@ -39,15 +39,15 @@ class ClaimsParameters(Parameters):
     inflation : float
         Lambda of the dependence between records, at least 1; exactly 1, without N, stands for independent records,
         whose limits are exact binomial ones for values that are 0 or 1, and bets for others.
-    train_records : float or None
+    n_train : float or None
         Effective number of training records, which says how far holdout and training values are apart; ``None`` for
         as many as there are in the holdout.
     final_check : bool
         Whether claims are placed so that most of the risk is left for a final check.
-    private : float or None
+    epsilon : float or None
         Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
         that is not meant to protect records.
-    told : float
+    information_released : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
     allowance : float or None
         Nats that the answers of one client may tell together, in a competition: what is expected of a value is a guess
@@ -70,19 +70,19 @@ class ClaimsParameters(Parameters):
     given_features: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private", "told", "allowance"})
+    later: ClassVar[frozenset[str]] = frozenset({"final_check", "epsilon", "information_released", "allowance"})
 
     confidence: float = 0.95
     queries: int | None = None
     budget: int | None = None
-    at_most: float | None = None
+    max_half_width: float | None = None
     noise: float = 0.05
     effective: float | None = None
     inflation: float = 1.0
-    train_records: float | None = None
+    n_train: float | None = None
     final_check: bool = False
-    private: float | None = None
-    told: float = 0.0
+    epsilon: float | None = None
+    information_released: float = 0.0
     allowance: float | None = None
 
     def __post_init__(self) -> None:
@@ -94,21 +94,24 @@ class ClaimsParameters(Parameters):
         for name in ("queries", "budget"):
             value = getattr(self, name)
             fix(name, None if value is None else check_count(name, value))
-        if self.at_most is not None:
-            fix("at_most", check_number("at_most", self.at_most, 0.0, 1.0, "a number in (0, 1]"))
+        if self.max_half_width is not None:
+            fix("max_half_width", check_number("max_half_width", self.max_half_width, 0.0, 1.0, "a number in (0, 1]"))
         zero = -math.ulp(0.0)
-        fix("told", check_number("told", self.told, zero, 1e9, "nats, from 0 to 1e9"))
+        fix(
+            "information_released",
+            check_number("information_released", self.information_released, zero, 1e9, "nats, from 0 to 1e9"),
+        )
         fix("noise", check_number("noise", self.noise, zero, 16.0, "a number from 0 to 16"))
-        for name in ("effective", "train_records"):
+        for name in ("effective", "n_train"):
             value = getattr(self, name)
             if value is not None:
                 fix(name, check_number(name, value, 0.0, 1e15, "a positive number of records"))
-        if self.private is not None:
-            fix("private", check_number("private", self.private, 0.0, 1e6, "a positive number"))
+        if self.epsilon is not None:
+            fix("epsilon", check_number("epsilon", self.epsilon, 0.0, 1e6, "a positive number"))
         if self.allowance is not None:
             fix("allowance", check_number("allowance", self.allowance, 0.0, 1e6, "a positive number of nats"))
-            if self.noise or self.private is not None or self.final_check or self.at_most is not None:
-                seen = "beside noise=, private=, final_check= or at_most="
+            if self.noise or self.epsilon is not None or self.final_check or self.max_half_width is not None:
+                seen = "beside noise=, epsilon=, final_check= or max_half_width="
                 raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
@@ -126,7 +129,7 @@ class ClaimsParameters(Parameters):
     @property
     def takes_lists(self) -> bool:
         """Whether lists are answered: not where noise protects single records."""
-        return self.private is None
+        return self.epsilon is None
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
         """Say how many answers came from the holdout."""

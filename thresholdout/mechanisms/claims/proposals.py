@@ -278,7 +278,7 @@ def proposal_refusal(state: ClaimsState, client: str, allowance: float | None) -
     proposer, known = proposer_of(state, client), client_of(state, client)
     longest = -math.log(min(proposer.share, 1.0 - proposer.share)) - 2.0 * _KEPT
     asked = round(known.asked + proposer.asked)
-    return BudgetExhausted("allowance", asked, asked) if known.told + longest > allowance else None
+    return BudgetExhausted("allowance", asked, asked) if known.released + longest > allowance else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ _OUTCOMES: Final = 10  # that the declared epsilon is shared among, where no bud
 _EACH: Final = 4
 _FOR_EACH: Final = 2  # outcomes for each answer from the holdout
 _FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
-_INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without private="
+_INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without epsilon="
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +125,18 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-    >>> found = private_noise(ClaimsParameters(private=1.0, budget=3), 10_000)
+    >>> found = private_noise(ClaimsParameters(epsilon=1.0, budget=3), 10_000)
     >>> found.outcomes, round(10_000 * found.scale / UNITS, 1), found.epsilon <= 1.0
     (6, 12.2, True)
     """
-    if parameters.private is None:
+    if parameters.epsilon is None:
         return None
     outcomes = _OUTCOMES if parameters.budget is None else _FOR_EACH * parameters.budget
     moved = -(-(_FINE + 1) * UNITS // (_FINE * n))
-    scale = math.ceil(Fraction(2 * moved * outcomes) / Fraction(parameters.private))
+    scale = math.ceil(Fraction(2 * moved * outcomes) / Fraction(parameters.epsilon))
     if 8 * scale > UNITS:
         least = 16.0 * moved * outcomes / UNITS
-        seen = f"{parameters.private:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
+        seen = f"{parameters.epsilon:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
         raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
     return Private(scale, outcomes, moved)
 
@@ -157,7 +157,7 @@ def check_covered(known: Known) -> None:
 
 def refuse_private(what: str) -> InputError:
     """Return the refusal of what tells more than outcomes do."""
-    return InputError("private", f"{what}, which its epsilon does not cover", _INSTEAD)
+    return InputError("epsilon", f"{what}, which its epsilon does not cover", _INSTEAD)
 
 
 class EdgeNoise:
@@ -381,7 +381,7 @@ class QuestionClaims:
         self._effective = parameters.effective or self._hoeffding
         # one effect that a few records share makes limits by relative entropy wide, not the values uncertain
         self._likely = max(self._effective, self._hoeffding)
-        self._training = parameters.train_records or self._likely
+        self._training = parameters.n_train or self._likely
         self._queries = math.inf if parameters.queries is None else parameters.queries
         self._budget = math.inf if parameters.budget is None else parameters.budget
         self._private = private_noise(parameters, self._n)

@@ -133,7 +133,7 @@ def start_risk(confidence: float, told: float) -> float:
     ----------
     confidence : float
         Probability with which no answer is wrong.
-    told : float
+    information_released : float
         Nats that looks before the guard can have told.
 
     Examples

@@ -112,7 +112,7 @@ class HoldoutShown(_Shown):
     promise: str = Field(description="What intervals are worth, in words.")
     asked: int
     remaining: int | None
-    told: Number
+    information_released: Number
     quota: int | None
     quota_days: Number
     checkpoint: str
@@ -144,7 +144,7 @@ class Remaining(_Shown):
 
     asked: int
     remaining: int | None
-    told: Number
+    information_released: Number
     quota: int | None
     quota_days: Number
 

@@ -248,7 +248,7 @@ def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:
         return None
     confidence = parameters_to_json(parameters).get("confidence", declared.confidence)
     assert isinstance(confidence, float)
-    return math.log1p(-confidence) - parameters.told
+    return math.log1p(-confidence) - parameters.information_released
 
 
 def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:

@@ -44,7 +44,7 @@ HOLDOUT = Holdout(
     "whoever sees whose answers.",
     asked=1204,
     remaining=796,
-    told=31.25,
+    information_released=31.25,
     quota=20,
     quota_days=7.0,
     checkpoint="a3f0" * 16,

@@ -328,7 +328,7 @@ def test_an_administrator_reads_what_is_coming(service: FakeService, client: Tes
 def test_a_blind_phase_shows_what_was_shown_before(
     service: FakeService, client: TestClient, before: tuple[tuple[str, float, float, int], ...]
 ) -> None:
-    service.shown = [replace(HOLDOUT, phase="blind", asked=77_001, told=12.34, remaining=55_002)]
+    service.shown = [replace(HOLDOUT, phase="blind", asked=77_001, information_released=12.34, remaining=55_002)]
     service.rows = ranked(before)
     for path in ("/", BOARD, f"{BOARD}/certificate"):
         assert not re.search("77,?001|12[.][34]|55,?002", client.get(path).text)
