@@ -84,12 +84,12 @@ def _reading(mechanism: Mechanism[Any, Any], ones: int) -> Any:
     return mechanism.read([1] * ones + [0] * (N - ones), N, (0, 1), "values", Known(binary=True))
 
 
-@pytest.mark.parametrize("private", [None, 2.0])
+@pytest.mark.parametrize("epsilon", [None, 2.0])
 class TestEdgesOfClaims:
     """B4 and P6: delta is that of a phase, which ends with an outcome other than *confirmed*; gammas are fresh."""
 
-    def test_a_confirmed_claim_keeps_the_noise_of_its_phase(self, private: float | None) -> None:
-        noise, mechanism = Counted(), _claims(private=private)
+    def test_a_confirmed_claim_keeps_the_noise_of_its_phase(self, epsilon: float | None) -> None:
+        noise, mechanism = Counted(), _claims(epsilon=epsilon)
         state = mechanism.start(noise)
         first = state.edge
         for _ in range(5):
@@ -99,8 +99,8 @@ class TestEdgesOfClaims:
         each, both = noise.scales[0], noise.scales[1:]
         assert both == [2 * each] * 10  # two halves of five tests
 
-    def test_every_outcome_ends_the_phase(self, private: float | None) -> None:
-        noise, mechanism = Counted(), _claims(private=private)
+    def test_every_outcome_ends_the_phase(self, epsilon: float | None) -> None:
+        noise, mechanism = Counted(), _claims(epsilon=epsilon)
         state, outcome = mechanism.step(mechanism.start(noise), 0.5, _reading(mechanism, 6000), noise)
         assert outcome.source == "holdout"
         each = noise.scales[0]
@@ -112,15 +112,15 @@ class TestEdgesOfClaims:
         tests = outcomes if state.outcomes == 4 or noise.scales[-1] == each else outcomes + 1
         assert len(noise.scales) - len(drawn) == 2 * tests
 
-    def test_a_failure_ends_the_phase(self, private: float | None) -> None:
-        noise, mechanism = Counted(), _claims(private=private)
+    def test_a_failure_ends_the_phase(self, epsilon: float | None) -> None:
+        noise, mechanism = Counted(), _claims(epsilon=epsilon)
         state, outcome = mechanism.fail(mechanism.start(noise), 0.5, noise)
         assert outcome.source == "failed"
         assert state.edge == 2
         assert noise.scales[0] == noise.scales[1]
 
-    def test_a_question_that_asks_for_less_noise_begins_a_phase_with_it(self, private: float | None) -> None:
-        noise, mechanism = Counted(), _claims(private=private)
+    def test_a_question_that_asks_for_less_noise_begins_a_phase_with_it(self, epsilon: float | None) -> None:
+        noise, mechanism = Counted(), _claims(epsilon=epsilon)
         start = mechanism.start(noise)
         state, _ = mechanism.step(start, 0.999, _reading(mechanism, 9990), noise)
         if private is None:
@@ -136,7 +136,7 @@ class TestEdgesOfClaims:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [_claims(), _claims(private=2.0), Ladder(LadderParameters(), N)],
+    [_claims(), _claims(epsilon=2.0), Ladder(LadderParameters(), N)],
     ids=["claims", "private claims", "ladder"],
 )
 @pytest.mark.parametrize("failures", [1, 2, 5])
