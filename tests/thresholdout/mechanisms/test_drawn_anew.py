@@ -123,7 +123,7 @@ class TestEdgesOfClaims:
         noise, mechanism = Counted(), _claims(epsilon=epsilon)
         start = mechanism.start(noise)
         state, _ = mechanism.step(start, 0.999, _reading(mechanism, 9990), noise)
-        if private is None:
+        if epsilon is None:
             assert state.exponent < start.exponent
             assert noise.scales[1] < noise.scales[0]
             assert state.edge == 2
