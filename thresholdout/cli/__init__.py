@@ -20,7 +20,7 @@ from thresholdout.cli.ledger_commands import backup, encrypt, export, import_, m
 from thresholdout.cli.plan_commands import demo, plan
 from thresholdout.cli.privacy_commands import account, calibrate
 from thresholdout.cli.receipt_commands import audit_report, receipt_keys, verify_receipt, witness
-from thresholdout.cli.running import EXIT_CODES, Commands
+from thresholdout.cli.running import EXIT_CODES, Commands, MainCommands
 from thresholdout.cli.serve_commands import serve
 
 __all__ = ["main"]
@@ -93,7 +93,7 @@ thresholdout plan --records 2000 --queries 100
 """
 
 main = click.version_option(package_name="thresholdout")(
-    Commands(
+    MainCommands(
         "thresholdout",
         help=_MAIN,
         no_args_is_help=True,

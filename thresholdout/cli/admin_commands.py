@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from thresholdout.cli.options import FILE, holdout_tables
+from thresholdout.cli.options import FILE, holdout_tables, metric_of, metric_options
 from thresholdout.cli.running import Command, Failure, show
 from thresholdout.cli.terminal import table
 from thresholdout.errors import InputError, ThresholdoutError
@@ -44,6 +44,7 @@ DATABASE = click.option(
 )
 LEDGER_KEY = click.option("--key-file", type=FILE, help="Key that encrypts the labels; a PostgreSQL server needs one.")
 _PHASES: Final = ("open", "blind", "closed")
+_TABLES: Final = ("train", "holdout", "transition", "graph")
 
 
 def with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,15 +82,18 @@ def _opened(
         service.close()
 
 
-def create_holdout(service: EvaluationService, name: str, **declaration: Any) -> Holdout:
+def create_holdout(
+    service: EvaluationService, name: str, metric: str, clip: float | None, **declaration: Any
+) -> Holdout:
     """Make a holdout from the options of ``admin holdout new``."""
     from thresholdout.data.tables import read_table
     from thresholdout.service.refusals import ServiceRefused
     from thresholdout.service.schemas import Principal
 
-    tables = {part: read_table(declaration[part]) for part in ("train", "holdout", "graph") if declaration[part]}
+    tables = {part: read_table(declaration[part]) for part in _TABLES if declaration[part]}
+    scored = metric_of(metric, clip).name
     try:
-        return service.create_holdout(Principal("", "admin"), name, **(declaration | tables))
+        return service.create_holdout(Principal("", "admin"), name, metric=scored, **(declaration | tables))
     except ServiceRefused as refused:
         raise _error(refused) from None
 
@@ -158,7 +162,7 @@ def _day(seconds: float | None) -> str | None:
 @LEDGER_KEY
 @holdout_tables
 @click.option("--title", default="", help="Title on the pages.")
-@click.option("--metric", default="accuracy", show_default=True, help="Metric of the submissions.")
+@metric_options
 @click.option(
     "--feedback",
     type=click.Choice(["interval", "verdict", "best"]),

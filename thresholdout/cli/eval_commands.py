@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,44 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from thresholdout.cli.terminal import printable, say
-from thresholdout.errors import EvaluationFileError, EvaluationSetUsed, InputError, LedgerError
+from thresholdout.cli.running import Command, Commands, ExitCode, show, wants_json
+from thresholdout.cli.terminal import say, table
 
 if TYPE_CHECKING:
     from thresholdout.evaluations import EvaluationGuard, Scores
+    from thresholdout.evaluations.guard import Status
 
 __all__ = ["evaluation"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-class _Usage(click.ClickException):
-    """An option that cannot be used."""
-
-    exit_code = 2
-
-
-class _File(click.ClickException):
-    """A file that cannot be used."""
-
-    exit_code = 4
-
-
-class _EvalCommands(click.Group):
-    """Commands whose errors are one line: exit 2 for an option, 4 for a file."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            raise _Usage(printable(str(error))) from None
-        except LedgerError as error:
-            raise _File(printable(f"{error.location}: {error.reason}")) from None
-        except (EvaluationFileError, EvaluationSetUsed) as error:
-            raise _File(printable(str(error))) from None
-        except OSError as error:
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise _File(printable(f"{where}{error.strerror or error}")) from None
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -106,12 +77,17 @@ def _read(path: str, options: dict[str, Any], by: str | None = None) -> Scores:
     )
 
 
-@click.group("eval", cls=_EvalCommands)
+@click.group("eval", cls=Commands, no_args_is_help=True)
 def evaluation() -> None:
-    """Compare runs of an evaluation set, once or for a year."""
+    """Compare runs of an evaluation set, once or for a year.
+
+    \b
+    thresholdout eval diff main.eval pr.eval --metric match
+    thresholdout eval guard check evals.db pr.eval
+    """  # noqa: D301
 
 
-@evaluation.command("diff")
+@evaluation.command("diff", cls=Command)
 @click.argument("base")
 @click.argument("candidates", nargs=-1, required=True)
 @_reading
@@ -145,6 +121,10 @@ def diff_command(
 
     if len(candidates) > 1 and by is not None:
         raise click.UsageError("--by takes one candidate")
+    if wants_json():
+        if form not in ("text", "json"):
+            raise click.UsageError(f"--json and --format {form} name two formats")
+        form = "json"
     first = _read(base, options, by)
     others = [_read(path, options, by) for path in candidates]
     arguments = {"margin": margin / 100.0, "any_laws": any_laws, "allow_missing": options["allow_missing"]}
@@ -160,12 +140,12 @@ def diff_command(
     ctx.exit(found.exit(allow_unclear))
 
 
-@evaluation.command("agree")
+@evaluation.command("agree", cls=Command)
 @click.argument("run")
 @click.argument("judges", nargs=2, metavar="JUDGE JUDGE")
 @_reading
 def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
-    """Say how often two judges (metrics of RUN) agree; a verdict is about what its judge says."""
+    """Say how often two judges (metrics of RUN) agree; a verdict is as good as its judge."""
     from thresholdout.evaluations import agreement
     from thresholdout.evaluations.formats import points
 
@@ -174,17 +154,16 @@ def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
     first, second = (_read(run, {**options, "metric": judge}) for judge in judges)
     found = agreement(first, second, allow_missing=options["allow_missing"])
     kind = "exact" if found.exact else "normal"
-    say(
+    show(
+        {"schema": "thresholdout.eval.agree/1", "judges": judges, **asdict(found)},
         f"{judges[0]} and {judges[1]} agree on {100.0 * found.share:.1f} % of {found.items} items "
-        f"[{100.0 * found.low:.1f}, {100.0 * found.high:.1f}], {kind} 95 % interval"
-    )
-    say(
+        f"[{100.0 * found.low:.1f}, {100.0 * found.high:.1f}], {kind} 95 % interval",
         f"{judges[1]} is {points(found.difference)} points from {judges[0]} "
-        f"[{points(found.difference_low)}, {points(found.difference_high)}]; a verdict is about what its judge says"
+        f"[{points(found.difference_low)}, {points(found.difference_high)}]; a verdict is as good as its judge",
     )
 
 
-@evaluation.command("plan")
+@evaluation.command("plan", cls=Command)
 @click.argument("run", required=False)
 @_reading
 @click.option("--items", multiple=True, type=click.IntRange(2), default=(200, 1000, 5000), help="Numbers of items.")
@@ -194,42 +173,47 @@ def plan_command(
     run: str | None, items: tuple[int, ...], samples: tuple[int, ...], checks: int, **options: Any
 ) -> None:
     """Say which drop is seen with how many items, samples and checks; RUN, with repeats, says how samples differ."""
-    from thresholdout.cli.terminal import table
     from thresholdout.evaluations.sizing import drop_seen, variability
 
     found = variability(None if run is None else _read(run, options))
     if not found.samples_differ:
-        say("samples of an item are all alike, as at temperature 0: more samples of an item tell nothing")
+        of_samples = "samples of an item are all alike, as at temperature 0: more samples of an item tell nothing"
     elif found.measured:
-        say(f"samples of an item differ, with variance {found.within:.3f}: more samples of an item help")
+        of_samples = f"samples of an item differ, with variance {found.within:.3f}: more samples of an item help"
     else:
-        say("no run with repeats: difficulties as in a usual benchmark, Beta(.75, .25)")
-    rows = [
-        (
-            n,
-            k,
-            *(
-                f"{100.0 * drop_seen(n, k, checks=c, alarms=a, within=found.within):.1f}"
-                for c, a in ((1, 0), (checks, 0), (checks, 1), (checks, 3))
-            ),
-        )
+        of_samples = "no run with repeats: difficulties as in a usual benchmark, Beta(.75, .25)"
+    columns = {
+        "one_diff": ("one diff", 1, 0),
+        "one_check": (f"check {checks}", checks, 0),
+        "after_1_alarm": ("after 1 alarm", checks, 1),
+        "after_3_alarms": ("after 3 alarms", checks, 3),
+    }
+    drops: list[dict[str, Any]] = [
+        {"items": n, "samples": k}
+        | {name: drop_seen(n, k, checks=c, alarms=a, within=found.within) for name, (_, c, a) in columns.items()}
         for n in items
         for k in (samples if found.samples_differ else (1,))
     ]
-    header = ("items", "samples", "one diff", f"check {checks}", "after 1 alarm", "after 3 alarms")
-    say("drop in points that is called worse with power .8")
-    say(table(header, rows))
+    rows = [(row["items"], row["samples"], *(f"{100.0 * row[name]:.1f}" for name in columns)) for row in drops]
+    show(
+        {"schema": "thresholdout.eval.plan/1", "checks": checks, "variability": asdict(found), "drops": drops},
+        of_samples,
+        "drop in points that is called worse with power .8",
+        table(("items", "samples", *(title for title, _, _ in columns.values())), rows),
+    )
 
 
-_FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-
-
-@evaluation.group("guard", cls=_EvalCommands)
+@evaluation.group("guard", cls=Commands, no_args_is_help=True)
 def guard_group() -> None:
-    """Check runs against a set for a year, one outcome a check."""
+    """Check runs against a set for a year, one outcome a check.
+
+    \b
+    thresholdout eval guard init evals.db --baseline main.eval --metric match
+    thresholdout eval guard check evals.db pr.eval
+    """  # noqa: D301
 
 
-@guard_group.command("init")
+@guard_group.command("init", cls=Command)
 @click.argument("database")
 @click.option("--baseline", required=True, help="The run of the released version.")
 @_reading
@@ -286,19 +270,16 @@ def init_command(
         promise=promise,
         any_laws=any_laws,
     )
-    say(_report(guard))
+    _show_status(guard)
 
 
-@guard_group.command("check")
+@guard_group.command("check", cls=Command)
 @click.argument("database")
 @click.argument("run")
 @click.option("--name", help="Name for the history; the file's by default.")
 @click.option("--allow-missing", type=click.FloatRange(0.0, 100.0), default=1.0, show_default=True)
-@_FORMAT
 @click.pass_context
-def check_command(
-    ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float, form: str
-) -> None:
+def check_command(ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float) -> None:
     """Compare RUN with the release and with main.
 
     Exit codes: 0 passes, 1 worse, 3 not proved, 2 usage, 4 a file that cannot be used, or nothing left.
@@ -307,33 +288,30 @@ def check_command(
 
     guard = EvaluationGuard(database)
     found = guard.check(guard.read(run), name, allow_missing=allow_missing)
-    code = 0 if found.passes(guard.mode) else 1 if found.outcome == "worse" else 3
-    if form == "json":
-        click.echo(json.dumps({"schema": "thresholdout.eval.check/1", **asdict(found), "exit": code}))
-        ctx.exit(code)
+    code = ExitCode.UNCLEAR
+    if found.passes(guard.mode):
+        code = ExitCode.DONE
+    elif found.outcome == "worse":
+        code = ExitCode.NO
     words = {"worse": "worse", "not worse": "not worse by the margin", "nothing": "nothing to report"}[found.outcome]
     again = ", as before: the same scores are free" if found.repeated else ""
-    say(f"{words} (check {found.number}{again}); {found.checks_left} checks and {found.surprises_left} surprises left")
+    show(
+        {"schema": "thresholdout.eval.check/1", **asdict(found), "exit": int(code)},
+        f"{words} (check {found.number}{again}); {found.checks_left} checks and {found.surprises_left} surprises left",
+    )
     ctx.exit(code)
 
 
-@guard_group.command("status")
+@guard_group.command("status", cls=Command)
 @click.argument("database")
-@_FORMAT
-def status_command(database: str, form: str) -> None:
+def status_command(database: str) -> None:
     """Show how much was used, which drop can still be seen, and the history."""
     from thresholdout.evaluations import EvaluationGuard
 
-    guard = EvaluationGuard(database)
-    if form == "json":
-        click.echo(json.dumps({"schema": "thresholdout.eval.status/1", **asdict(guard.status())}))
-        return
-    say(_report(guard))
-    for event in guard.status().history:
-        say(f"  {event.number} {event.day} {event.name}: {event.outcome}")
+    _show_status(EvaluationGuard(database), history=True)
 
 
-@guard_group.command("report")
+@guard_group.command("report", cls=Command)
 @click.argument("database")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
 def report_command(database: str, output: Path) -> None:
@@ -342,10 +320,10 @@ def report_command(database: str, output: Path) -> None:
     from thresholdout.evaluations.year_page import year_page
 
     output.write_text(year_page(EvaluationGuard(database).status()), encoding="utf-8")
-    say(f"{output} is written")
+    show({"file": output}, f"{output} is written")
 
 
-@guard_group.command("promote")
+@guard_group.command("promote", cls=Command)
 @click.argument("database")
 @click.argument("run")
 def promote_command(database: str, run: str) -> None:
@@ -354,10 +332,10 @@ def promote_command(database: str, run: str) -> None:
 
     guard = EvaluationGuard(database)
     guard.promote(guard.read(run))
-    say(f"main is now {run}; checks compare with it and with the release")
+    show({"main": run}, f"main is now {run}; checks compare with it and with the release")
 
 
-@guard_group.command("refresh")
+@guard_group.command("refresh", cls=Command)
 @click.argument("database")
 @click.option("--baseline", required=True, help="A run of the release with new items.")
 def refresh_command(database: str, baseline: str) -> None:
@@ -365,21 +343,27 @@ def refresh_command(database: str, baseline: str) -> None:
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
-    say(_report(guard.refresh(guard.read(baseline))))
+    _show_status(guard.refresh(guard.read(baseline)))
 
 
-@guard_group.command("close")
+@guard_group.command("close", cls=Command)
 @click.argument("database")
 def close_command(database: str) -> None:
     """Compare no more runs with this set; its history stays readable."""
     from thresholdout.evaluations import EvaluationGuard
 
     EvaluationGuard(database).close()
-    say(f"{database} is closed")
+    show({"database": database, "closed": True}, f"{database} is closed")
 
 
-def _report(guard: EvaluationGuard) -> str:
+def _show_status(guard: EvaluationGuard, *, history: bool = False) -> None:
+    """Show the use of a guard, the drop that it still sees and, on request, its history as text."""
     found = guard.status()
+    past = [f"  {event.number} {event.day} {event.name}: {event.outcome}" for event in found.history if history]
+    show({"schema": "thresholdout.eval.status/1", **asdict(found)}, *_report(found), *past)
+
+
+def _report(found: Status) -> list[str]:
     clusters = "" if found.clusters == found.gate_items else f" in {found.clusters} clusters"
     says = "worse" if found.mode == "alarm" else f"not worse by {100.0 * found.margin:g} points"
     drop = (
@@ -408,4 +392,4 @@ def _report(guard: EvaluationGuard) -> str:
         lines.append("sign flips are exact where nothing changed, approximate otherwise; --any-laws holds for any laws")
     if found.closed is not None:
         lines.append(f"closed: {found.closed}")
-    return "\n".join(lines)
+    return lines

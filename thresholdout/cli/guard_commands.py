@@ -45,12 +45,6 @@ def _query(command: Callable[..., Any]) -> Callable[..., Any]:
 @LEDGER
 @holdout_tables
 @click.option(
-    "--transition",
-    type=FILE,
-    help="The labels in the order of --order form a Markov chain. CSV of its law: a column of labels, then a column "
-    "for each label with the probability that it comes next.",
-)
-@click.option(
     "--mechanism",
     type=click.Choice(get_args(MechanismName)),
     help="Default: leaderboard, where clients give the scores that they anticipate. With --holdout-answers: claims "

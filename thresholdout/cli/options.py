@@ -57,7 +57,7 @@ QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Number of quer
 def metric_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a metric."""
     command = click.option("--clip", type=float, help="Largest loss of one record, for unbounded losses.")(command)
-    return click.option("--metric", default="accuracy", show_default=True, help="Metric of the query.")(command)
+    return click.option("--metric", default="accuracy", show_default=True, help="Metric of predictions.")(command)
 
 
 def holdout_tables(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,6 +70,12 @@ def holdout_tables(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--groups", help="Column of groups. Records of one group may depend on each other arbitrarily."),
         click.option("--order", help="Column of the time order of all rows."),
         click.option("--window", type=int, help="Rows of the holdout further apart than this are independent."),
+        click.option(
+            "--transition",
+            type=FILE,
+            help="The labels in the order of --order form a Markov chain. CSV of its law: a column of labels, then a "
+            "column for each label with the probability that it comes next.",
+        ),
         click.option("--graph", type=FILE, help="CSV of pairs of ids that may depend on each other."),
         click.option(
             "--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once."

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import sys
+import traceback
 import warnings
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -26,7 +29,18 @@ from thresholdout.errors import (
     WideAnswersWarning,
 )
 
-__all__ = ["EXIT_CODES", "Command", "Commands", "ExitCode", "Failure", "Misuse", "show", "wants_json"]
+__all__ = [
+    "EXIT_CODES",
+    "Command",
+    "Commands",
+    "ExitCode",
+    "Failure",
+    "MainCommands",
+    "Misuse",
+    "as_note",
+    "show",
+    "wants_json",
+]
 
 
 class ExitCode(IntEnum):
@@ -38,6 +52,9 @@ class ExitCode(IntEnum):
     UNCLEAR = 3
     FAILED = 4
     EXHAUSTED = 5
+    UNEXPECTED = 70
+    INTERRUPTED = 130
+    UNREAD = 141
 
 
 EXIT_CODES: Final[Mapping[ExitCode, str]] = {
@@ -50,6 +67,9 @@ EXIT_CODES: Final[Mapping[ExitCode, str]] = {
         "refresh."
     ),
     ExitCode.EXHAUSTED: "The budget of a guard or the quota of a client is exhausted.",
+    ExitCode.UNEXPECTED: "An unexpected error. Standard error has its traceback.",
+    ExitCode.INTERRUPTED: "The command was interrupted, as by Ctrl-C.",
+    ExitCode.UNREAD: "The reader of the output left early, as `head` does.",
 }
 """The one table of exit codes; the page about commands repeats it."""
 
@@ -62,6 +82,9 @@ _NOTES: Final = (
     WideAnswersWarning,
 )
 """Warnings that are printed as notes."""
+
+_SILENCED: Final = re.compile(r"\. warnings\.filterwarnings\(.*\) silences this$")
+"""The end of a warning that is for programs in Python."""
 
 _JSON: Final = "thresholdout.cli.json"
 
@@ -115,7 +138,7 @@ class Command(click.Command):
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            say(f"note: {_in_options(str(message), names)}", err=True)
+            say(_in_options(as_note(message), names), err=True)
 
         try:
             with warnings.catch_warnings():
@@ -161,6 +184,36 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands in their order."""
         return list(self.commands)
+
+
+class MainCommands(Commands):
+    """The group of all commands; no end of a command that is not a verdict has the exit code of one.
+
+    Click itself ends with 1, the code of "no", on an unexpected error, an interrupt and a closed pipe.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, EOFError, click.Abort):
+            click.echo("Interrupted.", err=True)
+            ctx.exit(ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # Python flushes standard output once more when it ends, and would complain then.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(ExitCode.UNREAD)
+        except Exception as error:
+            traceback.print_exc()
+            say(f"Error: an unexpected {type(error).__name__}. Please report it with the lines above.", err=True)
+            ctx.exit(ExitCode.UNEXPECTED)
+
+
+def as_note(message: Warning | str) -> str:
+    """Return a warning of the library as a line for people."""
+    return f"note: {_SILENCED.sub('', str(message))}"
 
 
 def wants_json() -> bool:

@@ -21,7 +21,7 @@ from thresholdout.cli.admin_commands import (
     with_extra,
 )
 from thresholdout.cli.options import FILE
-from thresholdout.cli.running import Command, show, wants_json
+from thresholdout.cli.running import Command, as_note, show, wants_json
 from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def serve(
     def started(address: str, service: EvaluationService) -> None:
         with warnings.catch_warnings():  # standard error is the log, of JSON objects alone
             if not wants_json():
-                warnings.showwarning = lambda message, *_: say(f"note: {message}")
+                warnings.showwarning = lambda message, *_: say(as_note(message))
             made = [create_holdout(service, **one) for one in declared]  # first: a token is printed only once
             lines = [line for one in made for line in holdout_lines(one)]
             data: dict[str, Any] = {"address": address, "database": str(service.ledger.location)}

@@ -54,7 +54,7 @@ class Agreement:
 
 
 def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> Agreement:
-    """Return how often two judges agree; a verdict is about what its judge says.
+    """Return how often two judges agree; a verdict is as good as its judge.
 
     Parameters
     ----------

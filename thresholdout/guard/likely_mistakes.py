@@ -134,7 +134,7 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
     )
 
 
-def warn_of_columns(X: Any) -> None:
+def warn_of_columns(X: Any, time_order: str = "dependence=TimeOrder({!r}, window=...)") -> None:
     """Warn of columns that say that records belong together, or stand in time; features of the training part."""
     names, index = getattr(X, "columns", None), getattr(X, "index", None)
     if names is None or not hasattr(X, "dtypes"):
@@ -145,7 +145,7 @@ def warn_of_columns(X: Any) -> None:
         columns.append((named, index))
     for name, values in columns:
         if getattr(getattr(values, "dtype", None), "kind", "") == "M":
-            seen, declare = "has dates, and no order is declared", f"dependence=TimeOrder({name!r}, window=...)"
+            seen, declare = "has dates, and no order is declared", time_order.format(name)
             _warn(f"the column {name!r} {seen}: if records near in time are alike, intervals are too narrow; {declare}")
         elif _OWNER.match(name) or _IDENTIFIER.match(name):
             different, size = int(values.nunique()), len(values)

@@ -229,6 +229,7 @@ class EvaluationService:
         groups: str | None = None,
         order: str | None = None,
         window: int | None = None,
+        transition: pd.DataFrame | None = None,
         graph: pd.DataFrame | None = None,
         title: str = "",
         metric: str = "accuracy",
@@ -249,8 +250,10 @@ class EvaluationService:
             An administrator.
         name : str
             What addresses call it: lower-case letters, digits and hyphens.
-        train, holdout, label, id, groups, order, window, graph, confidence, prior_queries, allow_duplicates
+        train, holdout, label, id, groups, order, window, transition, graph
             As for `PredictionGuard.create`; at least 20 records in the holdout.
+        confidence, prior_queries, allow_duplicates
+            As there.
         title : str
             What people call it.
         metric : str
@@ -287,6 +290,7 @@ class EvaluationService:
                 groups=groups,
                 order=order,
                 window=window,
+                transition=transition,
                 graph=graph,
                 confidence=confidence,
                 prior_queries=prior_queries or 0,

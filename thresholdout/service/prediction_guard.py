@@ -22,6 +22,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.given_features import check_sampling
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import Records
+from thresholdout.guard.likely_mistakes import warn_of_columns
 from thresholdout.guard.releases import Releases
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.claims.kinds import is_unlimited
@@ -163,6 +164,12 @@ class PredictionGuard(DecidesAboutPredictions):
         LedgerMismatch
             When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
             otherwise; it is left as it is.
+
+        Warns
+        -----
+        LikelyMistakeWarning
+            A column of the training part says that records belong together, or stand in time, and no dependence is
+            declared.
         """
         records = labelled(
             train,
@@ -176,6 +183,8 @@ class PredictionGuard(DecidesAboutPredictions):
             graph=graph,
             allow_duplicates=allow_duplicates,
         )
+        if all(given is None for given in (groups, order, window, transition, graph)):
+            warn_of_columns(train.drop(columns=[id, label]), "order={!r} beside window=")
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=confidence,

@@ -18,7 +18,7 @@ import numpy as np
 from thresholdout.errors import InputError
 from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.scoring.metrics import Metric, absolute_error, get_metric, log_loss, squared_error
+from thresholdout.scoring.metrics import METRIC_NAMES, Metric, absolute_error, get_metric, log_loss, squared_error
 
 __all__ = ["Standing", "Tally", "served_metric", "standings"]
 
@@ -28,6 +28,10 @@ _MADE: Final[dict[str, Callable[..., Metric]]] = {
     "squared_error": squared_error,
     "absolute_error": absolute_error,
 }
+_EXPECTED: Final = (
+    f"{', '.join(METRIC_NAMES)}; or with the largest loss of one record log_loss(clip=7), squared_error(clip=4) or "
+    "absolute_error(clip=2)"
+)
 
 
 def served_metric(text: object) -> Metric:
@@ -50,11 +54,13 @@ def served_metric(text: object) -> Metric:
     """
     found = _CLIPPED.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        return get_metric(text)  # type: ignore[arg-type]
+        if isinstance(text, str) and text in METRIC_NAMES:
+            return get_metric(text)
+        raise InputError("metric", repr(text), _EXPECTED)
     try:
         clip = float(found[2])
     except ValueError:
-        raise InputError("metric", repr(text), "clip= and a number") from None
+        raise InputError("metric", repr(text), _EXPECTED) from None
     return _MADE[found[1]](clip=clip)
 
 

@@ -17,7 +17,7 @@ from tests.documents import ROOT
 from tests.thresholdout.cli.running import create, run
 from tests.thresholdout.cli.test_commands_in_texts import COMMANDS, GROUPS
 from thresholdout.cli import main
-from thresholdout.cli.running import EXIT_CODES, Command, ExitCode
+from thresholdout.cli.running import EXIT_CODES, Command, ExitCode, MainCommands
 from thresholdout.errors import BudgetExhausted, InputError, LedgerUnusable
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -36,14 +36,14 @@ def test_the_page_lists_every_command() -> None:
 
 
 def test_one_table_of_exit_codes() -> None:
-    rows = re.findall(r"^\| (\d) \| (.+) \|$", PAGE, re.M)
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", PAGE, re.M)
     assert rows == [(str(int(code)), meaning) for code, meaning in EXIT_CODES.items()]
     assert set(EXIT_CODES) == set(ExitCode)
     text = run("--help").output
     assert all(f"  {code:d}  {meaning}" in text for code, meaning in EXIT_CODES.items())
 
 
-@pytest.mark.parametrize("path", [path for path in sorted(GROUPS) if path[:1] != ("eval",)], ids=" ".join)
+@pytest.mark.parametrize("path", sorted(GROUPS), ids=" ".join)
 def test_the_help_of_a_group_begins_with_its_common_call(path: tuple[str, ...]) -> None:
     text = run(*path, "--help").output.splitlines()
     assert text[4].startswith(f"  thresholdout {' '.join(path)}".rstrip())
@@ -62,7 +62,7 @@ def test_help_is_in_short_sentences(path: tuple[str, ...]) -> None:
         assert former not in " ".join(texts).lower()
 
 
-@pytest.mark.parametrize("path", [path for path in sorted(COMMANDS) if path[0] != "eval"], ids=" ".join)
+@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
 def test_every_command_prints_json(path: tuple[str, ...]) -> None:
     has = any("--json" in one.opts for one in COMMANDS[path].params)
     assert has == (path not in WITHOUT_JSON)
@@ -74,7 +74,7 @@ def test_json_of_a_guard_and_its_ledger(folder: Path) -> None:
         assert isinstance(found, dict)
         return found
 
-    made = json.loads(create("--json").output)
+    made = json.loads(create("--json").stdout)
     identity = made["guard"]
     assert (made["records"], made["ledger"]) == (1500, "guard.db")
     answer = said("guard", "score", "guard.db", "right.csv", "--client", "ann")
@@ -131,7 +131,7 @@ def test_completion_knows_commands_and_choices(words: list[str], expected: list[
     assert [line.partition(",")[2] for line in called.output.splitlines()] == expected
 
 
-def raising(error: Exception) -> Command:
+def raising(error: BaseException) -> Command:
     def callback(**given: object) -> None:
         raise error
 
@@ -169,6 +169,48 @@ def test_errors_are_in_terms_of_options(error: Exception, code: int, text: str) 
     assert text in ended.output
     assert ended.output.startswith("Error: ")
     assert ended.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyError("column"), ExitCode.UNEXPECTED, "Error: an unexpected KeyError. Please report it"),
+        (AssertionError(), ExitCode.UNEXPECTED, "Error: an unexpected AssertionError."),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, "Interrupted."),
+        (click.Abort(), ExitCode.INTERRUPTED, "Interrupted."),
+        (InputError("max_half_width", -1, "a number"), ExitCode.USAGE, "Error: --max-half-width"),
+    ],
+)
+def test_no_accident_ends_like_a_verdict(error: BaseException, code: ExitCode, text: str) -> None:
+    ended = CliRunner().invoke(MainCommands("thresholdout", members=[raising(error)]), ["it"])
+    assert ended.exit_code == code
+    assert ended.stderr.splitlines()[-1].startswith(text)
+    assert ("Traceback" in ended.stderr) == (code == ExitCode.UNEXPECTED)
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("ending", ["broken", "interrupted", "unread"])
+def test_accidents_reach_the_shell(ending: str) -> None:
+    """A process of its own: a callback that fails, one that gets the signal of Ctrl-C, and output that nobody reads."""
+    bodies = {
+        "broken": "raise KeyError('column')",
+        "interrupted": "signal.raise_signal(signal.SIGINT)",
+        "unread": "[click.echo('line') for _ in range(100_000)]",
+    }
+    text = (
+        "import signal, click\nfrom thresholdout.cli.running import Command, MainCommands\n"
+        f"def callback():\n    {bodies[ending]}\n"
+        "MainCommands('thresholdout', members=[Command('it', callback=callback)])(['it'])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    expected = {"broken": ExitCode.UNEXPECTED, "interrupted": ExitCode.INTERRUPTED, "unread": ExitCode.UNREAD}
+    assert process.returncode == expected[ending], said
+    assert ("Traceback" in said) == (ending == "broken")
+    assert (said == "") == (ending == "unread")
 
 
 def test_the_exit_code_reaches_the_shell(folder: Path) -> None:

@@ -40,6 +40,21 @@ def test_from_create_to_history(folder: Path) -> None:
     assert len(pd.read_csv(folder / "history.csv")) == 2
 
 
+def test_a_column_of_owners_without_groups_is_noted(folder: Path) -> None:
+    note = (
+        "note: the column 'patient' has 300 different values in 1,500 training records, and no groups are declared: if "
+        "records with one of them are alike, intervals are too narrow; --groups patient\n"
+    )
+    assert create().stderr == note
+    for number, declared in enumerate((("--groups", "patient"), ("--window", "3"))):
+        parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
+        assert "no groups" not in run("guard", "create", f"{number}.db", *parts, *declared).stderr
+    for part in ("train", "holdout"):  # a column that identifies records is none of owners
+        table = pd.read_csv(f"{part}.csv").drop(columns="patient").rename(columns={"id": "patient"})
+        table.to_csv(f"{part}.csv", index=False)
+    assert run("guard", "create", "last.db", *parts, "--id", "patient").stderr == ""
+
+
 def test_answers_as_json_and_other_metrics(folder: Path) -> None:
     create("--holdout-answers", "9")
     answer = json.loads(run("guard", "score", "guard.db", "overfitted.csv", "--json").output)

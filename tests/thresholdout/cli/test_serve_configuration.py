@@ -58,12 +58,16 @@ def written(text: str = CONFIGURATION) -> tuple[str, str]:
 
 def test_a_file_declares_a_service(served: list[Serving]) -> None:
     said = run("serve", *written()).output
+    assert (
+        "no groups are declared: if records with one of them are alike, intervals are too narrow; groups='patient'\n"
+        in said
+    )
     assert f"holdout churn: {N:,} records, verdict by accuracy, open" in said
     assert "API token of the first administrator: in etc/kept/board.db.admin-token" in said
     (one,) = served
     assert (one.database, one.port, one.receipts) == ("etc/kept/board.db", 0, False)
     assert one.limits.most_bytes == 3 * 2**20
-    again: dict[str, Any] = json.loads(run("serve", *written(), "--port", "8123", "--json").output)
+    again: dict[str, Any] = json.loads(run("serve", *written(), "--port", "8123", "--json").stdout)
     assert again == {
         "address": "http://127.0.0.1:1",
         "database": "etc/kept/board.db",

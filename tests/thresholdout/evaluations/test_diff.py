@@ -264,6 +264,9 @@ class TestCommandLine:
             frame = pd.DataFrame({"id": range(100), "score": [1] * right + [0] * (100 - right)})
             frame.to_csv(tmp_path / f"{name}.csv", index=False)
         done = self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--format", "json")
+        assert self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--json").output == done.output
+        twice = self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--json", "--format", "junit")
+        assert (twice.exit_code, "name two formats" in twice.output) == (2, True)
         found = json.loads(done.output)
         assert done.exit_code == found["exit"] == 1
         low, high = found["interval"].pop("low"), found["interval"].pop("high")

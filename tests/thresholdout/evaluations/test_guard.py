@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -265,7 +266,7 @@ class TestCommandLine:
     def test_json(self, files: Path) -> None:
         db = files / "evals.db"
         self.command("init", db, "--baseline", files / "main.csv", "--metric", "right", "--dev", "0")
-        bad = self.command("check", db, files / "bad.csv", "--format", "json")
+        bad = self.command("check", db, files / "bad.csv", "--json")
         assert json.loads(bad.output) == {
             "schema": "thresholdout.eval.check/1",
             "outcome": "worse",
@@ -275,9 +276,25 @@ class TestCommandLine:
             "surprises_left": 4,
             "exit": 1,
         }
-        status = json.loads(self.command("status", db, "--format", "json").output)
+        status = json.loads(self.command("status", db, "--json").output)
         assert (status["schema"], status["done"], status["surprised"]) == ("thresholdout.eval.status/1", 1, 1)
         assert status["history"][0]["outcome"] == "worse"
+        done: list[Any] = [
+            json.loads(self.command(*arguments, "--json").output)
+            for arguments in (
+                ("promote", db, files / "same.csv"),
+                ("report", db, "--output", files / "year.html"),
+                ("close", db),
+                ("init", files / "other.db", "--baseline", files / "main.csv", "--metric", "right"),
+            )
+        ]
+        assert [one.get("main", one.get("file", one.get("closed"))) for one in done] == [
+            str(files / "same.csv"),
+            str(files / "year.html"),
+            True,
+            None,
+        ]
+        assert (done[3]["schema"], done[3]["checks"], done[3]["history"]) == ("thresholdout.eval.status/1", 300, [])
 
     def test_the_page_of_a_year(self, files: Path) -> None:
         """Names are text; main's line is drawn on dev items."""

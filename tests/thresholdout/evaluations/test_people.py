@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -96,6 +97,9 @@ class TestJudges:
         done = CliRunner().invoke(main, ["eval", "agree", str(tmp_path / "run.csv"), "a", "b"])
         assert done.output.splitlines()[0] == "a and b agree on 90.0 % of 50 items [78.2, 96.7], exact 95 % interval"
         assert done.exit_code == 0
+        data = CliRunner().invoke(main, ["eval", "agree", str(tmp_path / "run.csv"), "a", "b", "--json"])
+        found = json.loads(data.output)
+        assert (found["schema"], found["judges"], found["share"]) == ("thresholdout.eval.agree/1", ["a", "b"], 0.9)
 
 
 class TestPlan:
@@ -128,6 +132,9 @@ class TestPlan:
         done = CliRunner().invoke(main, ["eval", "plan", "--items", "3000"])
         assert done.exit_code == 0, done.output
         assert re.search(r"3000\s+1\s+2\.0\s+3\.6", done.output)
+        found = json.loads(CliRunner().invoke(main, ["eval", "plan", "--items", "3000", "--json"]).output)
+        first = found["drops"][0]
+        assert (first["items"], first["samples"], round(first["one_diff"], 3)) == (3000, 1, 0.02)
         frame = pd.DataFrame({"id": [i // 2 for i in range(20)], "score": [i // 2 % 2 for i in range(20)]})
         frame.to_csv(tmp_path / "run.csv", index=False)
         assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, TRAIN, N, made, right_in, team
+from thresholdout.errors import InputError
 from thresholdout.service.authority import PERMITTED
 from thresholdout.service.corrections import Basis
 from thresholdout.service.evaluation import EvaluationService
@@ -22,6 +24,7 @@ from thresholdout.service.receipts.signing_keys import public_keys, published_ke
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Principal
+from thresholdout.service.standings import served_metric
 
 VISITOR = Principal("", "viewer")
 
@@ -449,9 +452,37 @@ def test_equal_rows_of_a_table_of_categories_can_be_served(service: EvaluationSe
     )
     with pytest.raises(ServiceRefused) as refused:
         service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y")
-    assert "--allow-duplicates" in str(refused.value.details["expected"])
+    assert "allow_duplicates=True" in str(refused.value.details["expected"])
     made = service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y", allow_duplicates=True)
     assert made.records == 400
+
+
+def test_a_holdout_may_be_a_chain_of_a_known_law(service: EvaluationService) -> None:
+    """Labels of rows in the order of x."""
+    table = pd.DataFrame({"id": [f"c{k}" for k in range(800)], "x": range(800, 1600), "y": [0, 1, 1, 0] * 200})
+    parts = (table[:400], table[400:])
+    law = pd.DataFrame({"from": [0, 1], "0": [0.75, 0.25], "1": [0.25, 0.75]})
+    with pytest.raises(ServiceRefused) as refused:
+        service.create_holdout(ADMIN, "chain", *parts, label="y", order="x")
+    assert "transition=table" in str(refused.value.details["expected"])
+    made = service.create_holdout(ADMIN, "chain", *parts, label="y", order="x", transition=law)
+    assert made.records == 400
+    assert "chain" in made.promise
+
+
+@pytest.mark.parametrize("name", ["r2", "squared_error", "log_loss(clip=e)", "squared_error(clip=--)", 3])
+def test_a_metric_that_is_not_served_is_refused_with_the_ones_that_are(name: object) -> None:
+    with pytest.raises(InputError) as refused:
+        served_metric(name)
+    listed = re.findall(r"\w+\(clip=\d\)|accuracy|brier_score|zero_one_loss", refused.value.expected)
+    assert [served_metric(one).name.partition("(")[0] for one in listed] == [
+        "accuracy",
+        "zero_one_loss",
+        "brier_score",
+        "log_loss",
+        "squared_error",
+        "absolute_error",
+    ]
 
 
 @pytest.mark.parametrize("records", [1, 19])

@@ -317,6 +317,12 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert "400 records, interval by accuracy, open" in said
     assert "--train: columns" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
     assert "Missing option '--label'" in run("admin", "holdout", "new", "other", *parts, *database, code=2)
+    other = ("admin", "holdout", "new", "other", *parts, "--label", "y", *database)
+    assert "squared_error needs --clip" in run(*other, "--metric", "squared_error", code=2)
+    assert "absolute_error with --clip" in run(*other, "--metric", "r2", code=2)
+    refused = run(*other, "--order", "x", code=2)
+    assert "--window" in refused
+    assert "--transition" in refused
     assert "cells: closed" in run("admin", "phase", "cells", "closed", *database)
     rows: list[Any] = run("admin", "holdout", "list", *database).splitlines()
     assert rows[1].split()[:3] == ["cells", "closed", "interval"]

@@ -35,7 +35,7 @@ _PARQUET_BEGINS: Final = b"PAR1"
 _AROUND: Final = 2**17
 """Bytes of a form beside its files."""
 
-_PARTS: Final = ("train", "holdout", "graph")
+_PARTS: Final = ("train", "holdout", "transition", "graph")
 _FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -49,6 +49,12 @@ _FORM: Final[dict[str, Any]] = {
                         "settings": {"$ref": "#/components/schemas/HoldoutSettings"},
                         "train": {"type": "string", "format": "binary", "description": "CSV or Parquet, with labels."},
                         "holdout": {"type": "string", "format": "binary", "description": "The same, of the holdout."},
+                        "transition": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "Law of a Markov chain: a column of labels, then a column for each label "
+                            "with the probability that it comes next.",
+                        },
                         "graph": {
                             "type": "string",
                             "format": "binary",
