@@ -294,7 +294,7 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
         lambda: guard.compare_all(models, models[1], cv="training"),
         lambda: guard.gate(models[0]),
     ):
-        with pytest.raises(InputError, match=r"private: .* which its epsilon does not cover.*guard\.score"):
+        with pytest.raises(InputError, match=r"epsilon: .* which its epsilon does not cover.*guard\.score"):
             ask()
     assert guard.history.empty
     assert guard.score(models[0], cv="training").interval[0] < 0.3 < guard.score(models[0], cv="training").interval[1]
