@@ -1,4 +1,4 @@
-"""What a service costs beside the same work in one process: submissions a second, health, memory, large tables, boards.
+"""What a service costs beside the same work in one process: submissions a second, health, memory, leaderboards.
 
 Eight clients submit tables of 4,000 rows, each from a thread of one process, and wait for the answers, which are stored
 durably by then; a service runs in processes of its own on the same cores. Beside it, in turn, as many threads do the
@@ -122,9 +122,9 @@ def large(folder: Path, records: int = 1_000_000) -> None:
             print(f"| {what} | {load.times[0]:.2f} | {served.seconds() - begun:.2f} |", flush=True)
 
 
-def board(folder: Path, submissions: int = 100_000, teams: int = 300) -> None:
-    """Print how long a board and a history take when there are so many submissions."""
-    database = str(folder / "board.db")
+def leaderboard(folder: Path, submissions: int = 100_000, teams: int = 300) -> None:
+    """Print how long a leaderboard and a history take when there are so many submissions."""
+    database = str(folder / "leaderboard.db")
     keys = prepared(database, labelled(200), teams)
     _filled(database, submissions, teams)
     with Served(database) as served:
@@ -132,8 +132,8 @@ def board(folder: Path, submissions: int = 100_000, teams: int = 300) -> None:
         print("|---|---|---|---|")
         client = httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {keys[0]}"}, timeout=120)
         for what, path in (
-            ("board", "/v1/holdouts/load/leaderboard"),
-            ("page of the board", "/holdouts/load"),
+            ("leaderboard", "/v1/holdouts/load/leaderboard"),
+            ("page of the leaderboard", "/holdouts/load"),
             ("own history", "/v1/holdouts/load/submissions"),
             ("holdout", "/v1/holdouts/load"),
         ):
@@ -207,7 +207,7 @@ def main() -> None:
                 del os.environ[KEY_VARIABLE]
         memory(folder)
         large(folder)
-        board(folder)
+        leaderboard(folder)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def algorithm_1() -> Any:
 
 
 def ladder() -> Any:
-    """Draw what a board shows of thirty submissions."""
+    """Draw what a leaderboard shows of thirty submissions."""
     n, questions = 2000, 30
     rng = np.random.default_rng(7)
     truths = 0.6 + 0.22 * (1 - np.exp(-np.arange(questions) / 12)) + 0.03 * rng.standard_normal(questions)
@@ -118,7 +118,7 @@ def ladder() -> Any:
     places = np.arange(1, questions + 1)
     low, high = np.array([answer.interval for answer in answers]).T
     ax.fill_between(places, low, high, step="post", color=BLUE, alpha=0.15, lw=0, label="certified for the best so far")
-    ax.step(places, [answer.value for answer in answers], where="post", color=BLUE, label="what the board shows")
+    ax.step(places, [answer.value for answer in answers], where="post", color=BLUE, label="what the leaderboard shows")
     ax.step(places, np.maximum.accumulate(truths), where="post", color=GREEN, lw=1, label="truth of the best so far")
     ax.plot(places, right.mean(axis=1), ".", color=ORANGE, label="holdout's value, which nobody sees")
     ax.set(xlabel="submission", ylabel="accuracy")

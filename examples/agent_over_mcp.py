@@ -78,7 +78,7 @@ def main(steps: int = 15) -> None:
     """Start the service, make a holdout and a key, and let the agent climb."""
     train, holdout = tables()
     with tempfile.TemporaryDirectory() as folder:
-        service = EvaluationService.open(Path(folder, "board.db"))
+        service = EvaluationService.open(Path(folder, "leaderboard.db"))
         owner = service.authenticate(service.first_admin_key())
         service.create_holdout(owner, "digits", train, holdout, label="digit", feedback="verdict")
         key, _ = service.new_key(owner, "team", "climber")

@@ -75,7 +75,7 @@ def main() -> None:
         file = Path(folder, "forest.csv")
         guesses = np.where(wrong, 1 - holdout["coin"], holdout["coin"])
         pd.DataFrame({"id": holdout["id"], "prediction": guesses}).to_csv(file, index=False)
-        service = EvaluationService.open(Path(folder, "board.db"))
+        service = EvaluationService.open(Path(folder, "leaderboard.db"))
         owner = service.authenticate(service.first_admin_key())
         service.create_holdout(owner, "coins", table[:RECORDS], holdout, label="coin", quota=2)
         key, _ = service.new_key(owner, "team", "ann")

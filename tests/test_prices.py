@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from benchmarks.competition import session as played
+from benchmarks.leaderboard import session as played
 from benchmarks.ledger import bare_commit, bare_connection
 from benchmarks.prices.candidates import BETA, half_length, real, simulated
 from benchmarks.prices.sessions import Kind, after_attack, checked, compared, listed, searched
@@ -80,7 +80,7 @@ def test_a_bare_commit_stores_a_row_as_wide_as_an_answer(tmp_path: Path) -> None
     assert rows > 1
 
 
-def test_junk_costs_a_competition_an_outcome_and_claims_everything() -> None:
+def test_junk_costs_a_leaderboard_an_outcome_and_claims_everything() -> None:
     alone, beside = (played(500, junk, "cross-validated", 0, teams=6) for junk in (0, 1))
     claims = played(500, 1, "cross-validated", 0, teams=6, claims=True)
     assert (len(alone.widths), len(beside.widths), alone.refused, beside.refused) == (120, 100, 0, 0)

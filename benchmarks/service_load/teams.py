@@ -1,4 +1,4 @@
-"""Simulated teams of a competition: honest ones, and those that attack the holdout by what they are told.
+"""Simulated teams of a leaderboard: honest ones, and those that attack the holdout by what they are told.
 
 A team proposes predictions and says what it expects of them, and learns what it is told. Records have a known
 probability of the label 1 given their features, so that the truth of any predictions is known. Some records are easy;

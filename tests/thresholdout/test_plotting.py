@@ -102,7 +102,7 @@ def test_long_names_are_cut_where_they_do_not_differ() -> None:
     assert "tree" in shown
 
 
-def test_in_a_competition_nothing_is_called_a_training_value() -> None:
+def test_in_a_leaderboard_nothing_is_called_a_training_value() -> None:
     ax = plot_history(history(8), beside="what was expected")
     said = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "what was expected" in said

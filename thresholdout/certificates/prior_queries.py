@@ -29,7 +29,7 @@ class PriorQueries:
         How many were seen, at most.
     values : int, optional
         How many values each of them could have had, at most: 301 for an accuracy on 300 records, 1,001 for a score in
-        [0, 1] of which three decimals were read, 20 for the best of 20 candidates or a place on a board of 20. By
+        [0, 1] of which three decimals were read, 20 for the best of 20 candidates or a place on a leaderboard of 20. By
         default the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most
         four decimals: the number of records and one, or 10,001 if that is more.
 

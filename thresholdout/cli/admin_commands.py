@@ -38,7 +38,7 @@ __all__ = [
 
 DATABASE = click.option(
     "--database",
-    default="board.db",
+    default="leaderboard.db",
     show_default=True,
     help="SQLite file of the service, or address of a PostgreSQL server.",
 )

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 from thresholdout.client.errors import ServiceError, ServiceUnavailable, refusal
 from thresholdout.client.received import (
-    Board,
     Holdout,
+    Leaderboard,
     Submission,
-    board_of,
     holdout_of,
+    leaderboard_of,
     submission_of,
 )
 from thresholdout.client.tables import Table, as_table, content_key, options_of
@@ -114,7 +114,7 @@ class Client:
     url : str
         Where the service is, such as ``http://127.0.0.1:8000``.
     key : str, optional
-        The key; without one, boards that are public are shown.
+        The key; without one, leaderboards that are public are shown.
     patience : float or RetryPolicy
         Seconds for which a call is tried again.
     timeout : float
@@ -244,9 +244,9 @@ class Client:
         page = self._get(f"{_address(holdout)}/submissions", {"after": str(after), "count": str(count)})
         return [submission_of(one) for one in _listed(page, "submissions")]
 
-    def board(self, holdout: str) -> Board:
+    def leaderboard(self, holdout: str) -> Leaderboard:
         """Return who leads, as far as it is certified."""
-        return board_of(self._get(f"{_address(holdout)}/leaderboard"))
+        return leaderboard_of(self._get(f"{_address(holdout)}/leaderboard"))
 
     def _ask(
         self,

@@ -67,8 +67,8 @@ class Asked(Protocol):
 def score_of(holdout: Asked, submission: Told) -> float | None:
     """Return a score of which more is better; None while nothing is shown.
 
-    Of an interval it is the certified end, by which boards rank: the value inside follows what was expected, and so
-    could be talked up. Of a loss it is the same with the other sign. Of a verdict it is the number of the submission
+    Of an interval it is the certified end, by which leaderboards rank: the value inside follows what was expected, and
+    so could be talked up. Of a loss it is the same with the other sign. Of a verdict it is the number of the submission
     where it became the incumbent, so that each incumbent has more than those before, and 0 where it did not.
 
     Examples

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from thresholdout.client.errors import ServiceUnavailable
 
-__all__ = ["Board", "Holdout", "Standing", "Submission", "board_of", "holdout_of", "submission_of"]
+__all__ = ["Holdout", "Leaderboard", "Standing", "Submission", "holdout_of", "leaderboard_of", "submission_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Holdout:
     lower, upper : float or None
         Range of the metric, as far as it has one.
     public : bool
-        Whether visitors see the board.
+        Whether visitors see the leaderboard.
     records, asked : int or None
         Of the holdout; questions so far.
     remaining, information_released, quota, quota_days, confidence, made : number or None
@@ -137,7 +137,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Leaderboard:
     """Who leads, as far as it is certified."""
 
     holdout: Holdout
@@ -161,11 +161,13 @@ def submission_of(sent: object) -> Submission:
     return _read(Submission, sent)
 
 
-def board_of(sent: object) -> Board:
-    """Read a board."""
+def leaderboard_of(sent: object) -> Leaderboard:
+    """Read a leaderboard."""
     if not isinstance(sent, Mapping) or not isinstance(rows := sent.get("rows"), list):
-        raise _unread("a board")
-    return Board(holdout_of(sent.get("holdout")), tuple(_read(Standing, row) for row in rows), sent.get("mine") or "")
+        raise _unread("a leaderboard")
+    return Leaderboard(
+        holdout_of(sent.get("holdout")), tuple(_read(Standing, row) for row in rows), sent.get("mine") or ""
+    )
 
 
 _Value = TypeVar("_Value", Holdout, Submission, Standing)

@@ -56,7 +56,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with SQLLedger(Path(folder.name, "board.db")) as ledger:
+    >>> with SQLLedger(Path(folder.name, "leaderboard.db")) as ledger:
     ...     guard = ledger.create("guard", {"budget": 2}, "state 0")
     ...     back_up(ledger.location, Path(folder.name, "copy.db")) == {guard: (0, ledger.checkpoint(guard))}
     True

@@ -14,7 +14,7 @@ of the cell. No noise is drawn. PROOFS.md, "Ladder".
 
 References
 ----------
-[B15] A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning competitions", ICML 2015, for the
+[B15] A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning leaderboards", ICML 2015, for the
 idea. Their parameter-free step, the estimated deviation of a difference of two losses, is a heuristic without a bound;
 here the step is a limit that holds at that moment.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphs.numerics.rounding import shown_above
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.claims import ClaimsParameters, Competition
+from thresholdout.mechanisms.claims import ClaimsParameters, LeaderboardMechanism
 from thresholdout.noise.sources import SystemNoise
 from thresholdout.planning.declared_parameters import ALLOWANCE
 
@@ -72,7 +72,7 @@ def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboar
     parameters = ClaimsParameters(
         noise=0.0, n_train=use.n_train, information_released=use.information_released, allowance=ALLOWANCE
     )
-    mechanism = Competition(parameters.for_records(use.model, use.confidence), use.model.n)
+    mechanism = LeaderboardMechanism(parameters.for_records(use.model, use.confidence), use.model.n)
     exact = mechanism.expected_session(count, use.anticipated_score, 0.0)
     state = mechanism.expected_session(count, use.anticipated_score, error) if error else exact
     first = mechanism.start(SystemNoise()).log_risk

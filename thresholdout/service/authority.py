@@ -41,7 +41,7 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "history": frozenset({"admin", "team"}),
     "holdouts": frozenset({"admin", "team", "viewer"}),
     "holdout": frozenset({"admin", "team", "viewer"}),
-    "board": frozenset({"admin", "team", "viewer"}),
+    "leaderboard": frozenset({"admin", "team", "viewer"}),
 }
 """By method of the service. Visitors without a key are viewers who see public holdouts only. Administrators submit
 nothing: a submission is a team's, with this team's allowance; who organises and submits has two keys."""

@@ -29,7 +29,17 @@ from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Board, Feedback, Holdout, Key, Outlook, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import (
+    Feedback,
+    Holdout,
+    Key,
+    Leaderboard,
+    Outlook,
+    Phase,
+    Principal,
+    Role,
+    Submission,
+)
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Incumbents, Kind, SubmissionRow, Submissions
@@ -55,7 +65,7 @@ _log: Final = logging.getLogger("thresholdout.service")
 
 
 class EvaluationService:
-    """Holdouts, teams, their submissions and boards in one database; made by `open`.
+    """Holdouts, teams, their submissions and leaderboards in one database; made by `open`.
 
     Attributes
     ----------
@@ -71,7 +81,7 @@ class EvaluationService:
     >>> import pandas as pd, tempfile
     >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
     >>> folder = tempfile.TemporaryDirectory()
-    >>> service = EvaluationService.open(Path(folder.name, "board.db"))
+    >>> service = EvaluationService.open(Path(folder.name, "leaderboard.db"))
     >>> admin = service.authenticate(service.first_admin_key())
     >>> holdout = service.create_holdout(admin, "parity", table[:2000], table[2000:], label="y")
     >>> text, key = service.new_key(admin, "team", "ann")
@@ -80,7 +90,7 @@ class EvaluationService:
     >>> told = service.submit(ann, "parity", right, idempotency_key="first", expected=1.0)
     >>> told.state, told.high
     ('answered', 1.0)
-    >>> [(row.team, row.ranks) for row in service.board(ann, "parity").rows]
+    >>> [(row.team, row.ranks) for row in service.leaderboard(ann, "parity").rows]
     [('ann', '1')]
     >>> service.close()
     >>> folder.cleanup()
@@ -98,7 +108,7 @@ class EvaluationService:
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
-        self._boards = Leaderboards(ledger)
+        self._leaderboards = Leaderboards(ledger)
         incumbents = Incumbents(store)
         self._answers = ChainedAnswers(ledger, self._submissions, incumbents)
         self._desk = Desk(
@@ -134,7 +144,7 @@ class EvaluationService:
         witness : Witness, optional
             Is told each checkpoint; one that knows more than the ledger has refuses it here.
         accept_rollback : str, optional
-            Why a ledger is accepted nevertheless; every board says so.
+            Why a ledger is accepted nevertheless; every leaderboard says so.
         answering : bool
             Whether submissions are answered. Who only looks after keys and holdouts needs no witness.
 
@@ -263,7 +273,7 @@ class EvaluationService:
         phase : {"open", "blind", "closed"}
             Whether it takes submissions, and tells what they are worth.
         public : bool
-            Whether visitors without a key see the board.
+            Whether visitors without a key see the leaderboard.
         quota, quota_days : optional
             Submissions of each team in so many days, or at all.
 
@@ -336,7 +346,7 @@ class EvaluationService:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
             self._holdouts.set_phase(found.number, phase, shown)
             self._keep_facts(found.name)
-            self._boards.rows(self._find(by, name))  # what was hidden is read here, and not by the first visitor
+            self._leaderboards.rows(self._find(by, name))  # what was hidden is read here, and not by the first visitor
         return self._shown(self._find(by, name))
 
     @checked
@@ -429,7 +439,7 @@ class EvaluationService:
         told = self._desk.take(
             by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
         )
-        self._boards.follow(found, told.query)
+        self._leaderboards.follow(found, told.query)
         return told
 
     @checked
@@ -515,10 +525,10 @@ class EvaluationService:
         return [self._submitted(found, row) for row in own]
 
     @checked
-    def board(self, by: Principal, name: str) -> Board:
+    def leaderboard(self, by: Principal, name: str) -> Leaderboard:
         """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
         found = self._find(by, name)
-        return Board(self._shown(found), self._boards.rows(found), by.team)
+        return Leaderboard(self._shown(found), self._leaderboards.rows(found), by.team)
 
     @checked
     def outlook(self, by: Principal, name: str) -> Outlook | None:

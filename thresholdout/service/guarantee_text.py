@@ -28,7 +28,8 @@ _BLIND: Final = (
 _CHECKED: Final = (
     "Labels were checked since, or records withdrawn, record by record and for reasons that are public. Answers from "
     "then on are about the records and labels as they are then, earlier ones about those of their time, and the "
-    "promise holds for all of them. On a board earlier intervals are widened by as much as that can have moved them."
+    "promise holds for all of them. On a leaderboard earlier intervals are widened by as much as that can have moved "
+    "them."
 )
 _CHECKED_FOR_BEST: Final = (
     "Labels were checked since, record by record and for reasons that are public. The truth of each submission is "
@@ -37,7 +38,7 @@ _CHECKED_FOR_BEST: Final = (
 )
 _NOT_PROVED: Final = (
     "Labels were corrected in view of labels: the promise holds for the answers before that, which are about the "
-    "labels of their time, and nothing is proved about those after it, which no board counts."
+    "labels of their time, and nothing is proved about those after it, which no leaderboard counts."
 )
 
 
@@ -134,7 +135,7 @@ def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
     >>> corrected(Corrections(), best=False)
     ()
     >>> corrected(Corrections({2: 1}, False, ("labels corrected",)), best=False)[0][-44:]
-    'about those after it, which no board counts.'
+    'about those after it, which no leaderboard counts.'
     """
     if not corrections.notes:
         return ()

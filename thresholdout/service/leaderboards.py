@@ -19,7 +19,7 @@ _SLICE: Final = 2000
 
 
 class _Kept:
-    """How far one board is."""
+    """How far one leaderboard is."""
 
     def __init__(self, tally: Tally, until: int | None) -> None:
         self.lock = threading.Lock()
@@ -29,7 +29,7 @@ class _Kept:
 
 
 class Leaderboards:
-    """The boards of a service.
+    """The leaderboards of a service.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class Leaderboards:
             return kept.rows[1]
 
     def follow(self, holdout: HoldoutRow, query: int | None) -> None:
-        """Read on from time to time while questions are answered, so that no board begins with a long history."""
+        """Read on from time to time while questions are answered, so that no leaderboard begins with a long history."""
         if query is not None and query % _SLICE == 0:
             self.rows(holdout)
 
     def _of(self, holdout: HoldoutRow, until: int | None) -> _Kept:
-        """Return what is kept of a board that ends where a blind phase began, or where nothing is proved any more."""
+        """Return the kept part of a leaderboard that ends where a blind phase began, or nothing is proved any more."""
         with self._lock:
             kept = self._kept.get(holdout.identity)
             if kept is None or kept.until != until:

@@ -2,9 +2,9 @@
 
 This is how a leaderboard or an evaluation service uses a guard. Labels are stored in the ledger once, when it is
 created; afterwards predictions are scored, and labels of the holdout come out through the guard's answers only.
-Labels of the training part are not protected: outside of a competition the history shows the exact training value of
+Labels of the training part are not protected: outside of a leaderboard the history shows the exact training value of
 every question, so two predictions that differ in one training record tell its label. Give a training part that may be
-known. Where whoever asks knows these labels, a training value is a claim and no evidence; a competition uses none.
+known. Where whoever asks knows these labels, a training value is a claim and no evidence; a leaderboard uses none.
 """
 
 from __future__ import annotations

@@ -120,13 +120,13 @@ class AsksAboutPredictions:
             The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
             ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
             that only the holdout has counts as one that was given no probability. Every record of the holdout once, in
-            any order; those of the training part too where nothing is `expected` outside of a competition. Or what
+            any order; those of the training part too where nothing is `expected` outside of a leaderboard. Or what
             `read` has made of such a table.
         metric : str or Metric, default="accuracy"
             One of `thresholdout.scoring.metrics`.
         expected : float, optional
             The score that the client expects, such as a cross-validated one. Left out, it is the score on the training
-            part. In a competition a table may have no rows for that part: then the client's last answer is expected, or
+            part. In a leaderboard a table may have no rows for that part: then the client's last answer is expected, or
             for its first query the median of the first answers to others.
         name : str, optional
             What the history calls the question; the metric's name stands behind it.
@@ -185,7 +185,7 @@ class AsksAboutPredictions:
             As in `ask`; the question is whether `b` is better.
         expected : float, optional
             The difference that is expected, of `b` less `a`. Left out, it is that on the training part; in a
-            competition nothing, where one of the tables has no rows for that part.
+            leaderboard nothing, where one of the tables has no rows for that part.
         metric, name, client, quota, since : optional
             As in `ask`.
         key : str, optional

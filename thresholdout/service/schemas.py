@@ -10,10 +10,10 @@ from typing import Literal
 
 from thresholdout.service.standings import Standing
 
-__all__ = ["Board", "Feedback", "Holdout", "Key", "Outlook", "Phase", "Principal", "Role", "State", "Submission"]
+__all__ = ["Feedback", "Holdout", "Key", "Leaderboard", "Outlook", "Phase", "Principal", "Role", "State", "Submission"]
 
 Role = Literal["admin", "team", "viewer"]
-"""What a key is for: everything but submissions; submissions of one team; reading boards that are not public."""
+"""What a key is for: everything but submissions; submissions of one team; reading leaderboards that are not public."""
 
 Feedback = Literal["interval", "verdict", "best"]
 """What a submission is told: a certified interval, whether it is better than the incumbent, or the best so far."""
@@ -104,7 +104,7 @@ class Holdout:
     phase : {"open", "blind", "closed"}
         Whether it takes submissions, and tells what they are worth.
     public : bool
-        Whether the board is shown to visitors without a key.
+        Whether the leaderboard is shown to visitors without a key.
     records : int
         Records of the holdout.
     confidence : float
@@ -239,13 +239,13 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Leaderboard:
     """Who leads, as far as it is certified.
 
     Attributes
     ----------
     holdout : Holdout
-        Which board.
+        Which leaderboard.
     rows : tuple of Standing
         From the best certified on.
     mine : str

@@ -32,7 +32,7 @@ from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.receipts.witness import witness_at
 
-__all__ = ["BoundedProtocol", "Serving", "board_app", "serve", "serving_here", "worker_app"]
+__all__ = ["BoundedProtocol", "Serving", "leaderboard_app", "serve", "serving_here", "worker_app"]
 
 _LONGEST_HEAD: Final = 64 * 1024
 _PATIENCE: Final = 20.0
@@ -179,14 +179,14 @@ class Serving:
 
         Examples
         --------
-        >>> Serving.read(Serving("board.db", port=80).text()) == Serving("board.db", port=80)
+        >>> Serving.read(Serving("leaderboard.db", port=80).text()) == Serving("leaderboard.db", port=80)
         True
         """
         said = json.loads(text)
         return cls(**said | {"limits": Limits(**said["limits"])})
 
 
-def board_app(service: EvaluationService) -> FastAPI:
+def leaderboard_app(service: EvaluationService) -> FastAPI:
     """Make the whole application of a service: its API, its pages, and the tools for agents."""
     limits = service.limits
     read = partial(_table, limits=limits)
@@ -202,7 +202,7 @@ def worker_app() -> FastAPI:
     """Make the application in one of several processes."""
     log_to()
     sys.setswitchinterval(_SWITCH)
-    return board_app(Serving.read(os.environ[_VARIABLE]).opened())
+    return leaderboard_app(Serving.read(os.environ[_VARIABLE]).opened())
 
 
 def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -> None:
@@ -230,7 +230,7 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
             if serving.workers == 1:
                 log_to()
                 sys.setswitchinterval(_SWITCH)
-                uvicorn.Server(_config(serving, board_app(service))).run([listening])
+                uvicorn.Server(_config(serving, leaderboard_app(service))).run([listening])
             else:
                 service.close()
                 _serve_by_workers(serving, listening)
@@ -254,7 +254,9 @@ def serving_here(
         Addresses of proxies, which may have any number of connections.
     """
     with _listen(host, port) as listening:
-        config = _config(Serving(service.ledger.location, host=host, port=port, proxies=proxies), board_app(service))
+        config = _config(
+            Serving(service.ledger.location, host=host, port=port, proxies=proxies), leaderboard_app(service)
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), name="serving", daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""Who leads a competition, as far as it is certified: ranks from intervals, and ties that are called so.
+"""Who leads a leaderboard, as far as it is certified: ranks from intervals, and ties that are called so.
 
 All intervals of a guard hold at once, so of two teams whose intervals do not overlap one is better than the other, and
 nothing certified separates teams whose intervals do. A value inside an interval depends on what its team expected, so
@@ -190,7 +190,7 @@ class Tally:
         self._found[entry.client] = own
 
     def _widen(self, moved: float) -> None:
-        """Widen all intervals by a part of the range; by all of it, end the board."""
+        """Widen all intervals by a part of the range; by all of it, end the leaderboard."""
         if moved >= 1.0:
             self._proved = False
         elif self._found:

@@ -94,7 +94,7 @@ class AggregationAnalyst:
 
     References
     ----------
-    A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning competitions", ICML 2015.
+    A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning leaderboards", ICML 2015.
     """
 
     rules: int | None = None

@@ -89,7 +89,7 @@ def wrong(call: str) -> str | None:
 def test_a_wrong_call_is_found() -> None:
     assert wrong("thresholdout guard score guard.db predictions.csv --client ann") is None
     assert wrong("thresholdout ledger verify") is None
-    assert wrong("thresholdout admin token new|list|revoke --database board.db") is None
+    assert wrong("thresholdout admin token new|list|revoke --database leaderboard.db") is None
     assert wrong("thresholdout ask guard.db") == "thresholdout ask guard.db: no command ask"
     assert wrong("thresholdout guard ask x") == "thresholdout guard ask x: no command guard ask"
     assert wrong("thresholdout plan --looks 3") == "thresholdout plan --looks 3: no option --looks"

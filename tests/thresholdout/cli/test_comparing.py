@@ -82,7 +82,7 @@ def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> No
     status = run("guard", "status", "guard.db").output
     assert "any number of answers from the holdout left" in status
     assert "0 queries so far" in status
-    assert "given the features" in status  # of a competition, by default
+    assert "given the features" in status  # of a leaderboard, by default
     plain = run("guard", "create", "plain.db", *TABLES, "--mechanism", "claims", "--sampling", "independent").output
     assert "given the features" not in plain
     created = run(

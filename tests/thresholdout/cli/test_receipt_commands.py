@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.thresholdout.cli.running import run
 from tests.thresholdout.ledger.mechanism import GUARD
-from tests.thresholdout.service.receipts.boards import asked, receipt_of
+from tests.thresholdout.service.receipts.leaderboards import asked, receipt_of
 from thresholdout.cli import main
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts.signing_keys import Signer
@@ -19,10 +19,10 @@ from thresholdout.service.receipts.signing_keys import Signer
 @pytest.fixture
 def receipt(folder: Path) -> str:
     """A receipt of the second of three answers, beside the public keys and the history."""
-    with SQLLedger("board.db") as ledger:
+    with SQLLedger("leaderboard.db") as ledger:
         text = receipt_of(asked(ledger, 3), 2).signed(Signer(ledger))
-    run("ledger", "receipt", "keys", "board.db", "--output", "keys.json")
-    run("ledger", "export", "board.db", "history.jsonl")
+    run("ledger", "receipt", "keys", "leaderboard.db", "--output", "keys.json")
+    run("ledger", "export", "leaderboard.db", "history.jsonl")
     (folder / "receipt.txt").write_text(f"{text}\n")
     return text
 
@@ -43,9 +43,9 @@ def test_a_genuine_receipt(receipt: str) -> None:
 
 
 def test_nothing_but_public_keys_is_shown(receipt: str) -> None:
-    with SQLLedger("board.db") as ledger:
+    with SQLLedger("leaderboard.db") as ledger:
         stored = json.loads(json.dumps(ledger.database.statements.setting)) and _stored(ledger)
-    shown = run("ledger", "receipt", "keys", "board.db").output
+    shown = run("ledger", "receipt", "keys", "leaderboard.db").output
     assert json.loads(shown) == json.loads(Path("keys.json").read_text())
     assert json.loads(stored)["private"] not in shown
 
@@ -64,10 +64,10 @@ def test_a_forged_receipt(receipt: str, changed: str) -> None:
 
 def test_a_receipt_that_the_history_does_not_know(receipt: str) -> None:
     Path("history.jsonl").unlink()
-    Path("board.db").rename("old.db")
-    with SQLLedger("board.db") as ledger:
+    Path("leaderboard.db").rename("old.db")
+    with SQLLedger("leaderboard.db") as ledger:
         asked(ledger, 3)
-    run("ledger", "export", "board.db", "history.jsonl")
+    run("ledger", "export", "leaderboard.db", "history.jsonl")
     said = run(
         "ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=1
     ).output
@@ -88,19 +88,23 @@ def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None
 
 def test_keys_that_change(receipt: str) -> None:
     (first,) = json.loads(Path("keys.json").read_text())["keys"]
-    changed = json.loads(run("ledger", "receipt", "keys", "board.db", "--change").output)["keys"]
+    changed = json.loads(run("ledger", "receipt", "keys", "leaderboard.db", "--change").output)["keys"]
     assert changed[1:] == [first]
-    withdrawn = json.loads(run("ledger", "receipt", "keys", "board.db", "--withdraw", first["kid"]).output)["keys"]
+    withdrawn = json.loads(run("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"]).output)[
+        "keys"
+    ]
     assert withdrawn == changed[:1]
-    assert "--withdraw:" in run("ledger", "receipt", "keys", "board.db", "--withdraw", first["kid"], code=2).output
-    run("ledger", "receipt", "keys", "board.db", "--change", "--withdraw", first["kid"], code=2)
+    assert (
+        "--withdraw:" in run("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"], code=2).output
+    )
+    run("ledger", "receipt", "keys", "leaderboard.db", "--change", "--withdraw", first["kid"], code=2)
     run("ledger", "receipt", "keys", "missing.db", code=4)
     assert not Path("missing.db").exists()
 
 
 def test_retiring(receipt: str) -> None:
-    assert "is closed: an older copy" in run("guard", "close", "board.db", "--reason", "an older copy").output
-    with SQLLedger("board.db") as ledger:
+    assert "is closed: an older copy" in run("guard", "close", "leaderboard.db", "--reason", "an older copy").output
+    with SQLLedger("leaderboard.db") as ledger:
         assert ledger.closed(GUARD) == "an older copy"
-    run("guard", "close", "board.db", code=2)
-    assert "closed" in run("guard", "close", "board.db", "--reason", "another one", code=4).output
+    run("guard", "close", "leaderboard.db", code=2)
+    assert "closed" in run("guard", "close", "leaderboard.db", "--reason", "another one", code=4).output

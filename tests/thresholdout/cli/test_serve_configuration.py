@@ -15,7 +15,7 @@ from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.serving import Serving
 
 CONFIGURATION = """
-database = "kept/board.db"
+database = "kept/leaderboard.db"
 port = 0
 most-megabytes = 3
 receipts = false
@@ -52,8 +52,8 @@ def written(text: str = CONFIGURATION) -> tuple[str, str]:
     Path("etc/kept").mkdir(parents=True, exist_ok=True)
     for name in ("train.csv", "holdout.csv"):
         Path("etc", name).write_bytes(Path(name).read_bytes())
-    Path("etc/board.toml").write_text(text)
-    return "--config", "etc/board.toml"
+    Path("etc/leaderboard.toml").write_text(text)
+    return "--config", "etc/leaderboard.toml"
 
 
 def test_a_file_declares_a_service(served: list[Serving]) -> None:
@@ -63,18 +63,18 @@ def test_a_file_declares_a_service(served: list[Serving]) -> None:
         in said
     )
     assert f"holdout churn: {N:,} records, verdict by accuracy, open" in said
-    assert "API token of the first administrator: in etc/kept/board.db.admin-token" in said
+    assert "API token of the first administrator: in etc/kept/leaderboard.db.admin-token" in said
     (one,) = served
-    assert (one.database, one.port, one.receipts) == ("etc/kept/board.db", 0, False)
+    assert (one.database, one.port, one.receipts) == ("etc/kept/leaderboard.db", 0, False)
     assert one.limits.most_bytes == 3 * 2**20
     again: dict[str, Any] = json.loads(run("serve", *written(), "--port", "8123", "--json").stdout)
     assert again == {
         "address": "http://127.0.0.1:1",
-        "database": "etc/kept/board.db",
+        "database": "etc/kept/leaderboard.db",
         "holdouts": ["churn"],
     }
     assert served[1].port == 8123  # an option beats the file
-    (holdout,) = json.loads(run("admin", "holdout", "list", "--database", "etc/kept/board.db", "--json").output)[
+    (holdout,) = json.loads(run("admin", "holdout", "list", "--database", "etc/kept/leaderboard.db", "--json").output)[
         "holdouts"
     ]
     assert (holdout["name"], holdout["quota"], holdout["feedback"]) == ("churn", 7, "verdict")
@@ -103,12 +103,12 @@ def test_a_wrong_setting_is_named_before_anything_is_made(
     said = " ".join(run("serve", *written(CONFIGURATION.replace(before, after)), code=2).output.split())
     assert words in said
     assert served == []
-    assert not Path("etc/kept/board.db").exists()
+    assert not Path("etc/kept/leaderboard.db").exists()
 
 
 def test_a_token_is_not_lost_where_a_holdout_cannot_be_made(served: list[Serving]) -> None:
     said = run("serve", *written(CONFIGURATION.replace('label = "y"', 'label = "z"')), code=4).output
     assert "train: columns" in said
     assert "token" not in said
-    assert not Path("etc/kept/board.db.admin-token").exists()
+    assert not Path("etc/kept/leaderboard.db.admin-token").exists()
     assert "API token of the first administrator" in run("serve", *written()).output

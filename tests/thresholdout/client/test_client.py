@@ -81,8 +81,11 @@ class TestRequests:
         assert holdout == asked.status("digits")
         assert (holdout.made, holdout.notes, holdout.quota) == (1767312000.0, ("12 labels were corrected",), 20)
         assert asked.history("digits") == []
-        board = asked.board("digits")
-        assert (board.mine, [(row.team, row.first, row.last) for row in board.rows]) == ("ann", [("ann", 1, 2)])
+        leaderboard = asked.leaderboard("digits")
+        assert (leaderboard.mine, [(row.team, row.first, row.last) for row in leaderboard.rows]) == (
+            "ann",
+            [("ann", 1, 2)],
+        )
 
     def test_pages_of_the_history_are_asked_for(self) -> None:
         service = ServiceDouble()
@@ -206,7 +209,7 @@ def test_a_submission_that_takes_longer_than_the_wait_is_returned_as_it_is() -> 
         (received.Holdout, shown.Holdout),
         (received.Submission, shown.Submission),
         (received.Standing, standings.Standing),
-        (received.Board, shown.Board),
+        (received.Leaderboard, shown.Leaderboard),
     ],
 )
 def test_every_field_that_the_service_shows_is_read(mine: type, theirs: type) -> None:

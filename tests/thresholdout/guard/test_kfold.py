@@ -378,7 +378,7 @@ def test_copies_and_pickles_are_the_guard_itself() -> None:
         "4 answers from the records left>"
     )
     with pytest.raises(InputError, match="mechanism"):
-        make(mechanism="competition")
+        make(mechanism="leaderboard")
     assert origin(guard, X) == "holdout"
 
 

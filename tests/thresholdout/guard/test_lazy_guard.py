@@ -454,7 +454,7 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"dependence": MarkovChain([[0.9, 0.1], [0.2, 0.8]], N)}, "in which each record has its place"),
         ({"dependence": Independent(3)}, "dependence: a model of 3 records"),
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
-        ({"mechanism": "leaderboard"}, "'competition' for lazy frames"),
+        ({"mechanism": "leaderboard"}, "'leaderboard' for lazy frames"),
         ({"sampling": "fixed_features"}, "sampling"),
     ],
 )

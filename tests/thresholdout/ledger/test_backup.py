@@ -24,11 +24,11 @@ from thresholdout.ledger.cipher import KEY_VARIABLE
 
 
 @pytest.fixture
-def board(tmp_path: Path) -> Path:
-    with SQLLedger(tmp_path / "board.db") as ledger:
+def leaderboard(tmp_path: Path) -> Path:
+    with SQLLedger(tmp_path / "leaderboard.db") as ledger:
         ledger.create(GUARD, PARAMETERS, FIRST, {"labels": SECRET})
         ask(ledger, 3)
-    return tmp_path / "board.db"
+    return tmp_path / "leaderboard.db"
 
 
 def ask(ledger: SQLLedger, count: int, start: int = 0) -> None:
@@ -36,15 +36,15 @@ def ask(ledger: SQLLedger, count: int, start: int = 0) -> None:
         ledger.ask(GUARD, f"key {number}", 0.5, "accuracy", Mechanism())
 
 
-def test_a_copy_is_the_ledger(board: Path, tmp_path: Path) -> None:
+def test_a_copy_is_the_ledger(leaderboard: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
-    with SQLLedger(board) as ledger:
+    with SQLLedger(leaderboard) as ledger:
         ask(ledger, 2, start=3)  # in the log, not in the file
-        assert back_up(board, copy) == {GUARD: (5, ledger.checkpoint(GUARD))}
+        assert back_up(leaderboard, copy) == {GUARD: (5, ledger.checkpoint(GUARD))}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert copy.stat().st_nlink == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["board.db", "copy.db"]
-    with SQLLedger(copy) as restored, SQLLedger(board) as ledger:
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["leaderboard.db", "copy.db"]
+    with SQLLedger(copy) as restored, SQLLedger(leaderboard) as ledger:
         assert restored.identity() == ledger.identity()
         assert restored.entries(GUARD) == ledger.entries(GUARD)
         assert restored.document(GUARD, "labels") == SECRET
@@ -52,7 +52,7 @@ def test_a_copy_is_the_ledger(board: Path, tmp_path: Path) -> None:
         assert_consistent(restored)
 
 
-def test_copies_of_a_ledger_that_answers_are_of_one_moment(board: Path, tmp_path: Path) -> None:
+def test_copies_of_a_ledger_that_answers_are_of_one_moment(leaderboard: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 
     def answer() -> None:
@@ -61,11 +61,11 @@ def test_copies_of_a_ledger_that_answers_are_of_one_moment(board: Path, tmp_path
             ask(ledger, 1, start=number)
             number += 1
 
-    with SQLLedger(board) as ledger:
+    with SQLLedger(leaderboard) as ledger:
         thread = threading.Thread(target=answer)
         thread.start()
         try:
-            counts = [back_up(board, tmp_path / f"copy{number}.db")[GUARD][0] for number in range(5)]
+            counts = [back_up(leaderboard, tmp_path / f"copy{number}.db")[GUARD][0] for number in range(5)]
         finally:
             stop.set()
             thread.join()
@@ -76,55 +76,55 @@ def test_copies_of_a_ledger_that_answers_are_of_one_moment(board: Path, tmp_path
                 assert copy.entries(GUARD) == ledger.entries(GUARD, 1, count)
 
 
-def test_nothing_is_replaced(board: Path, tmp_path: Path) -> None:
+def test_nothing_is_replaced(leaderboard: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("mine")
     with pytest.raises(InputError, match="file"):
-        back_up(board, other)
+        back_up(leaderboard, other)
     with pytest.raises(InputError, match="file"):
-        back_up(board, board)
+        back_up(leaderboard, leaderboard)
     os.symlink("nowhere", tmp_path / "link")
     with pytest.raises(InputError, match="file"):
-        back_up(board, tmp_path / "link")
+        back_up(leaderboard, tmp_path / "link")
     assert other.read_text() == "mine"
 
 
-def test_what_cannot_be_copied_is_said(board: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_copied_is_said(leaderboard: Path, tmp_path: Path) -> None:
     with pytest.raises(LedgerUnusable, match="no such file"):
         back_up(tmp_path / "missing.db", tmp_path / "copy.db")
     with pytest.raises(LedgerUnusable, match="can't be written"):
-        back_up(board, tmp_path / "missing" / "copy.db")
+        back_up(leaderboard, tmp_path / "missing" / "copy.db")
     with pytest.raises(InputError, match="pg_dump"):
         back_up("postgresql://guard@localhost/guard", tmp_path / "copy.db")
-    assert list(tmp_path.iterdir()) == [board]
+    assert list(tmp_path.iterdir()) == [leaderboard]
 
 
-def test_a_damaged_ledger_has_no_backup(board: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(board)) as connection, connection:
+def test_a_damaged_ledger_has_no_backup(leaderboard: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(leaderboard)) as connection, connection:
         connection.execute("DROP TRIGGER entries_update")
         connection.execute("UPDATE entries SET value = 0.9 WHERE query = 2")
     with pytest.raises(LedgerDamaged):
-        back_up(board, tmp_path / "copy.db")
-    assert {path.name.removeprefix(board.name) for path in tmp_path.iterdir()} <= {"", "-wal", "-shm"}
+        back_up(leaderboard, tmp_path / "copy.db")
+    assert {path.name.removeprefix(leaderboard.name) for path in tmp_path.iterdir()} <= {"", "-wal", "-shm"}
 
 
-def test_a_encrypted_ledger_stays_encrypted(board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_encrypted_ledger_stays_encrypted(leaderboard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = new_key()
-    encrypt(board, key=key)
+    encrypt(leaderboard, key=key)
     with pytest.raises(LedgerEncrypted):
-        back_up(board, tmp_path / "copy.db")
+        back_up(leaderboard, tmp_path / "copy.db")
     monkeypatch.setenv(KEY_VARIABLE, key)
-    back_up(board, tmp_path / "copy.db")
+    back_up(leaderboard, tmp_path / "copy.db")
     assert SECRET.encode() not in (tmp_path / "copy.db").read_bytes()
     with SQLLedger(tmp_path / "copy.db", key=key) as copy:
         assert copy.document(GUARD, "labels") == SECRET
 
 
-def test_the_command(board: Path, tmp_path: Path) -> None:
-    said = run("ledger", "backup", str(board), str(tmp_path / "copy.db")).output
-    with SQLLedger(board) as ledger:
+def test_the_command(leaderboard: Path, tmp_path: Path) -> None:
+    said = run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db")).output
+    with SQLLedger(leaderboard) as ledger:
         assert f"3 entries, unchanged\ncheckpoint {ledger.checkpoint(GUARD)}" in said
-    assert "which is there" in run("ledger", "backup", str(board), str(tmp_path / "copy.db"), code=4).output
+    assert "which is there" in run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db"), code=4).output
 
 
 def test_a_server_comes_back_from_pg_dump(server: Server, server_key: str, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_server_comes_back_from_pg_dump(server: Server, server_key: str, tmp_p
     with SQLLedger(source) as ledger:
         ledger.create(GUARD, PARAMETERS, FIRST, {"labels": SECRET})
         ask(ledger, 3)
-        dump = tmp_path / "board.dump"
+        dump = tmp_path / "leaderboard.dump"
         _works(folder / "pg_dump", "--format=custom", "--schema=thresholdout", "--file", str(dump), source)
         ask(ledger, 1, start=3)
         identity = ledger.identity()
@@ -157,11 +157,11 @@ def _works(*words: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_copy_by_name_is_no_backup(board: Path, tmp_path: Path) -> None:
+def test_a_copy_by_name_is_no_backup(leaderboard: Path, tmp_path: Path) -> None:
     """Why there is a command: the last answers are in the log beside the file."""
-    with SQLLedger(board) as ledger:
+    with SQLLedger(leaderboard) as ledger:
         ask(ledger, 2, start=3)
-        shutil.copy(board, tmp_path / "copied.db")
+        shutil.copy(leaderboard, tmp_path / "copied.db")
     os.chmod(tmp_path / "copied.db", 0o600)
     with SQLLedger(tmp_path / "copied.db") as copy:
         assert copy.count(GUARD) < 5

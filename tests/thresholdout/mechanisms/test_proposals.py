@@ -14,7 +14,7 @@ from scipy.stats import binom
 from thresholdout.data.values import unit_records
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
+from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, LeaderboardMechanism
 from thresholdout.mechanisms.claims.clients import client_of, kept_as
 from thresholdout.mechanisms.claims.predictor import Memory
 from thresholdout.mechanisms.claims.proposals import (
@@ -167,7 +167,7 @@ def test_many_rejections_cost_a_nat_and_a_bit() -> None:
 
 def test_an_allowance_counts_proposals_and_scores_together() -> None:
     state, known = state_at(math.log(0.05)), Known(proposal=True, client="ann")
-    mechanism = Competition(ClaimsParameters(noise=0.0, allowance=6.0), 1000)
+    mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=6.0), 1000)
     kept = 0
     while mechanism.client_refusal(state, known) is None:
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, -600.0)

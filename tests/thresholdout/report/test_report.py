@@ -283,11 +283,14 @@ def test_where_a_guard_went_stays_out(tmp_path: Path) -> None:
         assert str(tmp_path) not in shown
 
 
-@pytest.mark.parametrize("title", ["r.html", "page.HTM", "board.svg"])
+@pytest.mark.parametrize("title", ["r.html", "page.HTM", "leaderboard.svg"])
 def test_a_name_of_a_file_is_no_heading(guard: Thresholdout, title: str) -> None:
     with pytest.raises(InputError, match=rf"report\(\)\.save\('{title}'\) writes a file"):
         guard.report(title)
-    assert repr(guard.report("Our board")) == "<GuardReport 'Our board': " + repr(guard.report("x")).split(": ", 1)[1]
+    assert (
+        repr(guard.report("Our leaderboard"))
+        == "<GuardReport 'Our leaderboard': " + repr(guard.report("x")).split(": ", 1)[1]
+    )
 
 
 def test_after_a_final_check_everything_is_told() -> None:

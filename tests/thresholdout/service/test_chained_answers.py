@@ -36,7 +36,7 @@ def _code(call: Callable[[], Any]) -> str:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A service with two holdouts; ann has two submissions to the first, bob one."""
-    path = tmp_path / "board.db"
+    path = tmp_path / "leaderboard.db"
     service = made(path)
     service.create_holdout(ADMIN, "others", TRAIN.assign(id="t" + TRAIN["id"]), _other(HOLDOUT), label="y")
     ann, bob = team(service, "ann"), team(service, "bob")
@@ -151,7 +151,7 @@ def test_what_the_service_does_passes_its_own_check(
 ) -> None:
     """Scores, comparisons, repeats, the same predictions again, corrected labels, restored rows of each."""
     monkeypatch.setattr(chained_answers, "_SETTLED", 0.0)
-    path = tmp_path / "board.db"
+    path = tmp_path / "leaderboard.db"
     service = made(path, feedback=feedback, phase=phase)
     ann, bob = team(service, "ann"), team(service, "bob")
     for k, share in enumerate((0.6, 0.9, 0.9, 0.5)):

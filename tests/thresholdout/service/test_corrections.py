@@ -16,7 +16,7 @@ from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.query_engine import LabelsCorrected
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Known, SparseVectorParameters
-from thresholdout.mechanisms.claims import ClaimsParameters, Competition
+from thresholdout.mechanisms.claims import ClaimsParameters, LeaderboardMechanism
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
 from thresholdout.service.guarantee_text import promise, truth
@@ -259,7 +259,7 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     service.correct(changed([1]), "a date that was fixed", basis="public")
     assert "the promise holds for all of them" in promise(service, "verdict")
     service.correct(changed([2]), "somebody saw it")
-    assert "nothing is proved about those after it, which no board counts" in promise(service, "verdict")
+    assert "nothing is proved about those after it, which no leaderboard counts" in promise(service, "verdict")
     service.correct(changed([3]), "a date that was fixed", basis="public")  # what was lost stays lost
     assert "nothing is proved about those after it" in promise(service, "interval", "blind")
     assert "blind phase" in promise(service, "interval", "blind")
@@ -285,9 +285,9 @@ def test_the_best_before_a_correction_stays_the_best_and_the_promise_says_so() -
 
 
 def interval_of(values: np.ndarray, guess: float) -> tuple[float, float]:
-    """Return the interval of a first question in a competition, at a low confidence."""
+    """Return the interval of a first question in a leaderboard, at a low confidence."""
     n = len(values)
-    mechanism = Competition(ClaimsParameters(noise=0.0, allowance=24.0, confidence=0.6), n)
+    mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0, confidence=0.6), n)
     known = Known(binary=True, client="ann")
     reading = mechanism.read(values, n, (0.0, 1.0), "values", known)
     _, outcome = mechanism.step(mechanism.start(SeededNoise(0)), guess, reading, SeededNoise(0))
@@ -359,7 +359,7 @@ def test_a_rule_that_compares_records_breaks_it() -> None:
 # Leaderboards
 
 
-def test_a_board_widens_what_was_answered_before_and_all_of_it_is_about_the_labels_as_they_are() -> None:
+def test_a_leaderboard_widens_what_was_answered_before_and_all_of_it_is_about_the_labels_as_they_are() -> None:
     service = made()
     first = service.ask(wrong_on(range(200)), expected=0.8, client="ann")
     entry = service.correct(changed(range(50)), "as it was agreed", basis="public")
@@ -391,7 +391,7 @@ def test_truths_before_and_after_are_as_near_as_the_note_says() -> None:
             assert abs(values[~gone].mean() - after[~left].mean()) <= looked.sum() / least + 1e-12
 
 
-def test_no_board_counts_what_is_not_proved() -> None:
+def test_no_leaderboard_counts_what_is_not_proved() -> None:
     service = made()
     first = service.ask(wrong_on(range(200)), expected=0.8, client="ann")
     assert service.correct(changed(range(50)), "somebody saw it").value == 1.0

@@ -31,13 +31,13 @@ VISITOR = Principal("", "viewer")
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[EvaluationService]:
-    service = made(tmp_path / "board.db")
+    service = made(tmp_path / "leaderboard.db")
     yield service
     service.close()
 
 
 def test_an_administrator_sees_what_is_coming(service: EvaluationService) -> None:
-    """Wrong guesses cost, and the board says how wide intervals become; teams and blind phases are told nothing."""
+    """Wrong guesses cost, the leaderboard shows widths; teams and blind phases are told nothing."""
     assert service.outlook(ADMIN, "cells") is None
     for name, expected in (("ann", 0.8), ("bob", 0.3), ("cleo", 0.99)):
         by = team(service, name)
@@ -93,7 +93,7 @@ CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
     "submission": lambda service, by, name: service.submission(by, name, annes(service)),
     "history": lambda service, by, name: service.history(by, name),
     "holdout": lambda service, by, name: service.holdout(by, name),
-    "board": lambda service, by, name: service.board(by, name),
+    "leaderboard": lambda service, by, name: service.leaderboard(by, name),
 }
 
 
@@ -116,7 +116,7 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
     "submission": ("", "", "not_found", "forbidden", "no_key"),
     "history": ("", "", "", "forbidden", "no_key"),
     "holdout": ("", "", "", "", "not_found"),
-    "board": ("", "", "", "", "not_found"),
+    "leaderboard": ("", "", "", "", "not_found"),
 }
 
 
@@ -163,7 +163,7 @@ def test_a_key_is_known_by_its_holder_only_and_can_be_revoked(service: Evaluatio
 
 
 def test_the_first_key_is_made_once(tmp_path: Path) -> None:
-    with_key = EvaluationService.open(tmp_path / "board.db")
+    with_key = EvaluationService.open(tmp_path / "leaderboard.db")
     team(with_key, "ann")  # by who has the database, before anybody is an administrator
     text = with_key.first_admin_key()
     assert text is not None
@@ -178,14 +178,14 @@ def test_the_first_key_is_made_once(tmp_path: Path) -> None:
 def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service: EvaluationService) -> None:
     ann = team(service, "ann")
     early = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
-    before = service.board(ann, "cells")
+    before = service.leaderboard(ann, "cells")
     blind = service.set_phase(ADMIN, "cells", "blind")
     assert (blind.asked, blind.remaining, blind.information_released, blind.checkpoint) == (1, None, None, "")
     told = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
     assert (told.state, told.value, told.low, told.high, told.query, told.verdict) == ("hidden", *[None] * 5)
     assert service.ledger.count(blind.identity) == 2
     for by in (ann, ADMIN):
-        assert service.board(by, "cells").rows == before.rows
+        assert service.leaderboard(by, "cells").rows == before.rows
         assert service.holdout(by, "cells") == blind
         shown = service.history(by, "cells")
         assert (shown[0].value, shown[1].state, shown[1].value) == (early.value, "hidden", None)
@@ -194,16 +194,16 @@ def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service
     assert code(lambda: service.set_phase(ADMIN, "cells", "open")) == "bad_request"
     service.set_phase(ADMIN, "cells", "closed")
     assert service.submission(ann, "cells", told.id).state == "answered"
-    assert service.board(ann, "cells").rows[0].submissions == 2
+    assert service.leaderboard(ann, "cells").rows[0].submissions == 2
     assert code(lambda: service.submit(ann, "cells", right_in(0.6), idempotency_key="3")) == "closed"
     again = service.submit(ann, "cells", right_in(0.9), idempotency_key="4", expected=0.9)
     assert (again.state, again.repeated) == ("answered", True)
 
 
 def test_each_answer_has_a_receipt_and_its_checkpoint_at_the_witness(tmp_path: Path) -> None:
-    made(tmp_path / "board.db").close()
+    made(tmp_path / "leaderboard.db").close()
     witness = FileWitness(tmp_path / "checkpoints.jsonl")
-    service = EvaluationService.open(tmp_path / "board.db", receipts=True, witness=witness)
+    service = EvaluationService.open(tmp_path / "leaderboard.db", receipts=True, witness=witness)
     ann = team(service, "ann")
     told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     assert told.receipt is not None
@@ -220,12 +220,12 @@ def test_each_answer_has_a_receipt_and_its_checkpoint_at_the_witness(tmp_path: P
     service.close()
     assert any(checkpoint.encode() in line for line in witness.lines(""))
     with pytest.raises(WitnessUnusable):
-        EvaluationService.open(tmp_path / "board.db")
+        EvaluationService.open(tmp_path / "leaderboard.db")
 
 
 def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_incumbent(tmp_path: Path) -> None:
     """Right in 60, 95, 95 and 60 per cent: the second is certified to be better, and then nothing is."""
-    service = made(tmp_path / "board.db", feedback="verdict")
+    service = made(tmp_path / "leaderboard.db", feedback="verdict")
     ann, bob = team(service, "ann"), team(service, "bob")
     tables = [right_in(0.6), right_in(0.95), right_in(0.95, 2), right_in(0.6)]
     told = [service.submit(ann, "cells", table, idempotency_key=f"{k}") for k, table in enumerate(tables)]
@@ -242,7 +242,7 @@ def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_incumbent(tmp
 
 
 def test_a_comparison_that_was_cut_off_is_finished_with_the_incumbent_it_was_begun_with(tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db", feedback="verdict")
+    service = made(tmp_path / "leaderboard.db", feedback="verdict")
     ann = team(service, "ann")
     service.submit(ann, "cells", right_in(0.6), idempotency_key="0")
     told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1")
@@ -262,7 +262,7 @@ def test_a_comparison_that_was_cut_off_is_finished_with_the_incumbent_it_was_beg
 
 
 def test_a_quota_of_some_days_says_when_there_is_room_again(tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db", quota=1, quota_days=7.0)
+    service = made(tmp_path / "leaderboard.db", quota=1, quota_days=7.0)
     ann = team(service, "ann")
     told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     with pytest.raises(ServiceRefused) as refused:
@@ -282,7 +282,7 @@ def test_a_quota_of_some_days_says_when_there_is_room_again(tmp_path: Path) -> N
 )
 def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, output: str) -> None:
     """Losses of 0.2 and 0.4 of the records, each of 1 or, for probabilities of 0.9, from the formulas."""
-    service = made(tmp_path / "board.db", metric=metric)
+    service = made(tmp_path / "leaderboard.db", metric=metric)
     teams = [team(service, "ann"), team(service, "bob")]
     lost = {"squared_error(clip=1)": (0.0, 1.0), "log_loss": (-math.log(0.9), -math.log(0.1))}.get(metric, (0.01, 0.81))
     for by, share in zip(teams, (0.8, 0.6), strict=True):
@@ -297,14 +297,14 @@ def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, outpu
         assert told.high is not None
         assert told.low <= truth <= told.high
         assert (again.repeated, again.query) == (True, told.query)
-    rows = service.board(teams[0], "cells").rows
+    rows = service.leaderboard(teams[0], "cells").rows
     assert [(row.team, row.submissions) for row in rows] == [("ann", 1), ("bob", 1)]
     service.close()
 
 
 @pytest.mark.parametrize(("metric", "best"), [("accuracy", (0.6, 0.9, 0.9)), ("zero_one_loss", (0.4, 0.1, 0.1))])
 def test_the_best_so_far_is_told(tmp_path: Path, metric: str, best: tuple[float, ...]) -> None:
-    service = made(tmp_path / "board.db", feedback="best", metric=metric)
+    service = made(tmp_path / "leaderboard.db", feedback="best", metric=metric)
     ann = team(service, "ann")
     told = [service.submit(ann, "cells", right_in(share), idempotency_key=f"{share}") for share in (0.6, 0.9, 0.5)]
     for found, truth in zip(told, best, strict=True):
@@ -316,7 +316,7 @@ def test_the_best_so_far_is_told(tmp_path: Path, metric: str, best: tuple[float,
 
 
 def test_labels_are_corrected_and_the_page_says_what_that_means(tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db")
+    service = made(tmp_path / "leaderboard.db")
     ann = team(service, "ann")
     before = service.submit(ann, "cells", right_in(0.5), idempotency_key="1", expected=0.5)
     new = pd.DataFrame({"id": HOLDOUT["id"], "label": right_in(0.5)["prediction"]})
@@ -380,7 +380,7 @@ SETTINGS: list[dict[str, Any]] = [
 def test_settings_that_no_holdout_has_are_refused_before_anything_is_made(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    service = EvaluationService.open(tmp_path / "board.db")
+    service = EvaluationService.open(tmp_path / "leaderboard.db")
     assert code(lambda: service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y", **settings)) == "bad_request"
     assert service.ledger.guards() == []
     service.close()
@@ -395,7 +395,7 @@ def test_a_comparison_tells_the_difference_to_the_incumbent(service: EvaluationS
         assert found.low is not None
         assert found.high is not None
         assert found.low <= difference <= found.high
-    assert service.board(ann, "cells").rows == ()  # differences rank nobody
+    assert service.leaderboard(ann, "cells").rows == ()  # differences rank nobody
     score = service.submit(ann, "cells", right_in(0.6, 0), idempotency_key="score", expected=0.6)
     assert (score.kind, score.verdict, score.repeated) == ("score", None, False)
     assert code(lambda: service.compare(ann, "cells", right_in(0.6, 0), idempotency_key="score")) == "key_used"
@@ -424,13 +424,13 @@ def test_a_guard_that_answers_no_more_is_exhausted_and_earlier_answers_stay(serv
         assert refused.value.details == {"permanent": True}
     again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     assert again == replace(told, repeated=True)
-    assert service.board(ann, "cells").rows[0].team == "ann"
+    assert service.leaderboard(ann, "cells").rows[0].team == "ann"
     assert [found.id for found in service.history(ann, "cells")] == [told.id]
 
 
 def test_refusals_that_depend_on_answers_are_hidden_while_a_phase_is_blind(tmp_path: Path) -> None:
     """The guard answers no more after the first of two: neither the state nor the refusal shows it before the end."""
-    service = made(tmp_path / "board.db", phase="blind")
+    service = made(tmp_path / "leaderboard.db", phase="blind")
     ann = team(service, "ann")
     told = [service.submit(ann, "cells", right_in(0.7), idempotency_key="1", expected=0.7)]
     service.ledger.close_guard(service.holdout(ADMIN, "cells").identity, "it was moved")

@@ -30,7 +30,7 @@ THREADS = 6
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     if request.param == "sqlite":
-        return tmp_path / "board.db"
+        return tmp_path / "leaderboard.db"
     server: Server = request.getfixturevalue("server")
     request.getfixturevalue("server_key")
     return server.emptied_database()
@@ -83,13 +83,13 @@ def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
     assert before.first_admin_key() is not None
     ann = team(before, "ann")
     told = before.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
-    board, shown, keys = before.board(ann, "cells"), before.holdout(ann, "cells"), before.keys(ADMIN)
+    leaderboard, shown, keys = before.leaderboard(ann, "cells"), before.holdout(ann, "cells"), before.keys(ADMIN)
     before.close()
     after = EvaluationService.open(where)
     assert after.first_admin_key() is None
     assert after.keys(ADMIN) == keys
     assert after.holdout(ann, "cells") == shown
-    assert after.board(ann, "cells") == board
+    assert after.leaderboard(ann, "cells") == leaderboard
     assert after.history(ann, "cells") == [told]
     again = after.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
     assert again == replace(told, repeated=True)

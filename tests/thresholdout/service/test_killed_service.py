@@ -27,7 +27,7 @@ def killed(database: str, kills: int) -> None:
 
 @sizes("kills", 2, 100)
 def test_no_kill_loses_changes_or_doubles_an_answer(tmp_path: Path, kills: int) -> None:
-    killed(str(tmp_path / "board.db"), kills)
+    killed(str(tmp_path / "leaderboard.db"), kills)
 
 
 @pytest.mark.slow

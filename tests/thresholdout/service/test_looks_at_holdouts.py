@@ -42,9 +42,9 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
 
 
 def test_a_look_that_leaves_nothing_is_refused_or_ends_the_answers(tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db")
+    service = made(tmp_path / "leaderboard.db")
     ann = team(service, "ann")
-    beside = PredictionGuard.open(open_ledger(tmp_path / "board.db"))
+    beside = PredictionGuard.open(open_ledger(tmp_path / "leaderboard.db"))
     with pytest.raises(InputError, match="which says nothing"):
         beside.releases.record(GaussianAnswer(1.0))
     assert service.holdout(ann, "cells").notes == ()

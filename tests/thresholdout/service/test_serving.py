@@ -87,10 +87,10 @@ def serving(folder: Path, *options: str) -> Iterator[Process]:
 def tables(folder: Path, more: str = "") -> list[str]:
     TRAIN.to_csv(folder / "train.csv", index=False)
     HOLDOUT.to_csv(folder / "holdout.csv", index=False)
-    (folder / "board.toml").write_text(
+    (folder / "leaderboard.toml").write_text(
         '[[holdout]]\nname = "cells"\ntrain = "train.csv"\nholdout = "holdout.csv"\nlabel = "y"\n' + more
     )
-    return ["--config", "board.toml"]
+    return ["--config", "leaderboard.toml"]
 
 
 def submit(address: str, key: str, name: str, share: float = 0.8) -> httpx.Response:
@@ -114,7 +114,7 @@ def run(*arguments: str, code: int = 0) -> str:
 
 
 @pytest.mark.slow
-def test_one_command_starts_a_board_that_finishes_what_it_began(tmp_path: Path) -> None:
+def test_one_command_starts_a_leaderboard_that_finishes_what_it_began(tmp_path: Path) -> None:
     options = tables(tmp_path)
     with serving(tmp_path, *options) as process:
         key = made_key(process, "ann")
@@ -214,7 +214,7 @@ def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monke
     """Each announces as much as the service takes and sends a few bytes; no other team waits for them."""
     monkeypatch.setattr(admission, "_PATIENCE", 10.0 * PATIENCE)
     limits = Limits(at_once=2)
-    service = made(tmp_path / "board.db", limits=limits)
+    service = made(tmp_path / "leaderboard.db", limits=limits)
     keys = [service.new_key(ADMIN, "team", f"team-{number}")[0] for number in range(7)]
     with serving_here(service) as address, ExitStack() as open_ones:
         host, port = address.removeprefix("http://").split(":")
@@ -267,7 +267,7 @@ def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:
 
 
 def test_what_cannot_be_served(tmp_path: Path) -> None:
-    database = str(tmp_path / "board.db")
+    database = str(tmp_path / "leaderboard.db")
     with pytest.raises(InputError, match="workers"):
         serve(Serving(database, workers=2), lambda address, service: None)
     with socket.socket() as taken:
@@ -279,7 +279,7 @@ def test_what_cannot_be_served(tmp_path: Path) -> None:
 
 
 def test_what_a_process_tells_its_workers() -> None:
-    told = Serving("postgresql://server/boards", "guard.key", workers=3, limits=Limits(most_rows=7))
+    told = Serving("postgresql://server/leaderboards", "guard.key", workers=3, limits=Limits(most_rows=7))
     assert Serving.read(told.text()) == told
 
 
@@ -300,7 +300,7 @@ def test_a_mistyped_database_is_refused_and_not_made(tmp_path: Path, command: tu
 
 
 def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path) -> None:
-    database = ("--database", str(tmp_path / "board.db"))
+    database = ("--database", str(tmp_path / "leaderboard.db"))
     tables(tmp_path)
     parts = ("--train", str(tmp_path / "train.csv"), "--holdout", str(tmp_path / "holdout.csv"))
     said = run("admin", "holdout", "new", "cells", *parts, "--label", "y", "--quota", "20", *database)

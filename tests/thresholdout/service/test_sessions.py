@@ -20,7 +20,7 @@ from thresholdout.service.refusals import ServiceRefused
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     if request.param == "sqlite":
-        return tmp_path / "board.db"
+        return tmp_path / "leaderboard.db"
     server: Server = request.getfixturevalue("server")
     request.getfixturevalue("server_key")
     return server.emptied_database()

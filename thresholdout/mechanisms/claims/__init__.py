@@ -1,8 +1,8 @@
 """Thresholdout with one number, the risk that is left: `ClaimsMechanism`."""
 
-from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.kinds import FinalCheck
+from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading
@@ -12,9 +12,9 @@ __all__ = [
     "ClaimsMechanism",
     "ClaimsParameters",
     "ClaimsState",
-    "Competition",
     "FinalCheck",
     "FoldClaims",
     "FoldClaimsParameters",
+    "LeaderboardMechanism",
     "Reading",
 ]

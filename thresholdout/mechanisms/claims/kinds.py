@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Known
-from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.final import share_of
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
+from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
@@ -193,14 +193,14 @@ _FOLDED: Final = (
 
 
 def claims_of(parameters: ClaimsParameters, n: int) -> ClaimsMechanism:
-    """Return the mechanism of some parameters: a competition where clients have an allowance.
+    """Return the mechanism of some parameters: a leaderboard where clients have an allowance.
 
     Examples
     --------
     >>> claims_of(ClaimsParameters(noise=0.0, allowance=24.0), 1000).name
-    'competition'
+    'leaderboard'
     """
-    return ClaimsMechanism(parameters, n) if parameters.allowance is None else Competition(parameters, n)
+    return ClaimsMechanism(parameters, n) if parameters.allowance is None else LeaderboardMechanism(parameters, n)
 
 
 def is_unlimited(model: DependenceModel) -> bool:
@@ -217,7 +217,7 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
     why, n, final, epsilon = _claims_of_others(parameters, by.model), by.model.n, None, None
     likely: Callable[[float], float] = partial(guard_width, parameters, n, parameters.queries or _USUAL)
     if parameters.allowance is not None:
-        likely = Competition(parameters, n).first_half_width
+        likely = LeaderboardMechanism(parameters, n).first_half_width
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None
         epsilon = None if parameters.epsilon is None else ClaimsMechanism(parameters, n).epsilon(n)

@@ -50,8 +50,8 @@ class ClaimsParameters(Parameters):
     information_released : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
     allowance : float or None
-        Nats that the answers of one client may tell together, in a competition: what is expected of a value is a guess
-        there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.competition`. No noise
+        Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
+        there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
         is drawn. ``None`` where whoever asks is one party, and training values are what they say.
 
     Examples
@@ -123,7 +123,7 @@ class ClaimsParameters(Parameters):
 
     @property
     def guesses(self) -> bool:
-        """Whether it is a competition."""
+        """Whether it is a leaderboard."""
         return self.allowance is not None
 
     @property

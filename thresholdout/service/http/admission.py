@@ -171,7 +171,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _READERS: Final = 4
-"""Threads for what is shown: boards, histories, keys."""
+"""Threads for what is shown: leaderboards, histories, keys."""
 
 _PART_OF_ONE: Final = 4
 """One key has at most this part of all places, and of all bytes, so that slow uploads with it leave room for others."""

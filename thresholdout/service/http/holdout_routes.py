@@ -15,12 +15,12 @@ from thresholdout.service.corrections import Basis
 from thresholdout.service.http.access import By, Has, Served, said
 from thresholdout.service.http.admission import announced, receive, receive_form
 from thresholdout.service.http.json_schemas import (
-    BoardShown,
     Certificate,
     Checkpoint,
     HoldoutList,
     HoldoutSettings,
     HoldoutShown,
+    LeaderboardShown,
     NewPhase,
     Remaining,
 )
@@ -164,10 +164,10 @@ async def checkpoint(has: Has, by: By, name: Name) -> Any:
     return await has.admission.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/leaderboard", response_model=BoardShown, responses=said(*_SEEN))
+@router.get("/{name}/leaderboard", response_model=LeaderboardShown, responses=said(*_SEEN))
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
     """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
-    return await has.admission.read(has.service.board, by, name)
+    return await has.admission.read(has.service.leaderboard, by, name)
 
 
 @router.post("/{name}/corrections", response_model=HoldoutShown, responses=said(*_UPLOAD), openapi_extra=TABLE_BODY)

@@ -11,7 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from thresholdout.service.schemas import Feedback, Phase, Role, State
 
 __all__ = [
-    "BoardShown",
     "Certificate",
     "Checkpoint",
     "HoldoutList",
@@ -20,6 +19,7 @@ __all__ = [
     "KeyList",
     "KeyMade",
     "KeyShown",
+    "LeaderboardShown",
     "Live",
     "NewKey",
     "NewPhase",
@@ -107,7 +107,7 @@ class HoldoutShown(_Shown):
     public: bool
     records: int
     confidence: float
-    mechanism: str = Field(examples=["competition"])
+    mechanism: str = Field(examples=["leaderboard"])
     truth: str = Field(description="What intervals are about, in words.")
     promise: str = Field(description="What intervals are worth, in words.")
     asked: int
@@ -239,7 +239,7 @@ class StandingShown(_Shown):
     since: int
 
 
-class BoardShown(_Shown):
+class LeaderboardShown(_Shown):
     """Who leads, as far as it is certified: ranks from first to last are possible for a team."""
 
     holdout: HoldoutShown

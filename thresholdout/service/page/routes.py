@@ -18,7 +18,7 @@ from thresholdout.service.page import sessions as visits
 from thresholdout.service.page.forms import FORM_BYTES, MOST_FIELDS, Sent, sent_in
 from thresholdout.service.page.render import HEADERS, STATIC, render, static
 from thresholdout.service.page.sessions import NOBODY, PageSession, visit
-from thresholdout.service.page.views import board_view, history_view, submission_view
+from thresholdout.service.page.views import history_view, leaderboard_view, submission_view
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.schemas import Holdout, Key, Phase, Role, Submission
 
@@ -121,13 +121,15 @@ class Pages:
         """Answer the list of holdouts."""
         return _page(request, visit, "holdouts.html", here="holdouts", holdouts=self.service.holdouts(visit.principal))
 
-    def board(self, request: Request, visit: PageSession) -> Response:
+    def leaderboard(self, request: Request, visit: PageSession) -> Response:
         """Answer a leaderboard."""
-        board = self.service.board(visit.principal, request.path_params["name"])
+        leaderboard = self.service.leaderboard(visit.principal, request.path_params["name"])
         close = request.query_params.get("look") == "close"
-        outlook = self.service.outlook(visit.principal, board.holdout.name) if visit.principal.role == "admin" else None
-        view = board_view(board, close=close)
-        return _page(request, visit, "board.html", here="board", outlook=outlook, **view)
+        outlook = (
+            self.service.outlook(visit.principal, leaderboard.holdout.name) if visit.principal.role == "admin" else None
+        )
+        view = leaderboard_view(leaderboard, close=close)
+        return _page(request, visit, "leaderboard.html", here="leaderboard", outlook=outlook, **view)
 
     def certificate(self, request: Request, visit: PageSession) -> Response:
         """Answer what the intervals of a holdout are worth, in words."""
@@ -358,7 +360,7 @@ def routes() -> APIRouter:
     endpoints = _Endpoints()
     for path, page in (
         ("/", Pages.holdouts),
-        (_HOLDOUT, Pages.board),
+        (_HOLDOUT, Pages.leaderboard),
         (f"{_HOLDOUT}/certificate", Pages.certificate),
         (f"{_HOLDOUT}/submissions", Pages.history),
         (f"{_HOLDOUT}/submissions/{{id}}", Pages.submission),

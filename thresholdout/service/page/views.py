@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import pairwise
 from typing import Any, Final, Literal
 
-from thresholdout.service.schemas import Board, Holdout, Submission
+from thresholdout.service.schemas import Holdout, Leaderboard, Submission
 from thresholdout.service.standings import Standing
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "Relation",
     "Tier",
     "axis_around",
-    "board_view",
     "decimals_for",
     "history_view",
+    "leaderboard_view",
     "relation",
     "submission_view",
     "tiers",
@@ -189,12 +189,12 @@ class Tier:
 
 
 def tiers(rows: Sequence[Standing]) -> list[Tier]:
-    """Return the tiers of a board, from the best on.
+    """Return the tiers of a leaderboard, from the best on.
 
     Parameters
     ----------
     rows : sequence of Standing
-        In the order of the board.
+        In the order of the leaderboard.
 
     Examples
     --------
@@ -243,31 +243,32 @@ _CLOSER: Final = 0.6
 """Part of the axis from which on a close look is none."""
 
 
-def board_view(board: Board, *, close: bool) -> Mapping[str, Any]:
-    """Return what the board's page draws: tiers, an axis, and how everybody stands to the viewer, or to the leader.
+def leaderboard_view(leaderboard: Leaderboard, *, close: bool) -> Mapping[str, Any]:
+    """Return the contents of a leaderboard's page: tiers, an axis, and the standing of all to the viewer or the leader.
 
     A close look shows the viewer, or the leader, and who is tied with it; other bars may be beyond the axis.
     """
-    if not board.rows:
-        return {"board": board, "tiers": []}
-    holdout = board.holdout
-    focus = next((row for row in board.rows if row.team == board.mine), board.rows[0])
+    if not leaderboard.rows:
+        return {"leaderboard": leaderboard, "tiers": []}
+    holdout = leaderboard.holdout
+    focus = next((row for row in leaderboard.rows if row.team == leaderboard.mine), leaderboard.rows[0])
     kinds = {
         row.team: relation(row, focus, greater_is_better=holdout.greater_is_better) if row is not focus else "self"
-        for row in board.rows
+        for row in leaderboard.rows
     }
-    near = [row for row in board.rows if kinds[row.team] in ("self", "tied")]
+    near = [row for row in leaderboard.rows if kinds[row.team] in ("self", "tied")]
     wide, narrow = (
-        axis_around([(row.low, row.high) for row in rows], holdout.lower, holdout.upper) for rows in (board.rows, near)
+        axis_around([(row.low, row.high) for row in rows], holdout.lower, holdout.upper)
+        for rows in (leaderboard.rows, near)
     )
     worth = narrow.high - narrow.low < _CLOSER * (wide.high - wide.low)
     return {
-        "board": board,
-        "tiers": tiers(board.rows),
+        "leaderboard": leaderboard,
+        "tiers": tiers(leaderboard.rows),
         "axis": narrow if close else wide,
         "close": close,
         "closer": worth and not close,
-        "decimals": decimals_for([row.high - row.low for row in board.rows]),
+        "decimals": decimals_for([row.high - row.low for row in leaderboard.rows]),
         "focus": focus,
         "kinds": kinds,
         "relations": set(kinds.values()),

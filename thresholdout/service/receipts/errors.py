@@ -104,7 +104,7 @@ class LedgerOutdated(LedgerError):
 
     Examples
     --------
-    >>> print(LedgerOutdated("board.db", {"e1971838a0c8": (120, 80)}).behind)
+    >>> print(LedgerOutdated("leaderboard.db", {"e1971838a0c8": (120, 80)}).behind)
     {'e1971838a0c8': (120, 80)}
     """
 
@@ -119,7 +119,7 @@ class LedgerOutdated(LedgerError):
             location,
             f"it is an older copy than one that has answered: {missing}{more}. It would spend its budget twice. Put "
             "the newest copy back; or close these guards (thresholdout guard close); or start with --accept-rollback "
-            "REASON, which every board says from then on, and after which nothing is promised of new answers",
+            "REASON, which every leaderboard says from then on, and after which nothing is promised of new answers",
         )
 
     def __reduce__(self) -> tuple[type[LedgerOutdated], tuple[str, dict[str, tuple[int, int]]]]:  # type: ignore[override]

@@ -112,7 +112,7 @@ class Receipts:
         return receipt.signed(self._signer)
 
     def notes(self, holdout: HoldoutRow) -> tuple[str, ...]:
-        """Return what a board has to say of copies that were accepted."""
+        """Return what a leaderboard has to say of copies that were accepted."""
         return copy_notes(self._ledger, holdout.identity)
 
     def status(self) -> dict[str, Any]:

@@ -212,7 +212,7 @@ _MARK: Final = "witness"
 _ACCEPTED: Final = "accepted_copies"
 _LONGEST_REASON: Final = 500
 _WAY_OUT: Final = (
-    "Bring the witness back as it was; or, if it is lost, start with --accept-rollback REASON, which every board "
+    "Bring the witness back as it was; or, if it is lost, start with --accept-rollback REASON, which every leaderboard "
     "says from then on"
 )
 
@@ -299,14 +299,14 @@ def accepted_copies(ledger: SQLLedger) -> list[AcceptedCopy]:
 
 
 def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
-    """Return what a board has to say of accepted copies: what happened, and what is promised since.
+    """Return what a leaderboard has to say of accepted copies: what happened, and what is promised since.
 
     Parameters
     ----------
     ledger : SQLLedger
         The service's.
     guard : str
-        What it calls the guard of the board.
+        What it calls the guard of the leaderboard.
     """
     notes = []
     for copy in accepted_copies(ledger):

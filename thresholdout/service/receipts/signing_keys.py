@@ -57,7 +57,7 @@ class Signer:
     >>> from thresholdout.ledger import SQLLedger
     >>> from thresholdout.service.receipts.signed_text import verified
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with SQLLedger(Path(folder.name, "board.db")) as ledger:
+    >>> with SQLLedger(Path(folder.name, "leaderboard.db")) as ledger:
     ...     signer = Signer(ledger)
     ...     text = signer.sign({"query": 1}, "example")
     ...     claims, key = verified(text, "example", public_keys(published_keys(ledger)))

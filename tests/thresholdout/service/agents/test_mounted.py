@@ -40,14 +40,14 @@ async def agent(transport: httpx2.ASGITransport, key: str) -> AsyncIterator[Clie
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(transport=transport, headers=headers) as http,
-        Client(streamable_http_client("http://board.example/mcp", http_client=http)) as client,
+        Client(streamable_http_client("http://leaderboard.example/mcp", http_client=http)) as client,
     ):
         yield client
 
 
 async def posted(transport: httpx2.ASGITransport, headers: Mapping[str, str], **body: Any) -> httpx2.Response:
     async with httpx2.AsyncClient(transport=transport) as http:
-        return await http.post("http://board.example/mcp", headers=HEADERS | dict(headers), json=CALL | body)
+        return await http.post("http://leaderboard.example/mcp", headers=HEADERS | dict(headers), json=CALL | body)
 
 
 def test_each_call_is_that_of_its_key() -> None:
@@ -155,7 +155,7 @@ def test_there_is_no_stream_to_listen_to() -> None:
     async def run() -> list[int]:
         async with running(ServiceDouble()) as transport, httpx2.AsyncClient(transport=transport) as http:
             headers = {"Authorization": "Bearer ann-key", "Accept": "text/event-stream"}
-            address = "http://board.example/mcp"
+            address = "http://leaderboard.example/mcp"
             return [(await http.request(method, address, headers=headers)).status_code for method in ("GET", "DELETE")]
 
     assert asyncio.run(run()) == [405, 405]
@@ -173,7 +173,7 @@ def test_a_call_that_does_not_come_in_time_is_let_go(monkeypatch: pytest.MonkeyP
     async def run() -> None:
         async with running(service) as transport, httpx2.AsyncClient(transport=transport) as http:
             headers = HEADERS | {"Authorization": "Bearer ann-key", "Content-Type": "application/json"}
-            answer = await http.post("http://board.example/mcp", headers=headers, content=slowly())
+            answer = await http.post("http://leaderboard.example/mcp", headers=headers, content=slowly())
             assert answer.status_code >= 400
 
     asyncio.run(run())

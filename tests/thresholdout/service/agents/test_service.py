@@ -27,7 +27,7 @@ LIMITS = Limits(failures_per_hour=3)
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[EvaluationService]:
-    opened = EvaluationService.open(tmp_path / "board.db", limits=LIMITS)
+    opened = EvaluationService.open(tmp_path / "leaderboard.db", limits=LIMITS)
     try:
         admin = opened.authenticate(opened.first_admin_key())
         rng = np.random.default_rng(0)

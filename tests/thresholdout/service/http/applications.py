@@ -48,7 +48,7 @@ def opened(
     folder: Path, *, teams: tuple[str, ...] = ("ann", "bob"), limits: Limits | None = None, **settings: Any
 ) -> Iterator[Calls]:
     """Run an application with the holdout "cells"."""
-    service = made(folder / "board.db", limits=limits, **settings)
+    service = made(folder / "leaderboard.db", limits=limits, **settings)
     with running(make_app(service)) as client:
         yield Calls(client, service, teams)
 

@@ -29,7 +29,7 @@ from thresholdout.service.schemas import Principal
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calls]:
-    with opened(tmp_path_factory.mktemp("board"), public=True) as found:
+    with opened(tmp_path_factory.mktemp("leaderboard"), public=True) as found:
         yield found
 
 
@@ -173,12 +173,12 @@ def test_comparisons_with_the_incumbent(calls: Calls) -> None:
     assert (better["kind"], better["verdict"]) == ("comparison", "better")
 
 
-def test_what_a_board_and_its_parts_say(calls: Calls) -> None:
+def test_what_a_leaderboard_and_its_parts_say(calls: Calls) -> None:
     holdout = calls("", "GET", "/v1/holdouts/cells").json()
     assert holdout["records"] == N
-    board = calls("ann", "GET", "/v1/holdouts/cells/leaderboard").json()
-    assert board["mine"] == "ann"
-    assert {row["team"] for row in board["rows"]} <= {"ann", "bob"}
+    leaderboard = calls("ann", "GET", "/v1/holdouts/cells/leaderboard").json()
+    assert leaderboard["mine"] == "ann"
+    assert {row["team"] for row in leaderboard["rows"]} <= {"ann", "bob"}
     certificate = calls("", "GET", "/v1/holdouts/cells/certificate").json()
     assert certificate["promise"] == holdout["promise"]
     remaining = calls("", "GET", "/v1/holdouts/cells/remaining").json()
@@ -321,7 +321,7 @@ def test_errors_are_logged_by_kind_and_place() -> None:
 class _Broken(EvaluationService):
     """A service that fails inside with a label in its words."""
 
-    def board(self, by: Principal, name: str) -> Any:
+    def leaderboard(self, by: Principal, name: str) -> Any:
         raise RuntimeError(f"labels: {LABELS.tolist()}")
 
     def holdouts(self, by: Principal) -> Any:
@@ -329,8 +329,8 @@ class _Broken(EvaluationService):
 
 
 def test_an_error_inside_is_unavailable_and_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    made(tmp_path / "board.db", public=True).close()
-    with running(make_app(_Broken.open(tmp_path / "board.db"))) as client, caplog.at_level(logging.INFO):
+    made(tmp_path / "leaderboard.db", public=True).close()
+    with running(make_app(_Broken.open(tmp_path / "leaderboard.db"))) as client, caplog.at_level(logging.INFO):
         for path in ("/v1/holdouts/cells/leaderboard", "/v1/holdouts"):
             check_refused(client.get(path), "unavailable")
             assert (

@@ -44,7 +44,7 @@ PUBLIC = {
 
 @pytest.fixture(scope="module", params=[False, True], ids=["private", "public"])
 def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calls]:
-    with opened(tmp_path_factory.mktemp("board"), public=request.param) as found:
+    with opened(tmp_path_factory.mktemp("leaderboard"), public=request.param) as found:
         yield found
 
 

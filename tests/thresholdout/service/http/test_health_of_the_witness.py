@@ -17,7 +17,7 @@ from thresholdout.service.receipts.witness import FileWitness
 
 def test_a_witness_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     witness = FileWitness(tmp_path / "checkpoints.jsonl")
-    service = EvaluationService.open(tmp_path / "board.db", witness=witness)
+    service = EvaluationService.open(tmp_path / "leaderboard.db", witness=witness)
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")
 
     def fail(lines: object) -> None:

@@ -108,7 +108,7 @@ def check_stored(database: str, clients: Clients) -> None:
 
 @pytest.mark.slow
 def test_clients_of_a_server_that_is_killed_are_charged_once(tmp_path: Path) -> None:
-    killed(str(tmp_path / "board.db"), 30)
+    killed(str(tmp_path / "leaderboard.db"), 30)
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def as_it_is(_: Any, value: Any) -> Any:
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calls]:
     limits = Limits(failures_per_hour=10**6, wait=1.0)
-    with opened(tmp_path_factory.mktemp("board"), limits=limits, public=True) as found:
+    with opened(tmp_path_factory.mktemp("leaderboard"), limits=limits, public=True) as found:
         yield found
 
 

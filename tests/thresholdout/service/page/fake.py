@@ -16,7 +16,7 @@ from thresholdout.service.http.app import make_app
 from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Board, Holdout, Key, Outlook, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Holdout, Key, Leaderboard, Outlook, Phase, Principal, Role, Submission
 from thresholdout.service.standings import Standing
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class FakeService:
             raise ServiceRefused("forbidden" if by.key else "no_key")
         return self.holdout(by, name)
 
-    def board(self, by: Principal, name: str) -> Board:
-        return Board(self.holdout(by, name), tuple(self.rows), by.team)
+    def leaderboard(self, by: Principal, name: str) -> Leaderboard:
+        return Leaderboard(self.holdout(by, name), tuple(self.rows), by.team)
 
     def history(self, by: Principal, name: str, *, before: int, count: int) -> list[Submission]:
         if by.role == "viewer":

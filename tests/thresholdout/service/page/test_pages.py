@@ -16,8 +16,8 @@ from thresholdout.service.page.render import STATIC
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.schemas import Key, Outlook, Submission
 
-BOARD = "/holdouts/spring"
-OWN = f"{BOARD}/submissions"
+LEADERBOARD = "/holdouts/spring"
+OWN = f"{LEADERBOARD}/submissions"
 TABLE = b"id,prediction\nr1,1\nr2,0\n"
 ONE = Submission("s1", "spring", "ann", "n", "score", "answered", MADE, number=1, query=3, value=0.5, low=0.4, high=0.6)
 EVIL = "</td><script>alert(7)</script>\"'&<img src=x>"
@@ -110,7 +110,16 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
     for key in (None, *PEOPLE):
         if key is not None:
             sign_in(client, key)
-        for path in ("/", BOARD, f"{BOARD}?look=close", f"{BOARD}/certificate", OWN, f"{OWN}/s1", f"{OWN}/s2", "/keys"):
+        for path in (
+            "/",
+            LEADERBOARD,
+            f"{LEADERBOARD}?look=close",
+            f"{LEADERBOARD}/certificate",
+            OWN,
+            f"{OWN}/s1",
+            f"{OWN}/s2",
+            "/keys",
+        ):
             answer = client.get(path)
             if answer.status_code != 303:
                 check(answer.text)
@@ -122,17 +131,17 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
 
 
 def test_a_session_is_a_cookie_that_says_nothing(client: TestClient) -> None:
-    answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=BOARD))
+    answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=LEADERBOARD))
     cookie = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("thresholdout-session="))
     assert {part.strip().lower() for part in cookie.split(";")[1:]} >= {"httponly", "samesite=strict", "path=/"}
     assert "ann-key" not in cookie
     assert "secure" not in cookie.lower()
-    assert "Team <b>ann</b>" in client.get(BOARD).text
+    assert "Team <b>ann</b>" in client.get(LEADERBOARD).text
 
 
 def test_over_https_cookies_are_of_this_host_alone(service: FakeService) -> None:
-    with TestClient(application(service), base_url="https://board.example", follow_redirects=False) as client:
-        answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=BOARD))
+    with TestClient(application(service), base_url="https://leaderboard.example", follow_redirects=False) as client:
+        answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=LEADERBOARD))
         cookies = answer.headers.get_list("set-cookie")
         assert any(one.startswith("__Host-thresholdout-session=") for one in cookies)
         assert all("; secure" in one.lower() and "domain" not in one.lower() for one in cookies)
@@ -141,11 +150,11 @@ def test_over_https_cookies_are_of_this_host_alone(service: FakeService) -> None
 def test_sign_out_ends_the_session_for_those_who_copied_it(service: FakeService, client: TestClient) -> None:
     sign_in(client, "ann-key")
     copied = client.cookies["thresholdout-session"]
-    answer = client.post("/sign-out", files=form(client, BOARD))
+    answer = client.post("/sign-out", files=form(client, LEADERBOARD))
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert "thresholdout-session" not in client.cookies
     client.cookies.set("thresholdout-session", copied)
-    assert "Sign in" in client.get(BOARD).text
+    assert "Sign in" in client.get(LEADERBOARD).text
     assert service.sessions.kept == {}
 
 
@@ -170,7 +179,7 @@ def test_after_signing_in_nobody_is_sent_elsewhere(client: TestClient, there: st
     [
         ("ann-key", OWN, {}),
         ("ann-key", "/sign-out", {}),
-        ("admin-key", f"{BOARD}/phase", {"phase": "closed"}),
+        ("admin-key", f"{LEADERBOARD}/phase", {"phase": "closed"}),
         ("admin-key", "/keys", {"role": "viewer"}),
         ("admin-key", "/keys/tho_1/revoke", {}),
     ],
@@ -186,7 +195,7 @@ def test_no_form_is_taken_without_its_token(
     answer = client.post(path, files=sent)
     assert (answer.status_code, "key is needed" in answer.text) == (401, True)  # a visitor
     sign_in(client, key)
-    other = token_in(client.get(BOARD).text)
+    other = token_in(client.get(LEADERBOARD).text)
     for token in ("", "0" * 64, other[:-1] + ("0" if other[-1] != "0" else "1")):
         assert client.post(path, files={**sent, "token": (None, token)}).status_code == 403
     assert service.calls == []
@@ -291,10 +300,10 @@ def test_what_only_some_may_see(service: FakeService, client: TestClient) -> Non
     sign_in(client, "ann-key")
     assert "Secret" in client.get("/").text
     assert client.get("/keys").status_code == 403
-    answer = client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="closed"))
+    answer = client.post(f"{LEADERBOARD}/phase", files=form(client, LEADERBOARD, phase="closed"))
     assert (answer.status_code, service.shown[0].phase) == (403, "open")
     sign_in(client, "viewer-key")
-    answer = client.post(OWN, files={**form(client, BOARD, kind="score"), "table": ("t.csv", TABLE)})
+    answer = client.post(OWN, files={**form(client, LEADERBOARD, kind="score"), "table": ("t.csv", TABLE)})
     assert answer.status_code == 403
 
 
@@ -310,16 +319,16 @@ def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
     assert client.post("/keys", files=form(client, "/keys", role="root")).status_code == 400
     answer = client.post("/keys/tho_000000000000/revoke", files=form(client, "/keys"))
     assert (answer.status_code, service.listed[0].revoked) == (303, MADE)
-    answer = client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="blind"))
+    answer = client.post(f"{LEADERBOARD}/phase", files=form(client, LEADERBOARD, phase="blind"))
     assert (answer.status_code, service.shown[0].phase) == (303, "blind")
-    assert client.post(f"{BOARD}/phase", files=form(client, BOARD, phase="ajar")).status_code == 400
+    assert client.post(f"{LEADERBOARD}/phase", files=form(client, LEADERBOARD, phase="ajar")).status_code == 400
 
 
 def test_an_administrator_reads_what_is_coming(service: FakeService, client: TestClient) -> None:
     service.coming = Outlook(50, 0.8, 0.03, 200, 0.0811, 0.034)
-    assert "What is coming" not in client.get(BOARD).text
+    assert "What is coming" not in client.get(LEADERBOARD).text
     sign_in(client, "admin-key")
-    text = client.get(BOARD).text
+    text = client.get(LEADERBOARD).text
     assert "After 200 further answers it gets ± 0.082" in text
     check(text)
 
@@ -330,19 +339,19 @@ def test_a_blind_phase_shows_what_was_shown_before(
 ) -> None:
     service.shown = [replace(HOLDOUT, phase="blind", asked=77_001, information_released=12.34, remaining=55_002)]
     service.rows = ranked(before)
-    for path in ("/", BOARD, f"{BOARD}/certificate"):
+    for path in ("/", LEADERBOARD, f"{LEADERBOARD}/certificate"):
         assert not re.search("77,?001|12[.][34]|55,?002", client.get(path).text)
-    text = client.get(BOARD).text
+    text = client.get(LEADERBOARD).text
     assert ("as it was when this phase began" in text) == ("0.50" in text) == bool(before)
     check(text)
 
 
 def test_pages_lead_below_the_address_of_a_proxy(service: FakeService) -> None:
-    with TestClient(application(service), root_path="/boards", follow_redirects=False) as client:
-        for tag, attrs in Markup(client.get(BOARD).text).tags:
+    with TestClient(application(service), root_path="/leaderboards", follow_redirects=False) as client:
+        for tag, attrs in Markup(client.get(LEADERBOARD).text).tags:
             for name in ("href", "src", "action"):
-                assert not attrs.get(name) or str(attrs[name]).startswith(("/boards/", "#", "?")), (tag, attrs)
-        assert client.get("/keys").headers["location"] == "/boards/sign-in?next=%2Fkeys"
+                assert not attrs.get(name) or str(attrs[name]).startswith(("/leaderboards/", "#", "?")), (tag, attrs)
+        assert client.get("/keys").headers["location"] == "/leaderboards/sign-in?next=%2Fkeys"
 
 
 def test_pages_load_only_files_that_are_there(client: TestClient) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing()))
 
 LONG = "a-team-with-a-name-that-is-sixty-three-characters-long-indeed-x"
-BOARD = "/holdouts/spring"
+LEADERBOARD = "/holdouts/spring"
 ROWS = ranked([("ann", 0.87, 0.9, 3), ("bob", 0.86, 0.89, 80), (LONG, 0.7, 0.75, 2), ("junk", 0.4, 0.5, 400)])
 ONE = Submission("s1", "spring", "ann", "a name", "score", "answered", MADE, number=1, query=3, low=0.4, high=0.6)
 SENT = [
@@ -39,8 +39,14 @@ SENT = [
 ]
 KEYS = [Key("tho_0000000000aa", "admin", "", "", MADE, None), Key("tho_1", "team", LONG, "n" * 100, MADE, MADE)]
 PATHS = {
-    "ann-key": ["/", BOARD, f"{BOARD}/submissions", *(f"{BOARD}/submissions/s{k}" for k in (3, 5, 6)), "/keys"],
-    "admin-key": [BOARD, f"{BOARD}/submissions", f"{BOARD}/certificate", "/keys"],
+    "ann-key": [
+        "/",
+        LEADERBOARD,
+        f"{LEADERBOARD}/submissions",
+        *(f"{LEADERBOARD}/submissions/s{k}" for k in (3, 5, 6)),
+        "/keys",
+    ],
+    "admin-key": [LEADERBOARD, f"{LEADERBOARD}/submissions", f"{LEADERBOARD}/certificate", "/keys"],
 }
 
 
@@ -124,9 +130,9 @@ def test_text_stands_out(chrome: Browser, address: str, key: str, scheme: Any) -
 
 def test_bars_are_where_they_say(chrome: Browser, address: str) -> None:
     with looking(chrome, address, "ann-key", viewport={"width": 1200, "height": 800}) as page:
-        page.goto(address + BOARD)
+        page.goto(address + LEADERBOARD)
         places = page.evaluate(
-            """() => [...document.querySelectorAll('.board tr.row')].map(row => {
+            """() => [...document.querySelectorAll('.leaderboard tr.row')].map(row => {
             const box = row.querySelector('svg.interval').getBoundingClientRect();
             const bar = row.querySelector('.body').getBoundingClientRect();
             return [(bar.left - box.left) / box.width, (bar.right - box.left) / box.width] })"""
@@ -144,7 +150,7 @@ def test_bars_are_where_they_say(chrome: Browser, address: str) -> None:
 
 def test_a_team_finds_itself_and_who_is_tied(chrome: Browser, address: str) -> None:
     with looking(chrome, address, "ann-key") as page:
-        page.goto(address + BOARD)
+        page.goto(address + LEADERBOARD)
         assert page.locator("tr.mine th").inner_text().split() == ["ann", "you"]
         assert page.locator("tr.tier").all_inner_texts() == [
             "Ranks 1 to 2: 2 teams are tied",
@@ -174,16 +180,16 @@ def test_headings_labels_and_tables_are_said_aloud(chrome: Browser, address: str
                 ".map(i => i.name)"
             )
             assert nameless == []
-        page.goto(address + BOARD)
-        board = page.get_by_role("table")  # also where rows are drawn one below the other
-        assert board.get_by_role("row").count() == len(ROWS) + 3 + 1
-        assert board.get_by_role("rowheader", name="bob").count() == 1
+        page.goto(address + LEADERBOARD)
+        leaderboard = page.get_by_role("table")  # also where rows are drawn one below the other
+        assert leaderboard.get_by_role("row").count() == len(ROWS) + 3 + 1
+        assert leaderboard.get_by_role("rowheader", name="bob").count() == 1
 
 
 @pytest.mark.slow
 def test_the_keyboard_is_enough(chrome: Browser, address: str) -> None:
     with looking(chrome, address, "ann-key", viewport={"width": 1200, "height": 800}) as page:
-        page.goto(f"{address}{BOARD}/submissions")
+        page.goto(f"{address}{LEADERBOARD}/submissions")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
         assert page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
@@ -200,10 +206,10 @@ def test_the_keyboard_is_enough(chrome: Browser, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_board_prints_its_heading_on_every_page(chrome: Browser) -> None:
+def test_a_long_leaderboard_prints_its_heading_on_every_page(chrome: Browser) -> None:
     many = [(f"team-{k:03d}", 0.9 - 0.001 * k, 0.91 - 0.001 * k, k) for k in range(300)]
     with served(FakeService(rows=ranked(many))) as address, looking(chrome, address) as page:
-        page.goto(address + BOARD)
+        page.goto(address + LEADERBOARD)
         assert page.locator("tr.row").count() == 300
         size = len(page.content())
         pdf = page.pdf(print_background=False, prefer_css_page_size=True)
@@ -215,7 +221,7 @@ def test_a_long_board_prints_its_heading_on_every_page(chrome: Browser) -> None:
 
 @pytest.mark.slow
 def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, tmp_path: Path) -> None:
-    service = made(tmp_path / "board.db", title="Cells", public=True, quota=5)
+    service = made(tmp_path / "leaderboard.db", title="Cells", public=True, quota=5)
     ann, admin = (service.new_key(ADMIN, role, team)[0] for role, team in (("team", "ann"), ("admin", "")))  # type: ignore[arg-type]
     file = tmp_path / "predictions.csv"
     right_in(0.8).to_csv(file, index=False)
@@ -238,7 +244,7 @@ def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, t
             page.set_input_files("#table", file)
             page.get_by_role("button", name="Compare").click()
             assert "Nothing was charged" in page.get_by_role("alert").inner_text()
-            page.get_by_role("link", name="Board").click()
+            page.get_by_role("link", name="Leaderboard").click()
             assert page.locator("tr.mine .rank").inner_text() == "1"
             page.get_by_role("button", name="Sign out").click()
             assert page.context.cookies() == []

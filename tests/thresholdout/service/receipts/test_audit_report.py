@@ -27,7 +27,7 @@ NOISY = SparseVectorParameters(0.1, 0.01, budget=2, queries=10)
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[EvaluationService]:
-    service = EvaluationService.open(tmp_path / "board.db")
+    service = EvaluationService.open(tmp_path / "leaderboard.db")
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")
     yield service
     service.close()
@@ -129,9 +129,9 @@ def test_of_a_changed_history_there_is_none(service: EvaluationService) -> None:
 
 def test_the_command(service: EvaluationService, tmp_path: Path) -> None:
     ask(service, "ann", "bob")
-    board = str(tmp_path / "board.db")
-    page = run("admin", "audit-report", board).output
-    said = json.loads(run("admin", "audit-report", board, "--json").output)
+    leaderboard = str(tmp_path / "leaderboard.db")
+    page = run("admin", "audit-report", leaderboard).output
+    said = json.loads(run("admin", "audit-report", leaderboard, "--json").output)
     assert page.startswith("Audit report on holdout cells")
     assert said["ids"] in page
     assert said["checkpoint"] in page

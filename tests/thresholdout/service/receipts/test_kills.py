@@ -18,14 +18,14 @@ from thresholdout.service.receipts.witness import FileWitness
 
 CHILD = """
 import sys
-from tests.thresholdout.service.receipts.boards import asked
+from tests.thresholdout.service.receipts.leaderboards import asked
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.receipts.witnessing import Witnessing
 
 witness = FileWitness("elsewhere.jsonl")
-ledger = SQLLedger("board.db")
+ledger = SQLLedger("leaderboard.db")
 check_newest(ledger, witness)
 witnessing = Witnessing(witness, ledger.identity())
 guards = ledger.guards()
@@ -51,7 +51,7 @@ def test_kills(tmp_path: Path, kills: int) -> None:
         child.send_signal(signal.SIGKILL)
         _, said = child.communicate(timeout=PATIENCE)
         assert lines[0] == "started\n", said
-        with SQLLedger(tmp_path / "board.db") as ledger:
+        with SQLLedger(tmp_path / "leaderboard.db") as ledger:
             check_newest(ledger, FileWitness(tmp_path / "elsewhere.jsonl"))
             assert_consistent(ledger)
             assert ledger.count(GUARD) >= counted + len(lines) - 1

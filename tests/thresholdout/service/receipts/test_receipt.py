@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.thresholdout.ledger.mechanism import GUARD
-from tests.thresholdout.service.receipts.boards import asked, receipt_of
+from tests.thresholdout.service.receipts.leaderboards import asked, receipt_of
 from thresholdout.errors import InputError, LedgerDamaged, LedgerEncrypted
 from thresholdout.ledger import SQLLedger, encrypt, export_history, new_key, rotate_key
 from thresholdout.service.receipts.errors import ReceiptContradicted, ReceiptInvalid
@@ -32,7 +32,7 @@ from thresholdout.service.receipts.signing_keys import (
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[SQLLedger]:
-    with SQLLedger(tmp_path / "board.db") as ledger:
+    with SQLLedger(tmp_path / "leaderboard.db") as ledger:
         yield asked(ledger, 3)
 
 
@@ -185,13 +185,13 @@ def test_an_earlier_key_is_withdrawn_alone(ledger: SQLLedger) -> None:
 
 
 def test_processes_that_start_together_sign_with_one_key(tmp_path: Path) -> None:
-    with SQLLedger(tmp_path / "board.db") as one, SQLLedger(tmp_path / "board.db") as two:
+    with SQLLedger(tmp_path / "leaderboard.db") as one, SQLLedger(tmp_path / "leaderboard.db") as two:
         assert Signer(one).key == Signer(two).key
 
 
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_the_private_key_is_as_secret_as_the_ledger(tmp_path: Path, encrypted: bool) -> None:
-    file, key = tmp_path / "board.db", new_key()
+    file, key = tmp_path / "leaderboard.db", new_key()
     with SQLLedger(file, key=key if encrypted else None) as ledger:
         asked(ledger, 1)
         private = base64.urlsafe_b64encode(Signer(ledger)._key.private_bytes_raw()).rstrip(b"=")

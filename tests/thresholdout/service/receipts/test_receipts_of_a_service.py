@@ -13,7 +13,7 @@ import pytest
 
 from tests.thresholdout.ledger.postgres_server import Server, programs
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, right_in, team
-from tests.thresholdout.service.receipts.boards import copied
+from tests.thresholdout.service.receipts.leaderboards import copied
 from thresholdout.ledger import export_history
 from thresholdout.ledger.backup import back_up
 from thresholdout.service.evaluation import EvaluationService
@@ -27,24 +27,24 @@ from thresholdout.service.schemas import Principal, Submission
 
 
 @pytest.fixture
-def board(tmp_path: Path) -> Path:
-    return tmp_path / "board.db"
+def leaderboard(tmp_path: Path) -> Path:
+    return tmp_path / "leaderboard.db"
 
 
-def opened(board: Path, **more: Any) -> EvaluationService:
-    witness = FileWitness(board.parent / "elsewhere.jsonl")
-    return EvaluationService.open(board, receipts=True, witness=witness, **more)
+def opened(leaderboard: Path, **more: Any) -> EvaluationService:
+    witness = FileWitness(leaderboard.parent / "elsewhere.jsonl")
+    return EvaluationService.open(leaderboard, receipts=True, witness=witness, **more)
 
 
-def made(board: Path, **settings: Any) -> EvaluationService:
-    service = opened(board)
+def made(leaderboard: Path, **settings: Any) -> EvaluationService:
+    service = opened(leaderboard)
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y", **settings)
     return service
 
 
 @pytest.fixture
-def service(board: Path) -> Iterator[EvaluationService]:
-    service = made(board)
+def service(leaderboard: Path) -> Iterator[EvaluationService]:
+    service = made(leaderboard)
     yield service
     service.close()
 
@@ -75,8 +75,8 @@ def test_a_receipt_says_what_the_team_was_told(service: EvaluationService, tmp_p
     assert [one.receipt for one in service.history(ann, "cells")] == [told.receipt]
 
 
-def test_where_a_team_is_shown_one_bit_its_receipt_shows_one_bit(board: Path, tmp_path: Path) -> None:
-    service = made(board, feedback="verdict")
+def test_where_a_team_is_shown_one_bit_its_receipt_shows_one_bit(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard, feedback="verdict")
     ann = team(service, "ann")
     tables = [pd.concat([TRAIN.rename(columns={"y": "prediction"}), right_in(0.8, seed)]) for seed in (1, 2)]
     first, told = (
@@ -92,8 +92,8 @@ def test_where_a_team_is_shown_one_bit_its_receipt_shows_one_bit(board: Path, tm
     service.close()
 
 
-def test_a_receipt_of_the_best_so_far(board: Path, tmp_path: Path) -> None:
-    service = made(board, feedback="best")
+def test_a_receipt_of_the_best_so_far(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard, feedback="best")
     told = submitted(service, team(service, "ann"))
     receipt = read(service, told)
     export_history(service.ledger, receipt.guard, tmp_path / "history.jsonl")
@@ -101,8 +101,8 @@ def test_a_receipt_of_the_best_so_far(board: Path, tmp_path: Path) -> None:
     service.close()
 
 
-def test_in_a_blind_phase_nobody_has_a_receipt(board: Path) -> None:
-    service = made(board, phase="blind")
+def test_in_a_blind_phase_nobody_has_a_receipt(leaderboard: Path) -> None:
+    service = made(leaderboard, phase="blind")
     ann = team(service, "ann")
     told = submitted(service, ann)
     for by in (ann, ADMIN):
@@ -116,8 +116,8 @@ def test_in_a_blind_phase_nobody_has_a_receipt(board: Path) -> None:
     service.close()
 
 
-def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
-    service = made(board)
+def test_what_a_withdrawn_key_has_signed_is_signed_anew(leaderboard: Path) -> None:
+    service = made(leaderboard)
     ann = team(service, "ann")
     told = submitted(service, ann)
     before = read(service, told)
@@ -126,7 +126,7 @@ def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
     with pytest.raises(ReceiptInvalid):
         read(service, told)
     service.close()
-    service = opened(board)
+    service = opened(leaderboard)
     assert told.receipt is not None
     for again in (
         service.submission(ann, "cells", told.id),
@@ -138,8 +138,8 @@ def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
     service.close()
 
 
-def test_checkpoints_follow_the_answers(board: Path, tmp_path: Path) -> None:
-    service = made(board)
+def test_checkpoints_follow_the_answers(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard)
     ann = team(service, "ann")
     for number in range(3):
         submitted(service, ann, seed=number, key=f"try {number}")
@@ -150,36 +150,36 @@ def test_checkpoints_follow_the_answers(board: Path, tmp_path: Path) -> None:
     assert last["query"] == 3
 
 
-def test_a_service_from_an_older_copy_does_not_start(board: Path, tmp_path: Path) -> None:
-    service = made(board)
+def test_a_service_from_an_older_copy_does_not_start(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard)
     ann = team(service, "ann")
     submitted(service, ann)
-    back_up(board, tmp_path / "copy.db")
+    back_up(leaderboard, tmp_path / "copy.db")
     lost = submitted(service, ann, seed=2, key="try 2")
     service.close()
-    copied(tmp_path / "copy.db", board)
+    copied(tmp_path / "copy.db", leaderboard)
     with pytest.raises(LedgerOutdated) as refused:
-        opened(board)
+        opened(leaderboard)
     guard = refused.value.behind.popitem()
     assert guard[1] == (2, 1)
-    service = opened(board, accept_rollback="the disk broke")
+    service = opened(leaderboard, accept_rollback="the disk broke")
     (note,) = service.holdout(ADMIN, "cells").notes
     assert "the disk broke" in note
     assert "nothing is promised of others after number 1" in note
     assert note in service.holdout(ADMIN, "cells").promise
-    rows = service.board(ADMIN, "cells").rows
+    rows = service.leaderboard(ADMIN, "cells").rows
     assert [row.submissions for row in rows] == [1]
     assert read(service, lost).query == 2  # what was told before stays proved
     told = service.submit(ann, "cells", right_in(0.99), idempotency_key="try 3", expected=0.99)
     assert told.state == "answered"
-    assert service.board(ADMIN, "cells").rows == rows  # nothing is promised of it, and no board counts it
+    assert service.leaderboard(ADMIN, "cells").rows == rows  # nothing is promised of it, and no leaderboard counts it
     service.close()
-    opened(board).close()
+    opened(leaderboard).close()
 
 
-def test_the_witness_is_told_of_corrections(board: Path, tmp_path: Path) -> None:
-    service = made(board)
-    back_up(board, tmp_path / "copy.db")
+def test_the_witness_is_told_of_corrections(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard)
+    back_up(leaderboard, tmp_path / "copy.db")
     labels = HOLDOUT[["id", "y"]][:2].rename(columns={"y": "label"})
     service.correct(ADMIN, "cells", labels.assign(label=1 - labels["label"]), "two labels were mixed up")
     report = audit_report(service.ledger)
@@ -187,36 +187,36 @@ def test_the_witness_is_told_of_corrections(board: Path, tmp_path: Path) -> None
     assert (report.teams, report.records) == ((), 400)
     assert "two labels were mixed up" in report.notes[0]
     service.close()
-    copied(tmp_path / "copy.db", board)
+    copied(tmp_path / "copy.db", leaderboard)
     with pytest.raises(LedgerOutdated):
-        opened(board)
+        opened(leaderboard)
 
 
-def test_a_backup_of_a_service_brings_all_of_it_back(board: Path, tmp_path: Path) -> None:
-    service = made(board)
+def test_a_backup_of_a_service_brings_all_of_it_back(leaderboard: Path, tmp_path: Path) -> None:
+    service = made(leaderboard)
     text, _ = service.new_key(ADMIN, "team", "ann")
     told = submitted(service, service.authenticate(text))
-    back_up(board, tmp_path / "copy.db")
+    back_up(leaderboard, tmp_path / "copy.db")
     service.close()
-    board.unlink()
-    copied(tmp_path / "copy.db", board)
-    service = opened(board)
+    leaderboard.unlink()
+    copied(tmp_path / "copy.db", leaderboard)
+    service = opened(leaderboard)
     ann = service.authenticate(text)
     assert service.submission(ann, "cells", told.id) == told
     assert submitted(service, ann).repeated
     service.close()
 
 
-def test_keys_are_looked_after_without_the_witness(board: Path) -> None:
-    made(board).close()
+def test_keys_are_looked_after_without_the_witness(leaderboard: Path) -> None:
+    made(leaderboard).close()
     with pytest.raises(WitnessUnusable, match="none is named"):
-        EvaluationService.open(board)
-    service = EvaluationService.open(board, answering=False)
+        EvaluationService.open(leaderboard)
+    service = EvaluationService.open(leaderboard, answering=False)
     ann = team(service, "ann")
     with pytest.raises(ServiceRefused, match="cannot be used now"):
         submitted(service, ann)
     service.close()
-    service = opened(board)
+    service = opened(leaderboard)
     assert submitted(service, ann).query == 1
     service.close()
 
@@ -226,7 +226,7 @@ def test_a_service_on_a_server_comes_back_and_is_refused(server: Server, server_
     folder = programs()
     if folder is None or not (folder / "pg_dump").exists():
         pytest.skip("needs pg_dump")
-    source, target, dump = server.new_database(), server.new_database(), str(tmp_path / "board.dump")
+    source, target, dump = server.new_database(), server.new_database(), str(tmp_path / "leaderboard.dump")
     witness = FileWitness(tmp_path / "elsewhere.jsonl")
     service = EvaluationService.open(source, receipts=True, witness=witness)
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")

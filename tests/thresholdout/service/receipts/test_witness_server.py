@@ -13,7 +13,7 @@ import uvicorn
 
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.cli.running import run
-from tests.thresholdout.service.receipts.boards import asked, copied
+from tests.thresholdout.service.receipts.leaderboards import asked, copied
 from thresholdout.ledger import SQLLedger
 from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
 from thresholdout.service.receipts.rollback_detection import check_newest
@@ -87,21 +87,21 @@ def test_a_file_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
 
 def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    board, file = tmp_path / "board.db", tmp_path / "checkpoints.jsonl"
+    leaderboard, file = tmp_path / "leaderboard.db", tmp_path / "checkpoints.jsonl"
     with serving(file) as where:
-        with SQLLedger(board) as ledger:
+        with SQLLedger(leaderboard) as ledger:
             check_newest(asked(ledger, 2), witness_at(where))
-        copied(board, tmp_path / "copy.db")
+        copied(leaderboard, tmp_path / "copy.db")
         with file.open("ab") as out:
             out.write(b"cut off")  # the machine of the witness went down
-        with SQLLedger(board) as ledger:
+        with SQLLedger(leaderboard) as ledger:
             check_newest(asked(ledger, 1, start=2), witness_at(where))
             check_newest(ledger, witness_at(where))
         with SQLLedger(tmp_path / "copy.db") as ledger, pytest.raises(LedgerOutdated) as refused:
             check_newest(ledger, witness_at(where))
         assert next(iter(refused.value.behind.values())) == (3, 2)
         monkeypatch.setenv(KEY_VARIABLE, "another")
-        with SQLLedger(board) as ledger, pytest.raises(WitnessUnusable, match="401"):
+        with SQLLedger(leaderboard) as ledger, pytest.raises(WitnessUnusable, match="401"):
             check_newest(ledger, witness_at(where))
 
 

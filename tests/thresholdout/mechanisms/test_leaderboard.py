@@ -1,4 +1,4 @@
-"""A competition: cells around guesses, what they cost, what junk costs others, and clients who work together."""
+"""A leaderboard: cells around guesses, what they cost, what junk costs others, and clients who work together."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scipy.stats import binom
 from tests.sizes import sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
-from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
+from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, LeaderboardMechanism
 from thresholdout.mechanisms.claims.clients import Newcomers, client_of
-from thresholdout.mechanisms.claims.competition import AngleCells
+from thresholdout.mechanisms.claims.leaderboard import AngleCells
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.noise.sources import SeededNoise
 
@@ -25,12 +25,18 @@ RATE = 1e-9
 BINARY = Known(binary=True)
 
 
-def competition(n: int, allowance: float = 24.0, **settings: object) -> Competition:
-    return Competition(ClaimsParameters(noise=0.0, allowance=allowance, **settings), n)  # type: ignore[arg-type]
+def leaderboard(n: int, allowance: float = 24.0, **settings: object) -> LeaderboardMechanism:
+    return LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=allowance, **settings), n)  # type: ignore[arg-type]
 
 
 def asked(
-    mechanism: Competition, state: ClaimsState, guess: float, count: int, n: int, client: str = "", vague: bool = False
+    mechanism: LeaderboardMechanism,
+    state: ClaimsState,
+    guess: float,
+    count: int,
+    n: int,
+    client: str = "",
+    vague: bool = False,
 ) -> tuple[ClaimsState, tuple[float, float], str]:
     """Ask about values of which so many are 1."""
     known = Known(binary=True, client=client, vague=vague)
@@ -63,7 +69,7 @@ def test_cells_part_the_range_and_every_outcome_is_paid_for(
 def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
     """(1) of the theorem, exactly, for all truths, where the node is the first, and after junk."""
     n = 80
-    mechanism = competition(n, confidence=0.7)
+    mechanism = leaderboard(n, confidence=0.7)
     start = mechanism.start(SeededNoise(0))
     for state in (start, asked(mechanism, start, 1.0, 30, n)[0]):
         found = [asked(mechanism, state, guess, count, n, vague=vague) for count in range(n + 1)]
@@ -80,7 +86,7 @@ def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: floa
 def test_records_may_have_different_laws(share: float) -> None:
     """Given their features, records have laws of their own: the average of two kinds, exactly."""
     n = 60
-    mechanism = competition(n, confidence=0.7)
+    mechanism = leaderboard(n, confidence=0.7)
     state = mechanism.start(SeededNoise(0))
     found = [asked(mechanism, state, 0.7, count, n) for count in range(n + 1)]
     few = round(share * n)
@@ -96,7 +102,7 @@ def test_records_may_have_different_laws(share: float) -> None:
 
 def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_an_outcome() -> None:
     n = 4000
-    mechanism = competition(n)
+    mechanism = leaderboard(n)
     state = mechanism.start(SeededNoise(0))
     good, interval, source = asked(mechanism, state, 0.85, 3420, n)
     assert source == "train"
@@ -110,7 +116,7 @@ def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_an_outcome() -> None
 
 def released_by_teams(n: int, error: float, teams: int = 200) -> tuple[float, float]:
     """Return the nats that first answers to teams release whose guesses are off, and the half-width afterwards."""
-    rng, mechanism = np.random.default_rng(5), competition(n)
+    rng, mechanism = np.random.default_rng(5), leaderboard(n)
     state = mechanism.start(SeededNoise(0))
     first = state.log_risk
     for team in range(teams):
@@ -153,7 +159,7 @@ def test_a_minority_of_junk_moves_no_guess() -> None:
 def test_a_team_that_corrects_its_guess_is_not_moved_again() -> None:
     """Told that its guess was too high, a team may guess what it was told; its value is in the middle cell then."""
     n = 10_000
-    mechanism = competition(n)
+    mechanism = leaderboard(n)
     state, _, source = asked(mechanism, mechanism.start(SeededNoise(0)), 0.95, 8_000, n, "ann")
     assert source == "holdout"
     for guess in (0.8, 0.95):
@@ -173,7 +179,7 @@ def test_a_plan_of_a_leaderboard_is_what_teams_get() -> None:
 
 def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
     n, rng = 4000, np.random.default_rng(1)
-    mechanism = competition(n)
+    mechanism = leaderboard(n)
     state = mechanism.start(SeededNoise(0))
     for _ in range(200):
         state, *_ = asked(mechanism, state, 1.0, int(rng.binomial(n, 0.5)), n, "junk")
@@ -187,7 +193,7 @@ def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
 
 def test_an_allowance_bounds_what_one_client_tells_and_refuses_nobody_else() -> None:
     n, rng = 1000, np.random.default_rng(2)
-    mechanism = competition(n)
+    mechanism = leaderboard(n)
     state = mechanism.start(SeededNoise(0))
     first = state.log_risk
     number, known = 0, Known(binary=True, client="attacker")
@@ -210,16 +216,16 @@ def test_no_cell_tells_more_than_the_longest_code() -> None:
     """Whoever has an allowance that is just below what an answer tells is refused, however little that is."""
     known = Known(binary=True, client="ann", vague=True)
     for n in range(200, 4000, 400):
-        mechanism = competition(n)
+        mechanism = leaderboard(n)
         state, reading = mechanism.start(SeededNoise(0)), mechanism.read(np.arange(n) < 0.1 * n, n, (0, 1), "x", known)
         after, _ = mechanism.step(state, 0.5, reading, SeededNoise(0))
         told = state.log_risk - after.log_risk
-        assert competition(n, told * (1.0 - 1e-9)).client_refusal(state, known) is not None
+        assert leaderboard(n, told * (1.0 - 1e-9)).client_refusal(state, known) is not None
 
 
 def test_failures_count_in_the_allowance_and_end_it() -> None:
     """Each is an outcome of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
-    mechanism = competition(1000)
+    mechanism = leaderboard(1000)
     state = mechanism.start(SeededNoise(0))
     first, known, number = state.log_risk, Known(binary=True, client="attacker"), 0
     state, *_ = asked(mechanism, state, 1.0, 500, 1000, "attacker")
@@ -238,7 +244,7 @@ def test_failures_count_in_the_allowance_and_end_it() -> None:
     assert ClaimsState.from_text(state.to_text()) == state
 
 
-def beginning_at(mechanism: Competition, state: ClaimsState, client: str, value: float) -> float:
+def beginning_at(mechanism: LeaderboardMechanism, state: ClaimsState, client: str, value: float) -> float:
     """Return the guess whose cell begins at a value."""
     known, memory = Known(binary=True, client=client), client_of(state, client)
     reach = mechanism._reach(memory, state, known)
@@ -252,7 +258,7 @@ def session(seed: int, n: int, clients: int) -> tuple[bool, bool]:
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, n)
-    mechanism = competition(n)
+    mechanism = leaderboard(n)
     state = mechanism.start(SeededNoise(seed))
     votes = np.zeros(n)
     for client in map(str, range(clients)):
@@ -267,7 +273,7 @@ def session(seed: int, n: int, clients: int) -> tuple[bool, bool]:
             state, _, source = asked(mechanism, state, guess, int((predicted == labels).sum()), n, client)
             votes += (predicted - 0.5) * (1.0 if source == "train" else -1.0)
     right = int(((votes > 0) == labels).sum())
-    alone = competition(n, confidence=1.0 - BETA / (clients + 1))
+    alone = leaderboard(n, confidence=1.0 - BETA / (clients + 1))
     false = []
     for one, before in ((mechanism, state), (alone, alone.start(SeededNoise(0)))):
         guess = beginning_at(one, before, "last", (right - 1) / n)
@@ -286,7 +292,7 @@ def test_clients_who_share_their_answers_break_shares_of_their_own_and_not_the_c
 
 
 def test_what_a_state_keeps_is_no_text_of_a_client() -> None:
-    mechanism = competition(500)
+    mechanism = leaderboard(500)
     state, *_ = asked(mechanism, mechanism.start(SeededNoise(0)), 0.9, 300, 500, "Zoë <script> x\ny")
     assert "Zo" not in state.to_text()
     assert all(line.isascii() for line in state.to_text().split("\n"))
@@ -295,7 +301,7 @@ def test_what_a_state_keeps_is_no_text_of_a_client() -> None:
 
 
 def test_groups_count_as_few_records_and_parts_as_their_own() -> None:
-    plain, grouped = (competition(2000, **more) for more in ({}, {"effective": 500.0, "inflation": 4.0}))
+    plain, grouped = (leaderboard(2000, **more) for more in ({}, {"effective": 500.0, "inflation": 4.0}))
     widths = [one.first_half_width(0.8) for one in (plain, grouped)]
     assert 1.8 < widths[1] / widths[0] < 2.5
     known = Known(binary=True, difference=True, part=Part(200, None, 200.0))
@@ -312,8 +318,8 @@ def test_what_goes_with_no_allowance_is_refused() -> None:
         with pytest.raises(InputError, match=r"^allowance:"):
             ClaimsParameters(allowance=24.0, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^about:"):
-        competition(10).duel(None, BINARY)  # type: ignore[arg-type]
-    mechanism = competition(100)
+        leaderboard(10).duel(None, BINARY)  # type: ignore[arg-type]
+    mechanism = leaderboard(100)
     spent = replace(mechanism.start(SeededNoise(0)), log_risk=-2e9)
     with pytest.raises(BudgetExhausted):
         asked(mechanism, spent, 0.5, 50, 100)

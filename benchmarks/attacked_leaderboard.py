@@ -1,13 +1,13 @@
-"""A competition of 30 teams, some of which attack the holdout, with 2,000 submissions against known truth.
+"""A leaderboard of 30 teams, some of which attack the holdout, with 2,000 submissions against known truth.
 
 The same teams play twice: behind a guard, and on a plain holdout that tells everybody the exact score, with the exact
 interval of one score at 95 % ("alone"), or at a level for 2,000 scores that were fixed beforehand ("list"). Every
-interval is compared with the truth of its predictions, given the features; on the boards, every statement that one
-team's best submission is better than another's: by certified intervals that do not overlap, or by scores. Attackers
+interval is compared with the truth of its predictions, given the features; on the leaderboards, every statement that
+one team's best submission is better than another's: by certified intervals that do not overlap, or by scores. Attackers
 also send the guard tables that are wrong: none is charged, and what they are told is the same when all labels of the
 holdout are the other ones.
 
-Run: ``python -m benchmarks.attacked_competition``, two minutes. Seeds are 0 and 1.
+Run: ``python -m benchmarks.attacked_leaderboard``, two minutes. Seeds are 0 and 1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Submitted:
 
 @dataclass
 class Outcome:
-    """What came out of one competition.
+    """What came out of one leaderboard.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ def session(
     submissions: int = SUBMISSIONS,
     size: int = RECORDS,
 ) -> Outcome:
-    """Play one competition on records of a seed; teams draw the same coins whatever answers them."""
+    """Play one leaderboard on records of a seed; teams draw the same coins whatever answers them."""
     records = Records.drawn(size, np.random.default_rng(seed))
     teams = thirty_teams(records, np.random.default_rng(1_000 + seed), attackers)
     return play(records, teams, holdout(records), np.random.default_rng(2_000 + seed), submissions)

@@ -1,4 +1,4 @@
-"""Teams that attack a competition: no interval of the guard is false more often than promised; those of scores are."""
+"""Teams that attack a leaderboard: no interval of the guard is false more often than promised; those of scores are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from benchmarks.attacked_competition import Behind, Outcome, Plain, Submitted, play, session
+from benchmarks.attacked_leaderboard import Behind, Outcome, Plain, Submitted, play, session
 from benchmarks.service_load.teams import Records, Told, thirty_teams
 
 RATE = 1e-9

@@ -1,4 +1,4 @@
-"""A competition behind a service: guesses, clients, what they see of each other, and who leads."""
+"""A leaderboard behind a service: guesses, clients, what they see of each other, and who leads."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_ranks_are_those_of_every_order_that_intervals_allow() -> None:
             assert one.last == 8 - (ends[:, 1] < low).sum()
 
 
-def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_leaderboard_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     TABLE[:N].to_csv("train.csv", index=False)
     TABLE[N:].to_csv("holdout.csv", index=False)

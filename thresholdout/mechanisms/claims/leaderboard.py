@@ -1,4 +1,4 @@
-"""A competition: whoever submits says what he expects, and only a guess that is wrong costs anything.
+"""A leaderboard: whoever submits says what he expects, and only a guess that is wrong costs anything.
 
 Participants know the training labels, so a score on the training part says what they choose it to say. Here it is a
 guess: the range is parted into cells, all of one width for a proportion's angle, the middle one around the guess, and
@@ -40,7 +40,7 @@ from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 
-__all__ = ["AngleCells", "Competition"]
+__all__ = ["AngleCells", "LeaderboardMechanism"]
 
 _LEAST_AHEAD: Final = 100
 """Questions that are expected still, at least, where no number is declared."""
@@ -137,7 +137,7 @@ def _near(distance: int) -> float:
     return 1.0 / (distance * (distance + 1)) if distance else 0.0
 
 
-class Competition(ClaimsMechanism):
+class LeaderboardMechanism(ClaimsMechanism):
     """Claims by cells around guesses, with an allowance for each client.
 
     Parameters
@@ -151,7 +151,7 @@ class Competition(ClaimsMechanism):
     --------
     >>> from thresholdout.mechanisms.claims import ClaimsParameters
     >>> from thresholdout.noise.sources import SeededNoise
-    >>> mechanism, noise = Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=1000), SeededNoise(0)
+    >>> mechanism, noise = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=1000), SeededNoise(0)
     >>> known = Known(binary=True, client="team 1")
     >>> junk = mechanism.read([1, 0] * 500, 1000, (0, 1), "values", known)
     >>> state, first = mechanism.step(mechanism.start(noise), 1.0, junk, noise)
@@ -160,7 +160,7 @@ class Competition(ClaimsMechanism):
     ('holdout', 'train', [0.35, 0.67])
     """
 
-    name: ClassVar[str] = "competition"
+    name: ClassVar[str] = "leaderboard"
     statistics: ClassVar[bool] = False
     from_totals: ClassVar[bool] = False
 
@@ -237,7 +237,7 @@ class Competition(ClaimsMechanism):
         Examples
         --------
         >>> from thresholdout.mechanisms.claims import ClaimsParameters
-        >>> round(Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=4000).first_half_width(0.85), 3)
+        >>> round(LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=4000).first_half_width(0.85), 3)
         0.032
         """
         return self.next_half_width(self.start(SystemNoise()), score)
@@ -264,7 +264,7 @@ class Competition(ClaimsMechanism):
         Examples
         --------
         >>> from thresholdout.mechanisms.claims import ClaimsParameters
-        >>> mechanism = Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=10_000)
+        >>> mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=10_000)
         >>> states = [mechanism.expected_session(50, 0.85, error) for error in (0.0, 0.02)]
         >>> [round(mechanism.next_half_width(state, 0.85), 3) for state in states]
         [0.029, 0.036]
@@ -318,8 +318,8 @@ class Competition(ClaimsMechanism):
         return super().refuses(state, train, known) or self.client_refusal(state, known)
 
     def duel(self, counts: Duel, known: Known) -> Reading:
-        """Refuse a share of wins: predictions of a competition come in by record, which have no one law."""
-        raise InputError("about", "'wins' in a competition", "the difference of both scores")
+        """Refuse a share of wins: predictions of a leaderboard come in by record, which have no one law."""
+        raise InputError("about", "'wins' in a leaderboard", "the difference of both scores")
 
     def _bets(self, known: Known) -> bool:
         return False

@@ -1,13 +1,13 @@
-"""A competition of 30 teams with 20 submissions each: how wide certified intervals are, with and without junk.
+"""A leaderboard of 30 teams with 20 submissions each: how wide certified intervals are, with and without junk.
 
 Teams have true accuracies from 0.80 to 0.85, and drift upwards. What is expected of a submission is its accuracy on as
 many other records as the holdout has ("cross-validated"), 1.0 ("training score": everybody's model fits its training
-records), or nothing. Junk teams send random predictions and expect 1.0. Mechanisms: the competition, and claims near
+records), or nothing. Junk teams send random predictions and expect 1.0. Mechanisms: the leaderboard, and claims near
 training values, which have the same numbers to begin with. Columns: half the length of the intervals of all honest
 teams on the average, and of their last submissions; nats told to all; honest submissions that were refused; truths
 that were missed, of all sessions.
 
-Run: ``python -m benchmarks.competition``, two minutes.
+Run: ``python -m benchmarks.leaderboard``, two minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import refuse_if
-from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Competition
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, LeaderboardMechanism
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["Session", "main", "session"]
@@ -32,7 +32,7 @@ Guess = Literal["cross-validated", "training score", "nothing"]
 
 @dataclass
 class Session:
-    """What came out of one competition."""
+    """What came out of one leaderboard."""
 
     widths: list[float] = field(default_factory=list)
     nats: float = 0.0
@@ -41,7 +41,7 @@ class Session:
 
 
 def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False, teams: int = TEAMS) -> Session:
-    """Play one competition.
+    """Play one leaderboard.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
     mechanism = (
         ClaimsMechanism(plain, n)
         if claims
-        else Competition(ClaimsParameters(noise=0.0, allowance=24.0, n_train=float(n)), n)
+        else LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0, n_train=float(n)), n)
     )
     state = mechanism.start(noise)
     first = state.log_risk
@@ -111,7 +111,7 @@ def main() -> None:
             last = np.mean([np.mean(run.widths[-TEAMS:]) for run in runs])
             nats = np.mean([run.nats for run in runs])
             refused, missed = (sum(getattr(run, name) for run in runs) for name in ("refused", "missed"))
-            name = "claims" if claims else "competition"
+            name = "claims" if claims else "leaderboard"
             print(
                 f"| {n:,} | {junk} | {guess} | {name} | {mean:.3f} | {last:.3f} | {nats:,.0f} | {refused} | {missed} |",
                 flush=True,
