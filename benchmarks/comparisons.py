@@ -20,7 +20,7 @@ from scipy.stats import beta
 
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Outcome, Part
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
 
 BETA = 0.05
@@ -66,9 +66,9 @@ def difference(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, flo
 
 def wins(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, float]:
     train, holdout = (
-        Duel(int((part > 0).sum()), int((part < 0).sum()), part.size) for part in (pair.train, pair.holdout)
+        PairedCounts(int((part > 0).sum()), int((part < 0).sum()), part.size) for part in (pair.train, pair.holdout)
     )
-    return train.share, claims.duel(holdout, Known(difference=True, duel=train)), pair.theta, 1.0
+    return train.share, claims.paired_counts(holdout, Known(difference=True, paired_counts=train)), pair.theta, 1.0
 
 
 def given(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, float]:

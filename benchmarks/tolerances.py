@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
-from thresholdout.certificates.belief_walk import walk
+from thresholdout.certificates.drift_bound import drift_bound
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.published_tolerances import theorem_2_tolerance
@@ -64,7 +64,7 @@ def by_walk(model: DependenceModel, budget: int) -> float:
     settings = (
         Setting(model, SparseVectorParameters(scale * rise, scale, budget, QUERIES), 1 - BETA) for scale in scales
     )
-    return min(walk(setting).tolerance for setting in settings)
+    return min(drift_bound(setting).tolerance for setting in settings)
 
 
 def row(model: DependenceModel, budget: int) -> list[str]:

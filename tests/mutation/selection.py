@@ -29,7 +29,7 @@ ALSO: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.mechanisms.claims.question_claims": ("tests.thresholdout.guard.test_private_guard",),
     "thresholdout.mechanisms.claims.kinds": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
-    "thresholdout.certificates.belief_walk": ("tests.thresholdout.certificates.test_belief_walk",),
+    "thresholdout.certificates.drift_bound": ("tests.thresholdout.certificates.test_drift_bound",),
     "thresholdout.planning.algorithm_1": ("tests.thresholdout.guard.test_algorithm_1",),
 }
 

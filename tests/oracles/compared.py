@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from thresholdout.mechanisms import Known, Outcome, Part
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState, Reading
 from thresholdout.noise.sources import SeededNoise
 
@@ -47,7 +47,11 @@ def drawn(shares: Sequence[float], n: int) -> tuple[list[Counts], list[float]]:
 
 
 def wins(
-    claims: ClaimsMechanism, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: Duel
+    claims: ClaimsMechanism,
+    counts: Sequence[Counts],
+    shares: Sequence[float],
+    kinds: Sequence[int],
+    train: PairedCounts,
 ) -> Posed | None:
     """Return a question about the share of wins, each value being a loss (-1), a tie or a win (1)."""
     won, lost = (sum(p for p, kind in zip(shares, kinds, strict=True) if kind == side) for side in (1, -1))
@@ -57,9 +61,13 @@ def wins(
         tuple(sum(k for k, kind in zip(count, kinds, strict=True) if kind == side) for side in (1, -1))
         for count in counts
     )
-    known, n = Known(difference=True, duel=train), sum(counts[0])
+    known, n = Known(difference=True, paired_counts=train), sum(counts[0])
     return Posed(
-        won / (won + lost), train.share, known, seen, lambda pair: claims.duel(Duel(pair[0], pair[1], n), known)
+        won / (won + lost),
+        train.share,
+        known,
+        seen,
+        lambda pair: claims.paired_counts(PairedCounts(pair[0], pair[1], n), known),
     )
 
 

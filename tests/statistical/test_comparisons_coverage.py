@@ -19,7 +19,7 @@ from scipy.stats import binom
 from tests.sizes import sizes
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, Reading
 
 pytestmark = pytest.mark.statistical
@@ -39,22 +39,22 @@ class Kind:
     read: Callable[[ClaimsMechanism, np.random.Generator, float, Known], Reading]
 
 
-def _duel(train: float) -> Known:
+def _paired_counts(train: float) -> Known:
     wins = round(2 * DIFFER * train)
-    return Known(difference=True, duel=Duel(wins, 2 * DIFFER - wins, 2 * N))
+    return Known(difference=True, paired_counts=PairedCounts(wins, 2 * DIFFER - wins, 2 * N))
 
 
 def _wins(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     number = int(rng.binomial(N, DIFFER / N))
     wins = int(rng.binomial(number, truth))
-    return claims.duel(Duel(wins, number - wins, N), known)
+    return claims.paired_counts(PairedCounts(wins, number - wins, N), known)
 
 
 def _fewer(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
     """A third of the records that the training part foretells differ."""
     number = int(rng.binomial(N, DIFFER / N / 3))
     wins = int(rng.binomial(number, truth))
-    return claims.duel(Duel(wins, number - wins, N), known)
+    return claims.paired_counts(PairedCounts(wins, number - wins, N), known)
 
 
 def _difference(claims: ClaimsMechanism, rng: np.random.Generator, truth: float, known: Known) -> Reading:
@@ -91,8 +91,8 @@ def _given_ties(claims: ClaimsMechanism, rng: np.random.Generator, truth: float,
 
 PART = Part(DIFFER, None, 2.0 * DIFFER)
 KINDS = {
-    "wins": Kind(_duel, _wins),
-    "wins, fewer records differ": Kind(_duel, _fewer),
+    "wins": Kind(_paired_counts, _wins),
+    "wins, fewer records differ": Kind(_paired_counts, _fewer),
     "difference": Kind(lambda train: Known(0.25 * DIFFER / N, difference=True), _difference),
     "difference, another variance": Kind(lambda train: Known(0.05 * DIFFER / N, difference=True), _difference),
     "given the features": Kind(lambda train: Known(None, True, difference=True, part=PART), _given),

@@ -411,11 +411,11 @@ def test_answers_of_a_guard_contain_what_is_so(mechanism: Any) -> None:
             answer = guard.score(model, name, cv="training")
             low, high = answer.interval
             assert low <= truth <= high
-            assert answer.truth == statistics.get_statistic(name).target
+            assert answer.estimand == statistics.get_statistic(name).target
             assert answer.half_width < (1.2 if name == "matthews_corrcoef" else 0.4)
         sliced = guard.score(model, statistics.sliced("accuracy", lambda X: X[:, 0] % 2 == 0, "even"), cv="training")
         assert sliced.interval[0] <= 0.8 <= sliced.interval[1]
-        assert "even" in sliced.truth
+        assert "even" in sliced.estimand
 
 
 def test_dependent_records_have_ratios_and_no_truths_given_labels() -> None:

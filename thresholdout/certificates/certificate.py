@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphs.numerics.rounding import shown_above, shown_below
-from thresholdout.certificates.belief_walk import walk
+from thresholdout.certificates.drift_bound import drift_bound
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.problem import PUBLISHED_RATIOS, Setting, within_limits
 from thresholdout.certificates.published_tolerances import published
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from thresholdout.certificates.prior_queries import PriorQueries
     from thresholdout.mechanisms.kind import Parameters
 
-__all__ = ["Certificate", "Truth", "certify", "truth_of"]
+__all__ = ["Certificate", "Estimand", "certify", "estimand_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
-    """What the truth of a question is.
+class Estimand:
+    """The estimand of the answers.
 
     Attributes
     ----------
@@ -42,38 +42,38 @@ class Truth:
     short: str
     sentence: str
 
-    def given_features(self) -> Truth:
-        """Return the same truth, given the features of all records.
+    def given_features(self) -> Estimand:
+        """Return the same estimand, given the features of all records.
 
         Examples
         --------
         >>> from graphs import Independent
         >>> from thresholdout.mechanisms import ClaimsParameters
-        >>> truth_of(Independent(9), ClaimsParameters()).given_features().short
+        >>> estimand_of(Independent(9), ClaimsParameters()).given_features().short
         'the average over all records, given their features'
         """
         known = _KNOWN.replace("given", "given the features of all of them and")
         sentence = self.sentence.replace(_KNOWN, known)
         sentence = sentence.replace(_POPULATION, "nothing is said about records with other features")
-        return Truth(f"{self.short}, given their features", sentence)
+        return Estimand(f"{self.short}, given their features", sentence)
 
 
 _KNOWN = "given what was known before the first question"
 _POPULATION = "the mean of the population, if all records have one law"
 _EXPECTED = f"of what a question's values are expected to be, {_KNOWN}"
-_ALL = Truth(
+_ALL = Estimand(
     "the average over all records",
     f"the average over all records of the holdout {_EXPECTED}; {_POPULATION}",
 )
-_FOLDS = Truth(
+_FOLDS = Estimand(
     "the average over all records of the models that were fitted",
     "the average over all records of what each one's value is expected to be under the model that was fitted without "
     "its fold, given the other folds; it is about these models, and not about one that is fitted to all records",
 )
 
 
-def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
-    """Say which truth the answers of a mechanism are about.
+def estimand_of(model: DependenceModel, parameters: Parameters) -> Estimand:
+    """Return the estimand of the answers of a mechanism.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     --------
     >>> from graphs import Independent
     >>> from thresholdout.mechanisms import LadderParameters
-    >>> truth_of(Independent(100), LadderParameters()).short
+    >>> estimand_of(Independent(100), LadderParameters()).short
     'the best truth so far, the average over all records'
     """
     from graphs import Given
@@ -94,12 +94,12 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
 
     plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
     if isinstance(model, Given) and model.condition_beyond:
-        plain = Truth(plain.short, plain.sentence.replace(_KNOWN, f"{_KNOWN} and {model.condition_beyond}"))
+        plain = Estimand(plain.short, plain.sentence.replace(_KNOWN, f"{_KNOWN} and {model.condition_beyond}"))
     direction = parameters.best_direction
     if direction is None:
         return plain
     best = "largest" if direction == "maximize" else "smallest"
-    return Truth(
+    return Estimand(
         f"the best truth so far, {plain.short}",
         f"the {best} one of all questions until then, and not that of the question just asked; for one question it is "
         f"{plain.sentence}",
@@ -117,7 +117,7 @@ class Certificate:
     """What the answers of one guard are worth.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
-    half-width of the truth, for all answers at once. `about` says which truth that is.
+    half-width of the truth, for all answers at once. `about` names the estimand.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ class Certificate:
         The one on which the certificate rests; ``None`` when no route says anything.
     records : str
         The records and how they depend on each other, as declared, in words.
-    truth : Truth
-        Which truth the answers are about.
+    estimand : Estimand
+        The estimand of the answers.
     final : FinalCheck or None
         What the final check of a guard with ``final_check=True`` will be worth, if every claim before it is confirmed:
         ``certificate.final.half_width(expected)``.
@@ -158,7 +158,7 @@ class Certificate:
     compared: tuple[Route, ...]
     chosen: Route | None
     records: str
-    truth: Truth
+    estimand: Estimand
     final: FinalCheck | None = None
     epsilon: float | None = None
     limits: FittedLimits | None = None
@@ -166,8 +166,8 @@ class Certificate:
 
     @property
     def about(self) -> str:
-        """Which truth the answers are about, in words: to be read after "the truth is"."""
-        return self.truth.sentence
+        """The estimand of the answers, in words: to be read after "the truth is"."""
+        return self.estimand.sentence
 
     @property
     def tolerance(self) -> float:
@@ -389,7 +389,9 @@ class Certificate:
 
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {shown_above(self.tolerance, 4)}"
-        return f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.truth.short}>"
+        return (
+            f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.estimand.short}>"
+        )
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Card, Table
@@ -413,7 +415,7 @@ class Certificate:
             if none
             else f"at most ± {shown_above(self.tolerance, 4)}"
         )
-        facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.truth.short)]
+        facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.estimand.short)]
         return Card("Certificate", self.statement, facts, table=table).html
 
 
@@ -479,9 +481,9 @@ def certify(
     setting = Setting(assumed, parameters, needed)
     compared = (
         posterior(setting),
-        walk(setting),
+        drift_bound(setting),
         published(setting),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
-    found = Certificate(setting.confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+    found = Certificate(setting.confidence, compared, chosen, model.describe(), estimand_of(model, parameters))
     return found.charged(model, confidence, needed)

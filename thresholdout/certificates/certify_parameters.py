@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.certificate import Certificate, certify, truth_of
+from thresholdout.certificates.certificate import Certificate, certify, estimand_of
 from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.mechanisms.catalogue import kind_of
@@ -87,8 +87,8 @@ class Theorems:
         route = Route(name, tolerance, True, assumes, source, widths=widths)
         if why_not:
             route = Route.missing(name, why_not, sound=True, assumes=assumes, source=source)
-        chosen, truth = route if route.eligible else None, truth_of(self.model, self.parameters)
-        return Certificate(confidence, (route,), chosen, self.model.describe(), truth, final, epsilon)
+        chosen, estimand = route if route.eligible else None, estimand_of(self.model, self.parameters)
+        return Certificate(confidence, (route,), chosen, self.model.describe(), estimand, final, epsilon)
 
     def algorithm_1(self, parameters: SparseVectorParameters) -> Certificate:
         """Certify Algorithm 1 by the best of its routes."""

@@ -28,7 +28,7 @@ class Holdout:
         What a submission is told: ``"interval"``, ``"verdict"`` or ``"best"``.
     phase : str
         ``"open"``, ``"blind"`` or ``"closed"``.
-    identity, mechanism, truth, promise, checkpoint : str
+    identity, mechanism, estimand, promise, checkpoint : str
         Its guard, how this answers, what intervals are about and worth, and the last digest of its history.
     lower, upper : float or None
         Range of the metric, as far as it has one.
@@ -57,7 +57,7 @@ class Holdout:
     records: int | None = None
     confidence: float | None = None
     mechanism: str = ""
-    truth: str = ""
+    estimand: str = ""
     promise: str = ""
     asked: int | None = None
     remaining: int | None = None

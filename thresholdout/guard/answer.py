@@ -46,7 +46,7 @@ class Answer:
         What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
     candidate : str
         Which model it is about: its name, or its class with the parameters that are no defaults.
-    truth : str
+    estimand : str
         What the interval is about, in words, for a statistic that is no mean over records. (For means the guard's
         certificate says it.)
 
@@ -72,7 +72,7 @@ class Answer:
     repeated: bool = False
     about: Literal["question", "best"] = "question"
     candidate: str = ""
-    truth: str = ""
+    estimand: str = ""
 
     @property
     def half_width(self) -> float:
@@ -129,7 +129,7 @@ class Answer:
         facts = [("from", _FROM[self.source])]
         if self.remaining is not None:
             facts.append(("answers from the holdout left", f"{self.remaining:,}"))
-        notes = [f"The truth: {self.truth}."] if self.truth else []
+        notes = [f"The estimand: {self.estimand}."] if self.estimand else []
         if self.about == "best":
             notes.append("About the best question so far, not about this one.")
         if self.repeated:

@@ -18,7 +18,7 @@ from thresholdout.guard.query_engine import QueryEngine, Read, Scan
 from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys
 from thresholdout.guard.question_keys import content_digest
 from thresholdout.mechanisms import Known
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -274,9 +274,9 @@ class ColumnQueries:
         if about == "wins":
             if not trained.right_or_wrong:
                 raise InputError("about", f"'wins' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'")
-            duel = _duel(trained, metric)
-            known = Known(difference=True, duel=duel)
-            question = Query(duel.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+            paired_counts = _paired_counts(trained, metric)
+            known = Known(difference=True, paired_counts=paired_counts)
+            question = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
             known = replace(known, difference=True)
@@ -286,7 +286,7 @@ class ColumnQueries:
             if about == "wins":
                 if not found.right_or_wrong:
                     raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
-                return self.engine.duel(_duel(found, metric), known)
+                return self.engine.paired_counts(_paired_counts(found, metric), known)
             return self.engine.read(found, self.records.n, question, "b")
 
         return question, Scan(lambda: frames.part.joint(first, second, metric.bounds), read)
@@ -304,7 +304,7 @@ def _check_predicted(found: Totals, argument: str, expected: str) -> None:
         raise InputError(argument, seen, expected)
 
 
-def _duel(joint: Joint, metric: Metric) -> Duel:
+def _paired_counts(joint: Joint, metric: Metric) -> PairedCounts:
     """Return how often the first of two models is the better one, and how often the other."""
     more, less, n = joint.more, joint.less, joint.difference.n
-    return Duel(more, less, n) if metric.greater_is_better else Duel(less, more, n)
+    return PairedCounts(more, less, n) if metric.greater_is_better else PairedCounts(less, more, n)

@@ -329,7 +329,7 @@ class Thresholdout(Shared):
         Returns
         -------
         Answer
-            The metric itself: losses are not negated. `Answer.truth` says which estimand its interval is about.
+            The metric itself: losses are not negated. `Answer.estimand` says which estimand its interval is about.
         """
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name)
 

@@ -27,7 +27,7 @@ from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys, estimator
 from thresholdout.guard.sample_weights import Weights
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.mechanisms import UNKNOWN, Known
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
@@ -364,15 +364,15 @@ class ModelQueries:
         if not _right_or_wrong(_trained(b), _trained(a)):
             seen = f"'wins' by {metric.name}, of which values are neither 0 nor 1"
             raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
-        duel = _duel(_trained(b) - _trained(a), metric)
-        known = Known(difference=True, duel=duel)
-        query = Query(duel.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+        paired_counts = _paired_counts(_trained(b) - _trained(a), metric)
+        known = Known(difference=True, paired_counts=paired_counts)
+        query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
 
         def read() -> Any:
             difference, whole = _both(self.records.n, b, a)
             if not whole:
                 raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
-            return self.engine.duel(_duel(difference, metric), known)
+            return self.engine.paired_counts(_paired_counts(difference, metric), known)
 
         return query, read
 
@@ -461,10 +461,14 @@ def _right_or_wrong(*values: NDArray[np.float64]) -> bool:
     return all(bool(((one == 0.0) | (one == 1.0)).all()) for one in values)
 
 
-def _duel(difference: NDArray[np.float64], metric: Metric) -> Duel:
+def _paired_counts(difference: NDArray[np.float64], metric: Metric) -> PairedCounts:
     """Count the records on which the first model is better, and those on which it is worse."""
     more, less = int(np.count_nonzero(difference > 0.0)), int(np.count_nonzero(difference < 0.0))
-    return Duel(more, less, difference.size) if metric.greater_is_better else Duel(less, more, difference.size)
+    return (
+        PairedCounts(more, less, difference.size)
+        if metric.greater_is_better
+        else PairedCounts(less, more, difference.size)
+    )
 
 
 def _one_number(value: object, statistic: Statistic) -> float:

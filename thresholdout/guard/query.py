@@ -35,7 +35,7 @@ class Query:
         The question's identity.
     known : Known
         What is known of the values before the holdout is looked at.
-    truth : str
+    estimand : str
         What its interval is about, in words; empty for means.
     candidate : str
         What the question is about, such as a model's name; see `about`.
@@ -55,6 +55,7 @@ class Query:
     __slots__ = (
         "candidate",
         "corrected",
+        "estimand",
         "key",
         "known",
         "limits",
@@ -63,7 +64,6 @@ class Query:
         "shown",
         "since",
         "train",
-        "truth",
     )
 
     def __init__(
@@ -73,7 +73,7 @@ class Query:
         name: str,
         key: str | None,
         known: Known = UNKNOWN,
-        truth: str = "",
+        estimand: str = "",
     ) -> None:
         check_own(key)
         self.train = train
@@ -81,7 +81,7 @@ class Query:
         self.name = name
         self.key = key
         self.known = known
-        self.truth = truth
+        self.estimand = estimand
         self.candidate = ""
         self.quota: int | None = None
         self.since: float | None = None
@@ -96,19 +96,19 @@ class Query:
         return self
 
     @classmethod
-    def recalled(cls, entry: Entry, key: str, truth: str = "") -> Query:
+    def recalled(cls, entry: Entry, key: str, estimand: str = "") -> Query:
         """Return a question of which the answer is stored already, as far as the answer needs it."""
-        return cls(entry.train, (entry.lower, entry.upper), entry.name, key, truth=truth)
+        return cls(entry.train, (entry.lower, entry.upper), entry.name, key, estimand=estimand)
 
     def about(self, candidate: str) -> Query:
         """Return the same question, about a candidate that the history names."""
-        other = Query(self.train, self.limits, self.name, self.key, self.known, self.truth)
+        other = Query(self.train, self.limits, self.name, self.key, self.known, self.estimand)
         other.candidate, other.corrected = candidate, self.corrected
         return other
 
     def without_key(self) -> Query:
         """Return the same question with a new key, which the ledger makes."""
-        return Query(self.train, self.limits, self.name, None, self.known, self.truth)
+        return Query(self.train, self.limits, self.name, None, self.known, self.estimand)
 
     def entry(self, outcome: Outcome, remaining: int | None, interval: tuple[float, float] | None = None) -> Entry:
         """Return the line of the history, in the user's units, of an outcome and its interval, its own by default.
@@ -218,5 +218,5 @@ class Query:
             repeated=repeated,
             about=about,
             candidate=entry.candidate,
-            truth=self.truth,
+            estimand=self.estimand,
         )

@@ -31,7 +31,7 @@ from thresholdout.silence import silence
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.guard.registration import Opened
-    from thresholdout.mechanisms.base import Duel
+    from thresholdout.mechanisms.base import PairedCounts
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.noise.sources import NoiseSource
 
@@ -207,9 +207,9 @@ class QueryEngine:
         """Return what the mechanism needs of a statistic that is no mean."""
         return self._mechanism.statistic(evidence, known)
 
-    def duel(self, counts: Duel, known: Known) -> Any:
+    def paired_counts(self, counts: PairedCounts, known: Known) -> Any:
         """Return what the mechanism needs of a share of wins."""
-        return self._mechanism.shares_risk("a share of wins").duel(counts, known)
+        return self._mechanism.shares_risk("a share of wins").paired_counts(counts, known)
 
     def find(self, query: Query) -> Answer | None:
         """Return the answer that the query's key has already; nothing is computed or charged."""
@@ -219,12 +219,12 @@ class QueryEngine:
         check_repeat(stored, query.shown)
         return self._told(query, stored, repeated=True)
 
-    def recall(self, key: str | None, truth: str = "") -> Answer | None:
+    def recall(self, key: str | None, estimand: str = "") -> Answer | None:
         """Return the answer of a query that is known by its content; nothing else is needed of it."""
         stored = self._ledger.find(self._id, key) if isinstance(key, ContentKey) else None
         if stored is None:
             return None
-        return self._told(Query.recalled(stored, cast(str, key), truth), stored, repeated=True)
+        return self._told(Query.recalled(stored, cast(str, key), estimand), stored, repeated=True)
 
     def evaluate(
         self,

@@ -229,11 +229,11 @@ def opened(
     prior = declared.prior_queries
     confidence = needed if parameters.pays_looks else confidence_after(prior, records.n, needed)
     certificate = certify_parameters(assumed, parameters, 1.0 - (1.0 - confidence) * (1.0 - FAILURES))
-    truth = certificate.truth
+    estimand = certificate.estimand
     certificate = replace(
         certificate,
         confidence=declared.confidence,
-        truth=truth.given_features() if declared.fixed_features else truth,
+        estimand=estimand.given_features() if declared.fixed_features else estimand,
         limits=model.fitted_limits,
         prior_queries=None if prior is None else prior.counted(records.n),
     )

@@ -22,11 +22,11 @@ __all__ = [
     "UNKNOWN",
     "About",
     "AnswerSource",
-    "Duel",
     "Known",
     "Mechanism",
     "MechanismState",
     "Outcome",
+    "PairedCounts",
     "Part",
     "Past",
     "SharesRisk",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Duel:
+class PairedCounts:
     """Records of one part on which exactly one of two models is right.
 
     Parameters
@@ -48,7 +48,7 @@ class Duel:
 
     Examples
     --------
-    >>> Duel(30, 10, 1000).share
+    >>> PairedCounts(30, 10, 1000).share
     0.738...
     """
 
@@ -146,7 +146,7 @@ class Known:
         Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
     part : Part or None
         The records that it is about, where that is not all of them.
-    duel : Duel or None
+    paired_counts : PairedCounts or None
         For a share of wins: how often each of two models was the better one on the training part.
     vague : bool
         Whether nothing is known of the value: what is given as the training value is a number in place of none.
@@ -166,7 +166,7 @@ class Known:
     layout: Layout | None = None
     difference: bool = False
     part: Part | None = None
-    duel: Duel | None = None
+    paired_counts: PairedCounts | None = None
     vague: bool = False
     client: str = ""
     proposal: bool = False
@@ -464,7 +464,7 @@ def refuse_if(refusal: BudgetExhausted | None) -> None:
 class SharesRisk(Protocol[StateT, ValuesT]):
     """What a mechanism does beyond single questions whose answers share one risk."""
 
-    def duel(self, counts: Duel, known: Known) -> ValuesT:
+    def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
         """Return what `step` needs of a share of wins."""
 
     def step_all(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thresholdout.service.prediction_guard import PredictionGuard
     from thresholdout.service.schemas import Feedback, Phase
 
-__all__ = ["looked_at", "mechanism_for", "promise", "truth"]
+__all__ = ["estimand", "looked_at", "mechanism_for", "promise"]
 
 _WHOEVER: Final = (
     "however submissions were chosen in view of earlier answers, whoever sees whose answers, and whether or not teams "
@@ -58,7 +58,7 @@ def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | Literal["l
     return LadderParameters(direction="maximize" if metric.greater_is_better else "minimize")
 
 
-def truth(guard: PredictionGuard) -> str:
+def estimand(guard: PredictionGuard) -> str:
     """Return what the answers of a guard are about, in sentences.
 
     Examples
@@ -67,7 +67,7 @@ def truth(guard: PredictionGuard) -> str:
     >>> from thresholdout.ledger import open_ledger
     >>> from thresholdout.service import PredictionGuard
     >>> table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200})
-    >>> print(truth(PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")))
+    >>> print(estimand(PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")))
     Answers are about what a submission's score is expected to be on these 200 records, given the features of ...
     """
     n = guard.guard.n

@@ -111,7 +111,7 @@ class Holdout:
         Probability that all intervals hold.
     mechanism : str
         How questions are answered.
-    truth, promise : str
+    estimand, promise : str
         What the intervals are about, and what they are worth, in words.
     asked : int
         Questions so far.
@@ -146,7 +146,7 @@ class Holdout:
     records: int
     confidence: float
     mechanism: str
-    truth: str
+    estimand: str
     promise: str
     asked: int
     remaining: int | None

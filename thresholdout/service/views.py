@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.mechanisms.claims.clients import newcomers_of
-from thresholdout.service.guarantee_text import promise, truth
+from thresholdout.service.guarantee_text import estimand, promise
 from thresholdout.service.schemas import Feedback, Holdout, Outlook, Phase, State, Submission
 from thresholdout.service.standings import served_metric
 from thresholdout.service.store.holdouts import Facts
@@ -78,7 +78,7 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
         rows=guard.rows,
         confidence=confidence,
         mechanism=guard.guard._mechanism.name,
-        truth=truth(guard),
+        estimand=estimand(guard),
         promise=promise(guard, feedback, phase),
         notes=guard.corrections.notes,
         remaining=guard.guard._mechanism.remaining(untouched),
@@ -147,7 +147,7 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
         records=facts.records,
         confidence=facts.confidence,
         mechanism=facts.mechanism,
-        truth=facts.truth,
+        estimand=facts.estimand,
         promise=facts.promise,
         asked=asked,
         remaining=remaining,

@@ -19,8 +19,8 @@ from graphs import (
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
 from thresholdout.certificates.after_releases import with_looks
-from thresholdout.certificates.belief_walk import walk_drift
 from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.drift_bound import belief_drift
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.certificates.problem import LargestError
 from thresholdout.certificates.published_tolerances import (
@@ -232,7 +232,7 @@ def published() -> Any:
         theorem_2_tolerance(Independent(10_000), queries=1000, budget=1, beta=0.05),
         theorem_2_tolerance(chain, queries=100, budget=1, beta=0.05),
         theorem_3_bits(10_000, 0.01, 0.05),
-        walk_drift(0.1, 10, 0.05),
+        belief_drift(0.1, 10, 0.05),
     ]
 
 

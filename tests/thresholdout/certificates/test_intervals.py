@@ -8,7 +8,7 @@ import pytest
 from graphs import Independent, MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.certificate import truth_of
+from thresholdout.certificates.certificate import estimand_of
 from thresholdout.certificates.posterior import mean_total_variation, posterior, posterior_widths
 from thresholdout.certificates.problem import Setting
 from thresholdout.errors import InputError
@@ -18,8 +18,8 @@ from thresholdout.mechanisms import SparseVectorParameters
 def posterior_certificate(epsilon_scale: float = 0.001) -> tuple[Certificate, Setting]:
     setting = Setting(Independent(10_000), SparseVectorParameters(0.0266, epsilon_scale, 2, 20), 0.95)
     route = posterior(setting)
-    truth = truth_of(setting.model, setting.parameters)
-    return Certificate(0.95, (route,), route, "10000 independent records", truth), setting
+    estimand = estimand_of(setting.model, setting.parameters)
+    return Certificate(0.95, (route,), route, "10000 independent records", estimand), setting
 
 
 def test_posterior_intervals_by_hand() -> None:
@@ -62,7 +62,7 @@ def test_dependent_records_have_intervals_by_their_own_leakage() -> None:
 
 def test_intervals_without_a_route_are_the_whole_range() -> None:
     _, setting = posterior_certificate()
-    nothing = Certificate(0.95, (), None, "records", truth_of(setting.model, setting.parameters))
+    nothing = Certificate(0.95, (), None, "records", estimand_of(setting.model, setting.parameters))
     assert nothing.interval(1, 0, "holdout", 0.4) == (0.0, 1.0)
     assert nothing.expected_half_width(0.4) == math.inf
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.oracles.interactions import History, Law, Round, SmallGuard, overfitter
-from thresholdout.certificates.belief_walk import walk_drift
+from thresholdout.certificates.drift_bound import belief_drift
 
 NOISY = (Law.discrete_laplace(1.0, 12), Law.discrete_laplace(2.0, 24), Law.discrete_laplace(4.0, 48))
 
@@ -113,7 +113,7 @@ def test_beliefs_of_a_whole_interaction_stay_within_the_walk() -> None:
     """The mean variation over the records exceeds the walk's drift at b2 with probability at most b2, exactly."""
     small = guard(NOISY, n=6, budget=3, rounds=3, threshold=0)
     weight, failure = 1 / len(small.states), 0.1
-    drift = walk_drift(step_privacy(1.0), small.budget, failure)
+    drift = belief_drift(step_privacy(1.0), small.budget, failure)
     exceeded: dict[float, float] = {}
     for factor in (1.0, 0.1):
         failing: set[History] = set()

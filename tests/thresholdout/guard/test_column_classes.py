@@ -80,7 +80,7 @@ def guards(engine: Engine, table: pd.DataFrame, label: str, **declared: Any) -> 
 
 
 def shown(answer: Any) -> tuple[Any, ...]:
-    return answer.value, answer.interval, answer.source, answer.name, answer.truth
+    return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
 @pytest.mark.parametrize("mechanism", corners(["claims", Claims(noise=0.0)], 1))

@@ -12,7 +12,7 @@ from tests.oracles.compared import Compared, Posed, drawn, given_features, score
 from tests.oracles.risk_left import coins
 from tests.sizes import corners
 from thresholdout.mechanisms import Known, Part
-from thresholdout.mechanisms.base import Duel
+from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.noise.sources import SeededNoise
 
@@ -33,7 +33,7 @@ class TestSharesOfWins:
         n = 3
         program = claims(1 - beta, n, 2)
         counts, chances = drawn(shares, n)
-        trains = [Duel(100, 10, 400), Duel(10, 100, 400), Duel(300, 20, 400)]
+        trains = [PairedCounts(100, 10, 400), PairedCounts(10, 100, 400), PairedCounts(300, 20, 400)]
         found = [
             wins(program, counts, shares, kinds, train)
             for kinds in itertools.product((-1, 0, 1), repeat=3)
@@ -53,7 +53,7 @@ class TestSharesOfWins:
         program = claims(1 - beta, n, 3)
         shares = ((1 - p) ** 2, p * (1 - p), p * (1 - p), p * p)
         counts, chances = drawn(shares, n)
-        none = Duel(0, 0, 10**6)
+        none = PairedCounts(0, 0, 10**6)
         compared = [wins(program, counts, shares, kinds, none) for kinds in ((0, 1, 0, -1), (0, 0, 1, -1))]
         questions = [posed for posed in compared if posed is not None]
         questions += [

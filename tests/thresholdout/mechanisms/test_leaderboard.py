@@ -318,7 +318,7 @@ def test_what_goes_with_no_allowance_is_refused() -> None:
         with pytest.raises(InputError, match=r"^allowance:"):
             ClaimsParameters(allowance=24.0, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^about:"):
-        leaderboard(10).duel(None, BINARY)  # type: ignore[arg-type]
+        leaderboard(10).paired_counts(None, BINARY)  # type: ignore[arg-type]
     mechanism = leaderboard(100)
     spent = replace(mechanism.start(SeededNoise(0)), log_risk=-2e9)
     with pytest.raises(BudgetExhausted):

@@ -244,7 +244,7 @@ class TestASeventh:
         certificate = guard.certificate
         assert certificate.route == "cells"
         assert certificate.tolerance == pytest.approx(PARAMETERS.half_width(N))
-        assert certificate.truth.short == "the average over all records"
+        assert certificate.estimand.short == "the average over all records"
         assert "cells" in repr(guard)
         guard.ask(lambda features, labels: labels)
         guard.ask(lambda features, labels: ~labels)

@@ -21,7 +21,7 @@ from typing import ClassVar, Final
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Duel, Known, Outcome, refuse_if
+from thresholdout.mechanisms.base import Known, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.clients import (
     NEWCOMERS,
     Client,
@@ -317,7 +317,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         """Return why this query is not allowed; public numbers decide."""
         return super().refuses(state, train, known) or self.client_refusal(state, known)
 
-    def duel(self, counts: Duel, known: Known) -> Reading:
+    def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
         """Refuse a share of wins: predictions of a leaderboard come in by record, which have no one law."""
         raise InputError("about", "'wins' in a leaderboard", "the difference of both scores")
 

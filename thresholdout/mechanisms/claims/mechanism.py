@@ -23,7 +23,7 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
-from thresholdout.mechanisms.base import UNKNOWN, Duel, Known, Mechanism, Outcome, refuse_if
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
@@ -104,7 +104,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""
         return Reading(tuple(evidence), known)
 
-    def duel(self, counts: Duel, known: Known) -> Reading:
+    def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
         """Return a reading of a share of wins."""
         return Reading(counts, known)
 
@@ -120,7 +120,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim)
         state = self._quieter(state, variance, holdout.known, noise)
-        scales = () if holdout.known.duel else self._edges.scales(state.exponent)
+        scales = () if holdout.known.paired_counts else self._edges.scales(state.exponent)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> ClaimOutcome:

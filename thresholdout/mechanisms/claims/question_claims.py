@@ -29,7 +29,7 @@ from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Sums, ThreeValues
 from thresholdout.limits.binomial import log_one_law_tail
-from thresholdout.mechanisms.base import Duel, Known
+from thresholdout.mechanisms.base import Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
@@ -149,7 +149,7 @@ def check_covered(known: Known) -> None:
     InputError
         When it is no mean over all records.
     """
-    if known.layout is not None or known.difference or known.duel is not None or known.part is not None:
+    if known.layout is not None or known.difference or known.paired_counts is not None or known.part is not None:
         raise refuse_private(
             "a comparison of models" if known.layout is None else "a statistic that is no mean over records"
         )
@@ -232,21 +232,21 @@ class WinsTest(TwoEnds):
     ----------
     steps : int
         Edges of a claim are from 0 to this: shares on a grid.
-    holdout : Duel
+    holdout : PairedCounts
         Secret, but for the number of all records.
     expected : float
         K as far as it is public: what the training part says.
 
     Examples
     --------
-    >>> claim = WinsTest(1000, Duel(60, 40, 2000), 100.0)
+    >>> claim = WinsTest(1000, PairedCounts(60, 40, 2000), 100.0)
     >>> [round(limit, 3) for limit in claim.interval(550, 650, -3.0, ())]
     [0.463, 0.729]
     >>> claim.outcome(550, 650, -3.0, (), (0, 0, 0)), claim.outcome(700, 800, -3.0, (), (0, 0, 0))
     ('confirmed', 'below')
     """
 
-    def __init__(self, steps: int, holdout: Duel, expected: float) -> None:
+    def __init__(self, steps: int, holdout: PairedCounts, expected: float) -> None:
         self.steps = steps
         self._holdout = holdout
         self._expected = max(1.0, expected)
@@ -281,12 +281,12 @@ class WinsTest(TwoEnds):
         return "below" if wins * self.steps < lo * number else "wide"
 
 
-def forecast_wins(train: Duel, records: int) -> tuple[Forecast, float, float]:
+def forecast_wins(train: PairedCounts, records: int) -> tuple[Forecast, float, float]:
     """Forecast the share of wins on the holdout; public numbers only.
 
     Parameters
     ----------
-    train : Duel
+    train : PairedCounts
         Of the training part, out of fold at best.
     records : int
         Holdout records.
@@ -302,7 +302,7 @@ def forecast_wins(train: Duel, records: int) -> tuple[Forecast, float, float]:
 
     Examples
     --------
-    >>> made, number, cautious = forecast_wins(Duel(180, 60, 4000), 2000)
+    >>> made, number, cautious = forecast_wins(PairedCounts(180, 60, 4000), 2000)
     >>> round(made.mean, 3), round(number), round(cautious)
     (0.748, 120, 100)
     """
@@ -404,7 +404,9 @@ class QuestionClaims:
         window = self._window(state, made, claim)
         level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * FAILURE_SHARE))
         exponent = min(state.exponent, self._exponent(variance, known))
-        return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._edges.scales(exponent))
+        return FirstClaim(
+            claim, made, window, level, exponent, () if known.paired_counts else self._edges.scales(exponent)
+        )
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
         """Return the records that a question is about, and how many independent ones vary as these and training do."""
@@ -425,8 +427,10 @@ class QuestionClaims:
 
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
         """Forecast the holdout value of a question with this training value."""
-        if known.duel is not None:
-            return forecast_wins(known.duel, self._n)[0], known.duel.share * (1.0 - known.duel.share)
+        if known.paired_counts is not None:
+            return forecast_wins(known.paired_counts, self._n)[0], known.paired_counts.share * (
+                1.0 - known.paired_counts.share
+            )
         _, effective, training = self._sizes(known)
         inside = (train * training + 1.0) / (training + 2.0)
         variance = known.layout.variance if known.layout is not None else variance_of(inside, known, effective)
@@ -435,8 +439,8 @@ class QuestionClaims:
 
     def _doubt(self, variance: float, known: Known) -> float:
         """Return how far the width of a stated interval is likely to be off, as a share of it."""
-        if known.duel is not None:
-            number, ratio = forecast_wins(known.duel, self._n)[1], self._n / known.duel.records
+        if known.paired_counts is not None:
+            number, ratio = forecast_wins(known.paired_counts, self._n)[1], self._n / known.paired_counts.records
         else:
             records, effective, training = self._sizes(known)
             number, ratio = 4.0 * variance * records, effective / training
@@ -447,8 +451,8 @@ class QuestionClaims:
     ) -> MeanTest | TwoEnds:
         """Return how claims about this question are tested on the holdout."""
         known = holdout.known
-        if known.duel is not None:
-            return self._test(made, variance, known, fine, duel=holdout.duel)
+        if known.paired_counts is not None:
+            return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
         if known.layout is not None:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
         if known.binary and self._independent(known):
@@ -466,12 +470,14 @@ class QuestionClaims:
         *,
         value: int = 0,
         values: NDArray[np.float64] | Sums | None = None,
-        duel: Duel | None = None,
+        paired_counts: PairedCounts | None = None,
     ) -> MeanTest | TwoEnds:
         """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
         steps = self._steps(made, fine)
-        if known.duel is not None:
-            return WinsTest(steps, duel or Duel(0, 0, self._n), forecast_wins(known.duel, self._n)[2])
+        if known.paired_counts is not None:
+            return WinsTest(
+                steps, paired_counts or PairedCounts(0, 0, self._n), forecast_wins(known.paired_counts, self._n)[2]
+            )
         if known.layout is not None:
             return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)

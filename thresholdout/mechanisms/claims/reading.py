@@ -11,7 +11,7 @@ from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Moments, Sums, ThreeValues
-from thresholdout.mechanisms.base import Duel, Known
+from thresholdout.mechanisms.base import Known, PairedCounts
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise.sources import NoiseSource
 
@@ -44,14 +44,14 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords, Sums, ExactMean, Duel or tuple of Evidence
+    values : UnitRecords, Sums, ExactMean, PairedCounts or tuple of Evidence
         The values, on a grid, or what is known of them for bets, or their mean where that is all that is needed; counts
         for a share of wins; of a statistic that is no mean, what speaks for it.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords | Sums | ExactMean | Duel | tuple[Evidence, ...] = field(repr=False)
+    values: UnitRecords | Sums | ExactMean | PairedCounts | tuple[Evidence, ...] = field(repr=False)
     known: Known
 
     @property
@@ -83,9 +83,9 @@ class Reading:
         return self.values
 
     @property
-    def duel(self) -> Duel:
+    def paired_counts(self) -> PairedCounts:
         """The counts of a question about a share of wins."""
-        assert isinstance(self.values, Duel)
+        assert isinstance(self.values, PairedCounts)
         return self.values
 
     def count(self, noise: NoiseSource) -> int:

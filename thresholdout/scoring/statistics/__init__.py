@@ -3,7 +3,7 @@
 Precision, recall, F1, Jaccard, per class or averaged; balanced accuracy; areas under the curve, also of several
 classes; Matthews' correlation; R2, root mean squared and median error; metrics on slices; and statistics of one's own
 with a declared bounded difference. Guards that make claims answer them, with intervals about a *truth* that each says
-in words (`Statistic.target`, `Answer.truth`).
+in words (`Statistic.target`, `Answer.estimand`).
 
 A statistic consists of *parts*: ratios of sums over records, areas, or values that no record moves far. The numbers of
 records that count (how many are positive, how many were predicted so) are functions of the holdout; they stay secret,

@@ -110,7 +110,7 @@ class HoldoutStatus:
     phase: str
     records: int | None
     confidence: float | None
-    truth: str
+    estimand: str
     promise: str
     asked: int | None
     remaining: int | None
@@ -160,7 +160,7 @@ def status_of(holdout: Holdout | Received) -> HoldoutStatus:
         holdout.phase,
         holdout.records,
         holdout.confidence,
-        holdout.truth,
+        holdout.estimand,
         holdout.promise,
         holdout.asked,
         holdout.remaining,

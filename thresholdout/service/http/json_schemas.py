@@ -108,7 +108,7 @@ class HoldoutShown(_Shown):
     records: int
     confidence: float
     mechanism: str = Field(examples=["leaderboard"])
-    truth: str = Field(description="What intervals are about, in words.")
+    estimand: str = Field(description="What intervals are about, in words.")
     promise: str = Field(description="What intervals are worth, in words.")
     asked: int
     remaining: int | None
@@ -134,7 +134,7 @@ class Certificate(_Shown):
     records: int
     confidence: float
     mechanism: str
-    truth: str
+    estimand: str
     promise: str
     notes: tuple[str, ...]
 

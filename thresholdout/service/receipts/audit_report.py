@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.planning.declaration import read_declaration
-from thresholdout.service.guarantee_text import looked_at, promise, truth
+from thresholdout.service.guarantee_text import estimand, looked_at, promise
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.receipts.receipt import written_time
 from thresholdout.service.receipts.rollback_detection import checkpoint_at, copy_notes
@@ -116,7 +116,7 @@ class AuditReport:
         Digest of their ids; see `ids_digest`.
     mechanism : str
         How questions are answered.
-    truth, promise : str
+    estimand, promise : str
         What intervals are about, and what they are worth, in words.
     shown : str
         What teams are told of an answer, in words.
@@ -139,7 +139,7 @@ class AuditReport:
     records: int
     ids: str
     mechanism: str
-    truth: str
+    estimand: str
     promise: str
     shown: str
     checkpoint: str
@@ -204,7 +204,7 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
         records=opened.guard.n,
         ids=ids_digest(opened._records.holdout_ids),
         mechanism=opened.guard._mechanism.name,
-        truth=truth(opened),
+        estimand=estimand(opened),
         promise=" ".join([promise(opened, "interval" if row is None else row.settings.feedback), *since]),
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
         checkpoint=checkpoint_at(ledger, identity, count),

@@ -40,7 +40,7 @@ class Facts:
 
     Attributes
     ----------
-    records, confidence, mechanism, truth, promise, notes
+    records, confidence, mechanism, estimand, promise, notes
         As of `thresholdout.service.schemas.Holdout`.
     remaining : int or None
         Answers that there were before the first question.
@@ -53,7 +53,7 @@ class Facts:
     records: int
     confidence: float
     mechanism: str
-    truth: str
+    estimand: str
     promise: str
     notes: tuple[str, ...]
     remaining: int | None

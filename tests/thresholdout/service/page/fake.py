@@ -39,7 +39,7 @@ HOLDOUT = Holdout(
     records=4000,
     confidence=0.95,
     mechanism="claims",
-    truth="Answers are about what a submission's score is expected to be on these records, given all their features.",
+    estimand="Answers are about what a score is expected to be on these records, given all their features.",
     promise="With probability 0.95 every interval that anybody is shown here contains its truth, all of them at once, "
     "whoever sees whose answers.",
     asked=1204,

@@ -101,7 +101,9 @@ def check(text: str) -> None:
 
 
 def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: FakeService, client: TestClient) -> None:
-    service.shown = [replace(HOLDOUT, title=EVIL, metric=EVIL, promise=EVIL, truth=EVIL, mechanism=EVIL, notes=(EVIL,))]
+    service.shown = [
+        replace(HOLDOUT, title=EVIL, metric=EVIL, promise=EVIL, estimand=EVIL, mechanism=EVIL, notes=(EVIL,))
+    ]
     service.rows = ranked([(EVIL, 0.5, 0.6, 1), ("ann", 0.55, 0.7, 2)])
     own = replace(ONE, team=EVIL, name=EVIL, receipt=EVIL)
     service.sent = [own, replace(own, id="s2", kind="comparison", verdict="better"), replace(own, id="s3", low=None)]

@@ -104,8 +104,8 @@ def test_nothing_secret_is_in_it(service: EvaluationService) -> None:
     text = audit_report(service.ledger).to_json()
     assert not any(id in text for id in HOLDOUT["id"])
     assert set(json.loads(text)) == {
-        "format", "version", "service", "holdout", "guard", "made", "records", "ids", "mechanism", "truth", "promise",
-        "shown", "checkpoint", "nats", "teams", "signals", "notes",
+        "format", "version", "service", "holdout", "guard", "made", "records", "ids", "mechanism", "estimand",
+        "promise", "shown", "checkpoint", "nats", "teams", "signals", "notes",
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout.certificates.after_releases import with_looks
-from thresholdout.certificates.certificate import truth_of
+from thresholdout.certificates.certificate import estimand_of
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import (
     LadderParameters,
@@ -39,14 +39,14 @@ def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: 
         assert words in certificate.about
     assert f"The truth is {certificate.about}." in certificate.statement or certificate.chosen is None
     assert certificate.about in certificate.statement
-    assert certificate.truth.short in repr(certificate)
+    assert certificate.estimand.short in repr(certificate)
     if ALL not in said:
         assert POPULATION not in certificate.about
 
 
 @pytest.mark.parametrize("parameters", [GUARD, LadderParameters()], ids=str)
 def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> None:
-    plain = truth_of(INDEPENDENT, parameters)
+    plain = estimand_of(INDEPENDENT, parameters)
     found = plain.given_features()
     assert found.short == f"{plain.short}, given their features"
     assert found.sentence.startswith(plain.sentence.partition(" of what")[0])

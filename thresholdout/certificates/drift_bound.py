@@ -1,4 +1,4 @@
-"""The walk: an analyst's beliefs about a record move by steps, and steps add up like a random walk.
+"""The drift bound: an analyst's beliefs about a record move by steps, and steps add up like a random walk.
 
 For B adaptive steps, each eps_0-differentially private, beliefs about an average record move by about ``0.76 eps_0
 sqrt(B)`` at most, instead of the ``0.25 eps_0 B`` of the posterior certificate. Independent records or groups only.
@@ -21,18 +21,18 @@ from thresholdout.mechanisms import interaction_epsilon
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["walk", "walk_drift"]
+__all__ = ["belief_drift", "drift_bound"]
 
 Floats = NDArray[np.float64]
 
-NAME = "walk"
-SOURCE = "PROOFS.md, 'Walk'"
+NAME = "drift bound"
+SOURCE = "PROOFS.md, 'Drift bound'"
 ASSUMES = "independent records or independent groups; questions are means of per-record values"
 
 _MOST_STEPS = 128  # of the recursion; beyond it the slightly larger solution of a differential equation is used
 
 
-def walk_drift(step: float, steps: int, failure: float) -> float:
+def belief_drift(step: float, steps: int, failure: float) -> float:
     """Bound how far the analyst's expectation of any question is ever from the truth.
 
     Parameters
@@ -52,7 +52,7 @@ def walk_drift(step: float, steps: int, failure: float) -> float:
 
     Examples
     --------
-    >>> round(walk_drift(0.1, 10, math.exp(-3)), 5), round(walk_drift(0.01, 100, math.exp(-3)), 6)
+    >>> round(belief_drift(0.1, 10, math.exp(-3)), 5), round(belief_drift(0.01, 100, math.exp(-3)), 6)
     (0.22795, 0.075565)
     """
     if not step < 30.0:
@@ -86,7 +86,7 @@ def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:
     return np.where(np.isnan(total), np.inf, total)
 
 
-def walk(setting: Setting) -> Route:
+def drift_bound(setting: Setting) -> Route:
     """Certify by the walk of the analyst's beliefs: ``CVaR_{b1}(M)`` and the walk's drift at ``b2``.
 
     Parameters
@@ -104,7 +104,7 @@ def walk(setting: Setting) -> Route:
     >>> from graphs import Independent
     >>> from thresholdout.mechanisms import SparseVectorParameters
     >>> parameters = SparseVectorParameters(0.06, 0.0025, budget=100, queries=1000)
-    >>> round(walk(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
+    >>> round(drift_bound(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
     0.18
     """
     largest = _largest_group(setting.model)
@@ -121,7 +121,7 @@ def walk(setting: Setting) -> Route:
 
     def width(share: float) -> float:
         noise = scale * setting.law.superquantile(share * setting.beta, threshold, grid)
-        return noise + walk_drift(step, steps, (1.0 - share) * setting.beta)
+        return noise + belief_drift(step, steps, (1.0 - share) * setting.beta)
 
     tolerance = min(map(width, np.linspace(0.1, 0.9, 7).tolist())) + setting.slack
     return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)

@@ -1,4 +1,4 @@
-"""The walk: worked values, high precision, small exact mechanisms."""
+"""The drift bound: worked values, high precision, small exact mechanisms."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
-from thresholdout.certificates.belief_walk import walk, walk_drift
+from thresholdout.certificates.drift_bound import belief_drift, drift_bound
 from thresholdout.certificates.problem import Setting
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.planning.algorithm_1 import quiet_rise
@@ -22,8 +22,8 @@ def setting(model: DependenceModel, budget: int = 10, scale: float = 0.004) -> S
 
 
 def test_worked_walks() -> None:
-    assert walk_drift(0.1, 10, math.exp(-3)) == pytest.approx(0.22795, abs=5e-6)
-    assert walk_drift(0.01, 100, math.exp(-3)) == pytest.approx(0.075565, abs=5e-7)
+    assert belief_drift(0.1, 10, math.exp(-3)) == pytest.approx(0.22795, abs=5e-6)
+    assert belief_drift(0.01, 100, math.exp(-3)) == pytest.approx(0.075565, abs=5e-7)
 
 
 def test_walk_in_high_precision() -> None:
@@ -38,26 +38,26 @@ def test_walk_in_high_precision() -> None:
             return mpmath.sqrt((step**2 / 8 * total - mpmath.log(failure)) / (2 * rate))
 
         best = min(bound(mpmath.exp(mpmath.mpf(i) / 200)) for i in range(-400, 1200))
-        assert walk_drift(0.05, 40, 0.02) == pytest.approx(float(best), rel=1e-5)
-        assert walk_drift(0.05, 40, 0.02) >= float(best) * (1 - 1e-5)
+        assert belief_drift(0.05, 40, 0.02) == pytest.approx(float(best), rel=1e-5)
+        assert belief_drift(0.05, 40, 0.02) >= float(best) * (1 - 1e-5)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(1e-4, 0.3), st.integers(1, 3000), st.floats(1e-6, 0.5))
 def test_walk_is_monotone(step: float, steps: int, failure: float) -> None:
-    here, near = walk_drift(step, steps, failure), 1 + 1e-3
-    assert walk_drift(1.2 * step, steps, failure) >= here / near
-    assert walk_drift(step, steps + 1, failure) >= here / near
-    assert walk_drift(step, 2 * steps, failure) >= here / near
-    assert walk_drift(step, steps, failure / 2) >= here / near
+    here, near = belief_drift(step, steps, failure), 1 + 1e-3
+    assert belief_drift(1.2 * step, steps, failure) >= here / near
+    assert belief_drift(step, steps + 1, failure) >= here / near
+    assert belief_drift(step, 2 * steps, failure) >= here / near
+    assert belief_drift(step, steps, failure / 2) >= here / near
     assert here <= 1
 
 
 def test_many_steps_use_a_slightly_larger_sum() -> None:
-    few, more = walk_drift(0.02, 128, 0.05), walk_drift(0.02, 129, 0.05)
+    few, more = belief_drift(0.02, 128, 0.05), belief_drift(0.02, 129, 0.05)
     assert few < more < few * 1.02
-    assert walk_drift(0.76 / math.sqrt(10**6) * 1e-2, 10**6, 0.05) < 0.01
-    assert walk_drift(50.0, 1, 0.05) == 1.0
+    assert belief_drift(0.76 / math.sqrt(10**6) * 1e-2, 10**6, 0.05) < 0.01
+    assert belief_drift(50.0, 1, 0.05) == 1.0
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4, 6])
@@ -65,7 +65,7 @@ def test_walk_on_randomised_responses(steps: int) -> None:
     """One record, B coins that tell it with log-odds eps_0, every prior: all outcomes of all prefixes, enumerated."""
     step, failure = 0.5, 0.2
     truthful = 1 / (1 + math.exp(-step))
-    drift = walk_drift(step, steps, failure)
+    drift = belief_drift(step, steps, failure)
     small = 0.0
     for prior in np.linspace(0.02, 0.98, 49):
         broken = 0.0
@@ -82,29 +82,29 @@ def test_walk_on_randomised_responses(steps: int) -> None:
 
 
 def test_walk_beats_the_posterior_certificate_from_ten_steps_on() -> None:
-    assert walk_drift(0.01, 4, 0.05) > math.tanh(0.01 * 4 / 4)
-    assert walk_drift(0.01, 16, 0.05) < math.tanh(0.01 * 16 / 4)
+    assert belief_drift(0.01, 4, 0.05) > math.tanh(0.01 * 4 / 4)
+    assert belief_drift(0.01, 16, 0.05) < math.tanh(0.01 * 16 / 4)
 
 
 def test_routes_need_independent_groups_and_limits() -> None:
     chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=100)
     unlimited = Setting(Independent(100), SparseVectorParameters(0.05, 0.01, budget=None, queries=None), 0.95)
-    assert "neither independent nor in independent groups" in walk(setting(chain)).why_not
-    assert "no limit is declared" in walk(unlimited).why_not
+    assert "neither independent nor in independent groups" in drift_bound(setting(chain)).why_not
+    assert "no limit is declared" in drift_bound(unlimited).why_not
 
 
 def test_routes_of_equal_groups_are_those_of_as_many_records() -> None:
     groups = Groups([record // 4 for record in range(40_000)])
-    ours, single = walk(setting(groups)).tolerance, walk(setting(Independent(10_000))).tolerance
+    ours, single = drift_bound(setting(groups)).tolerance, drift_bound(setting(Independent(10_000))).tolerance
     assert ours == pytest.approx(single, rel=1e-4)
 
 
 def test_routes_are_monotone() -> None:
-    here = walk(setting(Independent(50_000))).tolerance
-    assert walk(setting(Independent(100_000))).tolerance < here
-    assert walk(setting(Independent(50_000), budget=20)).tolerance > here
+    here = drift_bound(setting(Independent(50_000))).tolerance
+    assert drift_bound(setting(Independent(100_000))).tolerance < here
+    assert drift_bound(setting(Independent(50_000), budget=20)).tolerance > here
     unequal = Groups([0, 1] + [2 + record // 2 for record in range(49_998)])
-    assert walk(setting(unequal)).tolerance > here
+    assert drift_bound(setting(unequal)).tolerance > here
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_walk_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
     best = math.inf
     for scale in np.geomspace(1e-3, 3e-3, 9).tolist():
         parameters = SparseVectorParameters(scale * quiet_rise(1000, 0.05), scale, budget=budget, queries=1000)
-        best = min(best, walk(Setting(Independent(n), parameters, 0.95)).tolerance)
+        best = min(best, drift_bound(Setting(Independent(n), parameters, 0.95)).tolerance)
     assert 0.8 * expected < best < expected
