@@ -29,17 +29,7 @@ from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import (
-    Feedback,
-    Holdout,
-    Key,
-    Leaderboard,
-    Outlook,
-    Phase,
-    Principal,
-    Role,
-    Submission,
-)
+from thresholdout.service.schemas import Feedback, Holdout, Key, Leaderboard, Outlook, Principal, Role, Submission
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Incumbents, Kind, SubmissionRow, Submissions
@@ -52,6 +42,7 @@ if TYPE_CHECKING:
 
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.witness import Witness
+    from thresholdout.service.schemas import Phase
 
 __all__ = ["MOST_NUMBER", "EvaluationService"]
 
