@@ -13,7 +13,7 @@ from graphs.errors import ArgumentError
 from graphs.inflation.forward_coupling import ForwardCoupling, total_variations
 from graphs.known_records import Network
 from graphs.models.factor_graph import FactorGraph
-from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
+from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array, sum_tolerance
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -142,7 +142,8 @@ class BayesianNetwork(FactorGraph):
     ------
     ArgumentError
         For an undirected or empty graph, parallel edges, a cycle, a node without a table, a table of the wrong shape,
-        or entries that are negative, missing, or do not sum to 1 within 1e-9.
+        or entries that are negative, missing, or do not sum to 1 within 1e-9 (in single precision, within the
+        rounding of the entries).
 
     Notes
     -----
@@ -371,7 +372,7 @@ def _conditional(
         seen = f"a negative, missing or infinite entry for {name!r}"
         raise ArgumentError("cpds", seen, "probabilities")
     sums = table.sum(axis=-1, keepdims=True)
-    off = np.abs(sums - 1) > SUM_TOLERANCE
+    off = np.abs(sums - 1) > sum_tolerance(value, table.shape[-1])
     if off.any():
         seen = f"entries that sum to {float(sums[off][0]):.10g} for {name!r}"
         raise ArgumentError("cpds", seen, "a sum of 1 along the last axis, for every state of the parents")

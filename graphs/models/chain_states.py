@@ -212,6 +212,10 @@ def path_length(graph: Any, n: int | None) -> int:
     degrees = [degree for _, degree in graph.degree()]
     if graph.number_of_edges() != len(graph) - 1 or max(degrees) > 2 or not nx.is_connected(graph):
         raise ArgumentError("graph", f"a graph of {len(graph)} nodes that is no path", expected)
+    apart = [(a, b) for a, b in itertools.pairwise(graph) if not graph.has_edge(a, b)]
+    if apart:
+        seen = f"{apart[0][1]!r} after {apart[0][0]!r} in the order of its nodes, without an edge between them"
+        raise ArgumentError("graph", seen, f"{expected}: nodes in the order of the records")
     if n is not None and check_count("n", n) != len(graph):
         raise ArgumentError("n", repr(n), f"nothing, or the {len(graph)} nodes of the path")
     return len(graph)

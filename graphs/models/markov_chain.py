@@ -191,7 +191,7 @@ class MarkovChain(DependenceModel):
         ----------
         graph : networkx.DiGraph or Graph
             With `n`, the graph of states: a step goes along an edge with a probability in proportion to its weight.
-            With `transition`, an undirected path whose nodes are the records, one after the other.
+            With `transition`, an undirected path whose nodes, in their order in the graph, are the records.
         n, transition, initial : optional
             As in `MarkovChain`: the number of records, or the transition matrix, of which one is given.
         weight : str
@@ -324,8 +324,11 @@ class MarkovChain(DependenceModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
-        alone = float(epsilon[0]) if self.n == 1 and not isinstance(epsilon, float) else epsilon
-        return super()._leakages(alone, method, adversary)
+        return super()._leakages(self._alone(epsilon), method, adversary)
+
+    def _alone(self, epsilon: float | FloatArray) -> float | FloatArray:
+        """Return the budget of a single record as a number."""
+        return float(epsilon[0]) if self.n == 1 and not isinstance(epsilon, float) else epsilon
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if method == "group" or (not self._charged(epsilon) and method != "blanket-published"):
@@ -520,7 +523,7 @@ class MarkovChain(DependenceModel):
         if method in ("messages", "long-edges") and not isinstance(epsilon, float):
             edges = self._edges(1) if method == "messages" else self._reach(epsilon)
             return along_chain(self.n, epsilon, edges, known)
-        return self._profile(method, epsilon, "informed")
+        return self._profile(method, self._alone(epsilon), "informed")
 
     def _stretches(self, known: BoolArray) -> Callable[[str, float], Profile | None]:
         found = ChainStretches(known, len(self._edges(1).head))

@@ -367,8 +367,14 @@ class Panel(DependenceModel):
         return f"{self.units} independent units of {lengths}, the longest a {self.model.describe()}"
 
     def _fitted_with(self) -> FittedLimits | None:
-        limits = [kind.fitted_limits for kind in self._kinds]
-        return max(limits, key=lambda found: -1.0 if found is None else found.failure)
+        limits = dict.fromkeys(kind.fitted_limits for kind in self._kinds)
+        different = [found for found in limits if found is not None]
+        if len(different) < 2:
+            return next(iter(different), None)
+        # limits of different fits may fail in turn: a union bound
+        failure = min(up(math.fsum(found.failure for found in different), 1), 1.0)
+        families = "; ".join(found.family for found in different)
+        return FittedLimits(families, max(found.count for found in different), failure)
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         of_kind = [kind._record_labels() for kind in self._kinds]

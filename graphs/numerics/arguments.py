@@ -25,6 +25,7 @@ __all__ = [
     "check_rows",
     "check_target",
     "check_word",
+    "sum_tolerance",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -171,7 +172,7 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
-    return _normalised(argument, array, _sum_tolerance(value, array.shape[-1]))
+    return _normalised(argument, array, sum_tolerance(value, array.shape[-1]))
 
 
 def check_rows(argument: str, value: Any) -> FloatArray:
@@ -186,10 +187,10 @@ def check_rows(argument: str, value: Any) -> FloatArray:
     array = real_array(argument, value, shape)
     if array.ndim != 2 or array.size == 0:
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
-    return _normalised(argument, array, _sum_tolerance(value, array.shape[-1]))
+    return _normalised(argument, array, sum_tolerance(value, array.shape[-1]))
 
 
-def _sum_tolerance(value: Any, length: int) -> float:
+def sum_tolerance(value: Any, length: int) -> float:
     """Return how far the sum of a row may be from one: each entry is rounded to half a unit in its last place."""
     kind = np.asarray(value).dtype
     return max(SUM_TOLERANCE, length * float(np.finfo(kind).eps)) if kind.kind == "f" else SUM_TOLERANCE

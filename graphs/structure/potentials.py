@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
-from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import LEAST_PROBABILITY, FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.elimination import Table
 from graphs.structure.incidence import Incidence
@@ -336,8 +336,12 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
         largest = float(values.max())
         if largest == 0:
             raise ArgumentError("factors", f"no joint state of positive weight, at nodes {members}", "a possible state")
-        values = np.ldexp(values, -int(np.frexp(largest)[1]))
-        found[members] = Table.of(members, values, roundings)
+        scaled = np.ldexp(values, -int(np.frexp(largest)[1]))
+        # below, a float has fewer digits or is 0, and a state that is possible would be left out
+        if ((scaled < LEAST_PROBABILITY) & (values > 0)).any():
+            seen = f"positive entries below 2.3e-308 of the largest, at nodes {members}"
+            raise ArgumentError("factors", seen, "tables whose entries differ less, or zeros in their place")
+        found[members] = Table.of(members, scaled, roundings)
     return list(found.values())
 
 

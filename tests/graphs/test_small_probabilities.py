@@ -8,12 +8,22 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
+from graphs import (
+    ArgumentError,
+    BayesianNetwork,
+    FactorGraph,
+    HiddenMarkov,
+    MarkovChain,
+    MarkovField,
+    RouteUnavailable,
+    exact_leakage,
+)
 from graphs.leakage.influence import distances_from
 from graphs.leakage.spectral import (
     Wide,
@@ -267,3 +277,28 @@ def test_every_bound_holds_or_an_error_has_a_name(examples: int) -> None:
         assert 1 <= model.variance_inflation(bounded_differences=True) <= n
 
     check()
+
+
+HEADS = [[0.9, 0.1], [0.1, 0.9]]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: BayesianNetwork(nx.DiGraph([(0, 1)]), {0: [1.0, 5e-324], 1: HEADS}),
+        lambda: MarkovField(nx.path_graph(2), HEADS, node_potentials=[1.0, 5e-324]),
+        lambda: FactorGraph([2, 2], [((0,), [1e200, 1e-200]), ((0, 1), HEADS)]),
+        lambda: FactorGraph([2, 2], [((0, 1), [[1e20, 1e-303], [1e20, 1.05e-303]])]),
+    ],
+)
+def test_states_that_floats_lose_are_refused(build: Any) -> None:
+    """A rare state is possible: records that depend on each other would pass for independent without it."""
+    with pytest.raises(ArgumentError, match="positive entries below"):
+        build().leakage(1.0)
+
+
+def test_tables_of_any_one_magnitude() -> None:
+    expected = FactorGraph([2, 2], [((0, 1), HEADS)]).leakage(1.0)
+    for scale in (1e-307, 1e300):
+        found = FactorGraph([2, 2], [((0, 1), scale * np.array(HEADS))]).leakage(1.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -206,3 +206,15 @@ def test_tables_may_be_attributes_of_nodes() -> None:
     np.testing.assert_allclose(BayesianNetwork(graph, "cpd").joint(), [[0.27, 0.03], [0.14, 0.56]])
     with pytest.raises(ArgumentError, match="no table for 'a'"):
         BayesianNetwork(graph, "law")
+
+
+def test_tables_of_single_precision() -> None:
+    """Sums are one up to the rounding of the entries; the law has the rows divided by their sums, as for chains."""
+    table = np.array([[0.9, 0.1], [0.3, 0.7]], dtype=np.float32)
+    model = BayesianNetwork(PAIR, {"a": np.array([0.4, 0.6], dtype=np.float32), "b": table})
+    rows = table.astype(np.float64)
+    expected = np.array([[0.4], [0.6]]) * rows / rows.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.joint(), expected, atol=1e-7)
+    np.testing.assert_allclose(model.joint().sum(), 1.0, rtol=1e-12)
+    with pytest.raises(ArgumentError, match="entries that sum to"):
+        BayesianNetwork(PAIR, {"a": [0.4, 0.6], "b": rows})

@@ -13,6 +13,7 @@ from graphs import (
     ArgumentError,
     Communities,
     DependenceModel,
+    GaussianField,
     Groups,
     HiddenMarkov,
     Independent,
@@ -22,6 +23,7 @@ from graphs import (
     Panel,
     exact_leakage,
 )
+from graphs.fitted_limits import FittedLimits
 from graphs.models.out_of_fold import OutOfFold
 
 TWO = [[0.75, 0.25], [0.25, 0.75]]
@@ -223,3 +225,20 @@ def test_known_records_of_units_of_different_lengths() -> None:
 def test_families_that_are_refused(model: Any, units: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         Panel(model, units)
+
+
+def test_known_records_beside_units_of_one_record() -> None:
+    panel = Panel(lambda n: MarkovChain(TWO, n=n), [1, 2])
+    np.testing.assert_allclose(panel.given([1]).leakage([0.1, 0.2]), [0.1, 0.2], rtol=1e-12)
+
+
+def test_limits_of_different_units_may_all_fail() -> None:
+    def fitted(n: int) -> DependenceModel:
+        return GaussianField.ar(0.5, n).fitted(FittedLimits(f"series of {n}", 100 * n, n / 128))
+
+    assert Panel(fitted, [2, 3, 3]).fit_failure == pytest.approx(5 / 128, rel=1e-12)
+    assert Panel(fitted, [2, 3, 3]).fit_failure >= 5 / 128
+    assert Panel(fitted, [100, 120]).fit_failure == 1.0
+    once = FittedLimits("series", 500, 0.01)
+    assert Panel(lambda n: GaussianField.ar(0.5, n).fitted(once), [2, 3]).fitted_limits == once
+    assert Panel(lambda n: MarkovChain(TWO, n=n), [2, 3]).fit_failure == 0.0
