@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -332,11 +332,27 @@ def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
         cpds = digraph.get_cpds()
     if isinstance(cpds, str):
         return {node: data[cpds] for node, data in digraph.nodes(data=True) if cpds in data}
-    if isinstance(cpds, Mapping):
-        return cpds
-    if not isinstance(cpds, list | tuple) or not all(_of_pgmpy(table) for table in cpds):
-        raise ArgumentError("cpds", f"a {type(cpds).__name__}", expected)
-    return {table.variable: table for table in cpds}
+    if not isinstance(cpds, Mapping):
+        if not isinstance(cpds, list | tuple) or not all(_of_pgmpy(table) for table in cpds):
+            raise ArgumentError("cpds", f"a {type(cpds).__name__}", expected)
+        found: dict[Any, Any] = {}
+        for table in cpds:
+            if table.variable in found:
+                raise ArgumentError("cpds", f"two tables for {table.variable!r}", "one for each node")
+            found[table.variable] = table
+        cpds = found
+    _check_states([table for table in cpds.values() if _of_pgmpy(table)])
+    return cpds
+
+
+def _check_states(tables: Sequence[Any]) -> None:
+    """Refuse tables of pgmpy that name the states of a node in different orders."""
+    orders: dict[Hashable, list[Any]] = {}
+    for table in tables:
+        for node, states in (getattr(table, "state_names", None) or {}).items():
+            if orders.setdefault(node, list(states)) != list(states):
+                seen = f"the states of {node!r} as {orders[node]!r} and as {list(states)!r}"
+                raise ArgumentError("cpds", seen, "one order of the states of a node in all tables")
 
 
 def _of_pgmpy(value: Any) -> bool:

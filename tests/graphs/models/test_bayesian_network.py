@@ -185,6 +185,19 @@ def test_tables_of_pgmpy_are_turned() -> None:
             np.testing.assert_allclose(model.marginal(["c"], given=given), expected, rtol=1e-9)
 
 
+def test_tables_of_pgmpy_have_one_order_of_states_and_one_table_a_node() -> None:
+    """Pgmpy itself refuses states in two orders; without their names the tables would be multiplied crosswise."""
+    pgmpy = pytest.importorskip("pgmpy.factors.discrete")
+    first = pgmpy.TabularCPD("a", 2, [[0.9], [0.1]], state_names={"a": ["no", "yes"]})
+    turned = {"b": [0, 1], "a": ["yes", "no"]}
+    child = pgmpy.TabularCPD("b", 2, [[0.99, 0.2], [0.01, 0.8]], ["a"], [2], state_names=turned)
+    for tables in ([first, child], {"a": first, "b": child}):
+        with pytest.raises(ArgumentError, match="the states of 'a' as"):
+            BayesianNetwork(PAIR, tables)
+    with pytest.raises(ArgumentError, match="two tables for 'a'"):
+        BayesianNetwork(PAIR, [first, child, pgmpy.TabularCPD("a", 2, [[0.5], [0.5]])])
+
+
 def test_a_raw_table_with_the_node_first_is_named() -> None:
     graph = nx.DiGraph([("a", "c"), ("b", "c")])
     flat = [[0.9, 0.8, 0.7, 0.4], [0.1, 0.2, 0.3, 0.6]]
