@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE
 
-FILES = ["thresholdout/guard/captured_code.py", "tests/thresholdout/guard/test_question_content.py"]
+FILES = ["thresholdout/guard/captured_code.py", "tests/thresholdout/guard/test_query_content.py"]
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.planning.algorithm_1": ("quiet_rise",),
     # scales of noise
     "thresholdout.mechanisms.sparse_vector": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
-    "thresholdout.mechanisms.claims.question_claims": ("Private", "private_noise", "EdgeNoise"),
+    "thresholdout.mechanisms.claims.query_claims": ("Private", "private_noise", "EdgeNoise"),
     # tails
     "thresholdout.limits.binomial": ("",),
     "thresholdout.limits.entropy": ("",),

@@ -26,7 +26,7 @@ MOST: Final = 4
 ALSO: Final[dict[str, tuple[str, ...]]] = {
     "graphs.model": ("tests.graphs.models.test_given",),
     "graphs.models.markov_chain": ("tests.graphs.models.test_given",),
-    "thresholdout.mechanisms.claims.question_claims": ("tests.thresholdout.guard.test_private_guard",),
+    "thresholdout.mechanisms.claims.query_claims": ("tests.thresholdout.guard.test_private_guard",),
     "thresholdout.mechanisms.claims.kinds": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
     "thresholdout.certificates.drift_bound": ("tests.thresholdout.certificates.test_drift_bound",),

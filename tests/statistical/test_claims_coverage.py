@@ -21,7 +21,7 @@ from tests.statistical.claims_attackers import BETA, RATE, broken_sessions, most
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
-from thresholdout.mechanisms.claims.predictor import Memory
+from thresholdout.mechanisms.claims.predictor import PredictorState
 from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
@@ -147,7 +147,7 @@ class TestWhatIsShown:
         self, risk: float, asked: int, hits: int, outcomes: int, exponent: int, edge: int, memory: list[float]
     ) -> None:
         asked, outcomes = hits + asked, hits + outcomes
-        state = ClaimsState(risk, asked, hits, outcomes, exponent, edge, Memory(*memory))
+        state = ClaimsState(risk, asked, hits, outcomes, exponent, edge, PredictorState(*memory))
         assert ClaimsState.from_text(state.to_text()) == state
 
     @pytest.mark.parametrize(

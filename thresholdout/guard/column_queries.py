@@ -11,12 +11,12 @@ from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.column_classes import class_counts, classes_of
 from thresholdout.guard.column_metrics import labels_are_zero_or_one, metric_expression
+from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import check_statistic, checked_comparison
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import QueryEngine, Read, Scan
 from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys
-from thresholdout.guard.question_keys import content_digest
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.scoring.metrics import Metric

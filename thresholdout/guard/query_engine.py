@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILURES",
     "LOOKS",
+    "Certificates",
     "LabelsCorrected",
     "QueryEngine",
     "Read",
     "Scan",
-    "Worth",
     "failure_share",
     "key_of_list",
 ]
@@ -71,7 +71,7 @@ FAILED: Final = (
     "answer from the holdout"
 )
 
-Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
+Certificates: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
 """What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
 where nothing is proved) and does not use the ledger."""
 
@@ -165,7 +165,7 @@ class QueryEngine:
         self.identity = self._id = opened.identity
         self.parameters = self._parameters = opened.parameters
         self.confidence = self._confidence = opened.confidence
-        self.worth: Callable[[], Worth] = lambda: (opened.certificate, opened.for_share)
+        self.worth: Callable[[], Certificates] = lambda: (opened.certificate, opened.for_share)
         self._mechanism: Mechanism[Any, Any] = opened.mechanism
         self._noise = noise
         self._last: tuple[str, GuardState[Any]] | None = None

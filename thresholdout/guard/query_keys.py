@@ -29,7 +29,7 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError, LedgerMismatch, outside
 from thresholdout.guard.captured_code import Unrecognised
-from thresholdout.guard.question_keys import content_digest
+from thresholdout.guard.content_keys import content_digest
 from thresholdout.ledger.entry_checks import MADE, ContentKey, SpareKey
 from thresholdout.silence import silence
 

@@ -13,7 +13,7 @@ from weakref import WeakMethod
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.change_of_measure import smallest_nats, whatever_the_labels
 from thresholdout.errors import InputError, LedgerMismatch
-from thresholdout.guard.query_engine import LOOKS, Worth
+from thresholdout.guard.query_engine import LOOKS, Certificates
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -58,10 +58,10 @@ class Releases:
         self._opened = opened
         self._alone = opened.certificate
         worth = WeakMethod(self.worth)  # no cycle: a guard that nobody holds closes its ledger at once
-        engine.worth = lambda: cast("Worth", cast(Any, worth)()())
+        engine.worth = lambda: cast("Certificates", cast(Any, worth)()())
         self._seen: tuple[tuple[str, ...], Certificate] | None = None
 
-    def worth(self) -> Worth:
+    def worth(self) -> Certificates:
         """Return the certificate from now on, and a function that returns it for a smaller share of beta."""
         certificate = self.certificate()
         alone = certificate is self._alone

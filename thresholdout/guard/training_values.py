@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
+from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.fold_fitting import parts_of
-from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.sharing.shared_objects import Shared
 from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
 from thresholdout.scoring.fitted_models import check_applies, check_booster, check_classes, classifies, said_plainly

@@ -31,7 +31,7 @@ from thresholdout.errors import (
     LedgerMismatch,
     outside,
 )
-from thresholdout.guard.question_keys import content_digest
+from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
 from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
 from thresholdout.ledger.entry_checks import check_short_texts

@@ -9,8 +9,8 @@ import numpy as np
 
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
+from thresholdout.guard.content_keys import content_digest, content_key
 from thresholdout.guard.model_queries import check_mean
-from thresholdout.guard.question_keys import content_digest, content_key
 from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
 from thresholdout.model_selection.predicting_functions import Kind, predictor

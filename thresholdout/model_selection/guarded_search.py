@@ -14,14 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard.asking import checked_reserve
+from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.train_split import check_training
 from thresholdout.model_selection.held_out import HeldOut
-from thresholdout.model_selection.listed_questions import (
+from thresholdout.model_selection.listed_queries import (
     Found,
     Reported,
     ask_together,

@@ -17,7 +17,7 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
-from thresholdout.mechanisms.claims.predictor import Forecast
+from thresholdout.mechanisms.claims.predictor import Prediction
 from thresholdout.scoring import metrics
 
 N = 2000
@@ -201,7 +201,7 @@ class TestLists:
 @pytest.mark.parametrize("mean", [0.0, 0.3, 0.5, 0.97])
 def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
     for deviation, reach, doubt in ((0.01, 0.02, 0.1), (0.3, 0.4, 2.0), (1e-6, 1.0, 1e-6)):
-        made = Forecast(mean, deviation, (0.0, 0.0), 1e-5, 1.0, mean)
+        made = Prediction(mean, deviation, (0.0, 0.0), 1e-5, 1.0, mean)
         expected = mean - reach, mean + reach
         total = math.fsum(
             math.exp(-ends_nats(low, high, made, steps, expected, doubt))

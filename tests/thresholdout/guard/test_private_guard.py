@@ -20,7 +20,7 @@ from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thres
 from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
-from thresholdout.mechanisms.claims.question_claims import private_noise
+from thresholdout.mechanisms.claims.query_claims import private_noise
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)

@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from graphs import Groups, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
-from thresholdout.guard.question_keys import content_key
+from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring import metrics

@@ -16,7 +16,7 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, LeaderboardMechanism
 from thresholdout.mechanisms.claims.clients import client_of, kept_as
-from thresholdout.mechanisms.claims.predictor import Memory
+from thresholdout.mechanisms.claims.predictor import PredictorState
 from thresholdout.mechanisms.claims.proposals import (
     Betting,
     DifferenceTest,
@@ -35,7 +35,7 @@ FAILURE_SHARE = 2.0**-20
 
 
 def state_at(log_risk: float) -> ClaimsState:
-    return ClaimsState(log_risk, 0, 0, 0, -9, 0, Memory())
+    return ClaimsState(log_risk, 0, 0, 0, -9, 0, PredictorState())
 
 
 def log_p(test: DifferenceTest, z: np.ndarray) -> float:

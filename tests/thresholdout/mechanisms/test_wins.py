@@ -13,7 +13,7 @@ from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, Ou
 from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, Noise, Scales
-from thresholdout.mechanisms.claims.question_claims import WinsTest
+from thresholdout.mechanisms.claims.query_claims import WinsTest
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 
 N = 2000

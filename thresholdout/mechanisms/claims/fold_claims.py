@@ -38,7 +38,7 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.lists import NOTHING, after_look
-from thresholdout.mechanisms.claims.predictor import Memory, forecast, learn
+from thresholdout.mechanisms.claims.predictor import PredictorState, forecast, learn
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -293,7 +293,13 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
         return ClaimsState(
-            start_risk(self.parameters.confidence, self.parameters.information_released), 0, 0, 0, _SILENT, 0, Memory()
+            start_risk(self.parameters.confidence, self.parameters.information_released),
+            0,
+            0,
+            0,
+            _SILENT,
+            0,
+            PredictorState(),
         )
 
     def first_half_width(self, score: float) -> float:
@@ -419,9 +425,9 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return _Asked(None if share == 1 else cells, *limits, self._log_left(state))
 
 
-def _surprised(memory: Memory, learned: Memory) -> Memory:
+def _surprised(memory: PredictorState, learned: PredictorState) -> PredictorState:
     """Return what is remembered: how far averages are from what is expected, and no common shift.
 
     By default the last answer is expected, which has every shift in it already.
     """
-    return Memory(surprise=min(learned.surprise, memory.surprise + _SURPRISE), weight=learned.weight)
+    return PredictorState(surprise=min(learned.surprise, memory.surprise + _SURPRISE), weight=learned.weight)

@@ -340,9 +340,9 @@ def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) 
 
     Examples
     --------
-    >>> from thresholdout.mechanisms.claims.predictor import Memory
+    >>> from thresholdout.mechanisms.claims.predictor import PredictorState
     >>> from thresholdout.mechanisms.claims.state import ClaimsState
-    >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
+    >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
     >>> moved = advanced(before, "accuracy", GateState(-3.5, History(1, 0.5, 0.25, 0.01)), "reject")
     >>> moved.hits, moved.free, remembered_by(moved, "accuracy")
     (1, 0, GateState(log_risk=-3.5, history=History(count=1, total=0.5, squares=0.25, noise=0.01), ahead=0.0, ...))

@@ -26,8 +26,8 @@ from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.predictor import Memory, learn
-from thresholdout.mechanisms.claims.question_claims import FirstClaim
+from thresholdout.mechanisms.claims.predictor import PredictorState, learn
+from thresholdout.mechanisms.claims.query_claims import FirstClaim
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Kind
@@ -132,7 +132,7 @@ def _beyond(first: FirstClaim) -> tuple[float, float]:
     return below, above
 
 
-def _learned(memory: Memory, first: FirstClaim, times: int) -> Memory:
+def _learned(memory: PredictorState, first: FirstClaim, times: int) -> PredictorState:
     """Remember that a number of claims like this one were confirmed."""
     steps, window = first.claim.steps, first.window
     after = learn(memory, first.made, (window.lo - 0.5) / steps, (window.hi + 0.5) / steps)

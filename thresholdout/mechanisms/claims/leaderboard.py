@@ -33,7 +33,7 @@ from thresholdout.mechanisms.claims.clients import (
 )
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
-from thresholdout.mechanisms.claims.predictor import Memory, forecast
+from thresholdout.mechanisms.claims.predictor import PredictorState, forecast
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
@@ -174,7 +174,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         guess = _guess(client_of(state, known.client), newcomers_of(state), train, known)
         _, effective, training = self._sizes(known)
         variance = variance_of(guess, known, effective)
-        claim = self._claim(forecast(Memory(), guess, variance, effective, training), variance, holdout, noise)
+        claim = self._claim(forecast(PredictorState(), guess, variance, effective, training), variance, holdout, noise)
         assert isinstance(claim, MeanTest)
         return self.release(state, train, claim, claim.value, known)
 
@@ -285,7 +285,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         """Return the test of a value of which only the likely score is known."""
         _, effective, training = self._sizes(known)
         variance = variance_of(score, known, effective)
-        claim = self._test(forecast(Memory(), score, variance, effective, training), variance, known)
+        claim = self._test(forecast(PredictorState(), score, variance, effective, training), variance, known)
         assert isinstance(claim, MeanTest)
         return claim
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from thresholdout.mechanisms.claims.predictor import Forecast
+from thresholdout.mechanisms.claims.predictor import Prediction
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 
 __all__ = ["NOTHING", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
@@ -76,35 +76,35 @@ def after_list(log_risk: float, reserve: float, told: Sequence[Told]) -> float:
     return max(NOTHING, lowered(log_risk + math.log(reserve) - nats))
 
 
-def cell_nats(value: int, made: Forecast, steps: int) -> float:
+def cell_nats(value: int, made: Prediction, steps: int) -> float:
     """Return the code length of a number of steps: near the forecast, or anywhere.
 
     Parameters
     ----------
     value : int
         From 0 to ``steps``.
-    made : Forecast
+    made : Prediction
         Of the question; its deviation is doubled, so that surprises are not too dear.
     steps : int
         Steps in the range.
 
     Examples
     --------
-    >>> made = Forecast(0.9, 0.01, (0.0, 0.0), 1e-4, 1.0, 0.9)
+    >>> made = Prediction(0.9, 0.01, (0.0, 0.0), 1e-4, 1.0, 0.9)
     >>> round(cell_nats(900, made, 1000), 2), round(cell_nats(300, made, 1000), 2)
     (3.96, 9.9)
     """
     return _nats(value, made.mean * steps, 2.0 * made.deviation * steps, steps)
 
 
-def ends_nats(low: int, high: int, made: Forecast, steps: int, reach: tuple[float, float], doubt: float) -> float:
+def ends_nats(low: int, high: int, made: Prediction, steps: int, reach: tuple[float, float], doubt: float) -> float:
     """Return the code length of both ends of an interval: the lower one near where it is expected, then the width.
 
     Parameters
     ----------
     low, high : int
         From 0 to ``steps``, low not above high.
-    made : Forecast
+    made : Prediction
         Of the question.
     steps : int
         Steps in the range.
@@ -115,7 +115,7 @@ def ends_nats(low: int, high: int, made: Forecast, steps: int, reach: tuple[floa
 
     Examples
     --------
-    >>> made = Forecast(0.5, 0.004, (0.0, 0.0), 1e-5, 1.0, 0.5)
+    >>> made = Prediction(0.5, 0.004, (0.0, 0.0), 1e-5, 1.0, 0.5)
     >>> round(ends_nats(999, 1059, made, 2048, (0.485, 0.515), 0.2), 1)
     8.0
     """

@@ -28,8 +28,8 @@ from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_look, cell_nats, ends_nats, list_level
-from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast, learn
-from thresholdout.mechanisms.claims.question_claims import QuestionClaims, check_covered, refuse_private
+from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast, learn
+from thresholdout.mechanisms.claims.query_claims import QueryClaims, check_covered, refuse_private
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -42,7 +42,7 @@ _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _USUAL: Final = 100  # questions, where their number is not declared
 
 
-class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
+class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     """Claims about means, confirmed or not.
 
     Parameters
@@ -84,7 +84,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         """Return the state before the first question."""
         log_risk = start_risk(self.parameters.confidence, self.parameters.information_released)
         exponent = self._exponent(_TYPICAL, UNKNOWN)
-        return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), Memory())
+        return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), PredictorState())
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
@@ -253,7 +253,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         return after, outcome, place
 
     def _stated(
-        self, made: Forecast, variance: float, reading: Reading, noise: NoiseSource, level: float
+        self, made: Prediction, variance: float, reading: Reading, noise: NoiseSource, level: float
     ) -> tuple[Told, int, int, int]:
         """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
         claim = self._claim(made, variance, reading, noise, COARSE)
@@ -323,7 +323,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
         if log_risk <= NOTHING:
             return 1.0
         variance = variance_of(score, known, self._likely)
-        made = forecast(Memory(), score, variance, self._likely, self._training)
+        made = forecast(PredictorState(), score, variance, self._likely, self._training)
         steps = self._test(made, variance, known).steps
         claim = self._test(made, variance, known, value=round(score * steps))
         low, high = final_interval(claim, log_risk, score)
@@ -406,7 +406,7 @@ class ClaimsMechanism(QuestionClaims, Mechanism[ClaimsState, Reading]):
             return state
         return replace(state, exponent=exponent, edge=self._edges.edge(exponent, noise))
 
-    def _learned(self, state: ClaimsState, made: Forecast, found: Found, steps: int) -> Memory:
+    def _learned(self, state: ClaimsState, made: Prediction, found: Found, steps: int) -> PredictorState:
         """Remember what was found, as far as noise in the edges lets it be known."""
         doubt = self._edges.deviation()
         return learn(state.memory, made, (found.lo - 0.5) / steps - doubt, (found.hi + 0.5) / steps + doubt)
@@ -425,7 +425,7 @@ def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
     return max(0.0, low - rounding), min(1.0, high + rounding)
 
 
-def _told(made: Forecast, found: Found, low: float, high: float, steps: int) -> float:
+def _told(made: Prediction, found: Found, low: float, high: float, steps: int) -> float:
     """Return the value that is told: the forecast where it was confirmed, otherwise the middle of the cell."""
     value = made.mean if not found.outcomes else 0.5 * (found.lo + found.hi) / steps
     return min(max(value, low), high)

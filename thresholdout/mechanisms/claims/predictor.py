@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Forecast", "Memory", "forecast", "learn"]
+__all__ = ["Prediction", "PredictorState", "forecast", "learn"]
 
 # A model that is cross-validated in five folds lacks a fifth of its records. Where the error falls as n^-0.1, which is
 # slow, that is 2 % of the error.
@@ -45,7 +45,7 @@ _LARGEST: Final = 1e4  # squared deviations: keeps sums of states finite
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class PredictorState:
     """What earlier answers say.
 
     Attributes
@@ -57,7 +57,7 @@ class Memory:
 
     Examples
     --------
-    >>> Memory().kappa
+    >>> PredictorState().kappa
     1.0
     """
 
@@ -76,7 +76,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Prediction:
     """A normal forecast of a question's holdout value, in units of the range.
 
     Attributes
@@ -101,12 +101,14 @@ class Forecast:
     train: float
 
 
-def forecast(memory: Memory, train: float, variance: float, effective: float, effective_train: float) -> Forecast:
+def forecast(
+    memory: PredictorState, train: float, variance: float, effective: float, effective_train: float
+) -> Prediction:
     """Forecast the holdout value of the next question.
 
     Parameters
     ----------
-    memory : Memory
+    memory : PredictorState
         What earlier answers say.
     train : float
         Training value, in [0, 1].
@@ -117,7 +119,7 @@ def forecast(memory: Memory, train: float, variance: float, effective: float, ef
 
     Examples
     --------
-    >>> first = forecast(Memory(), 0.9, 0.09, 1000, 1000)
+    >>> first = forecast(PredictorState(), 0.9, 0.09, 1000, 1000)
     >>> first.mean, round(first.deviation, 5)
     (0.9, 0.01356)
     """
@@ -130,25 +132,25 @@ def forecast(memory: Memory, train: float, variance: float, effective: float, ef
     moved = (first * (m.yy * m.x - m.xy * m.y) + second * (m.xx * m.y - m.xy * m.x)) / determinant
     spread = (first * first * m.yy - 2.0 * first * second * m.xy + second * second * m.xx) / determinant
     deviation = m.kappa * math.sqrt(max(0.0, spread) + own)
-    return Forecast(train + moved, deviation, (first, second), own, m.kappa, train)
+    return Prediction(train + moved, deviation, (first, second), own, m.kappa, train)
 
 
-def learn(memory: Memory, made: Forecast, low: float, high: float) -> Memory:
+def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> PredictorState:
     """Remember that the holdout value turned out to be between two numbers.
 
     Parameters
     ----------
-    memory : Memory
+    memory : PredictorState
         As it was when the forecast was made.
-    made : Forecast
+    made : Prediction
         Of this question.
     low, high : float
         Ends of the cell, low below high.
 
     Examples
     --------
-    >>> made = forecast(Memory(), 0.9, 0.09, 1000, 1000)
-    >>> after = learn(Memory(), made, 0.87, 0.88)
+    >>> made = forecast(PredictorState(), 0.9, 0.09, 1000, 1000)
+    >>> after = learn(PredictorState(), made, 0.87, 0.88)
     >>> forecast(after, 0.9, 0.09, 1000, 1000).mean < 0.89
     True
     """
@@ -157,13 +159,13 @@ def learn(memory: Memory, made: Forecast, low: float, high: float) -> Memory:
     surprise = min(_LARGEST, made.kappa**2 * min(_OUTLIER, mean * mean + variance))
     faded = _FADING * m.surprise + surprise, _FADING * m.weight + 1.0
     if variance >= 0.999:  # a cell that wide tells nothing
-        return Memory(m.xx, m.xy, m.yy, m.x, m.y, *faded)
+        return PredictorState(m.xx, m.xy, m.yy, m.x, m.y, *faded)
     deviation = made.deviation / made.kappa
     noise = deviation * deviation * variance / (1.0 - variance)  # of an observation that would leave this variance
     seen = made.mean + made.deviation * mean / (1.0 - variance) - made.train
     first, second = made.loadings
     precision = 1.0 / (made.own + noise)
-    return Memory(
+    return PredictorState(
         m.xx + first * first * precision,
         m.xy + first * second * precision,
         m.yy + second * second * precision,

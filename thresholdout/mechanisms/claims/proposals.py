@@ -303,8 +303,8 @@ class Proposed:
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.proposals import Signs
-        >>> from thresholdout.mechanisms.claims.predictor import Memory
-        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
+        >>> from thresholdout.mechanisms.claims.predictor import PredictorState
+        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
         >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks
         (False, True)
         """
@@ -317,8 +317,8 @@ class Proposed:
 
         Examples
         --------
-        >>> from thresholdout.mechanisms.claims.predictor import Memory
-        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
+        >>> from thresholdout.mechanisms.claims.predictor import PredictorState
+        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
         >>> kept, verdict = Proposed("ann", True).made(start, -9.0)
         >>> verdict, round(start.log_risk - kept.log_risk, 3), proposer_of(kept, "ann")
         ('keep', 2.303, Proposer(asked=1.0, kept=1.0))

@@ -11,7 +11,7 @@ from typing import Final
 from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Past
-from thresholdout.mechanisms.claims.predictor import Memory
+from thresholdout.mechanisms.claims.predictor import PredictorState
 
 __all__ = ["ClaimsState"]
 
@@ -22,7 +22,7 @@ _OF_CLIENTS: Final = frozenset({"client", "proposals"})
 _NOBODY: Final = client_key("")
 """The organiser, who asks without a name; these numbers stand beside those that all share."""
 
-_MEMORY: Final = attrgetter(*Memory.__slots__)
+_MEMORY: Final = attrgetter(*PredictorState.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ClaimsState:
         The edges' noise has the scale ``2**exponent``, in units of the range.
     edge : int
         The edges' noise, in units of ``2**-40`` of the range.
-    memory : Memory
+    memory : PredictorState
         What the answers say about the next question.
     given : bool
         Whether it was paid that truths of statistics are given the labels.
@@ -56,9 +56,9 @@ class ClaimsState:
 
     Examples
     --------
-    >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, Memory())
+    >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, PredictorState())
     >>> state
-    ClaimsState(log_risk=-3.0, asked=7, hits=1, outcomes=2, exponent=-9, memory=Memory(xx=1.0, ...), ...)
+    ClaimsState(log_risk=-3.0, asked=7, hits=1, outcomes=2, exponent=-9, memory=PredictorState(xx=1.0, ...), ...)
     >>> ClaimsState.from_text(state.to_text()) == state
     True
     """
@@ -69,7 +69,7 @@ class ClaimsState:
     outcomes: int
     exponent: int
     edge: int = field(repr=False)
-    memory: Memory
+    memory: PredictorState
     given: bool = False
     looks: int = 0
     free: int = 0
@@ -122,7 +122,7 @@ class ClaimsState:
             tag, *words = " ".join([main, *clients.values()]).split(" ")
             asked, hits, outcomes, exponent, edge, given, looks, free = map(int, words[:8])
             log_risk, *memory = map(float.fromhex, words[8:16])
-            known = Memory(*memory)
+            known = PredictorState(*memory)
             names = [k for k in range(16, len(words)) if "0x" not in words[k]]  # which all numbers have
             ends = [*names[1:], len(words)]
             climbs = {

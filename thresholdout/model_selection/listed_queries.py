@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.exhaustion import Exhausted
-from thresholdout.guard.question_keys import content_key
 from thresholdout.ledger.entry_checks import fresh_key
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tests.sizes import corners
 from thresholdout import Claims
+from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.guard.question_keys import content_key
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring.metrics import accuracy, squared_error
 
@@ -82,7 +82,7 @@ def test_what_is_shared_inside_makes_no_difference_and_circles_end() -> None:
 
 
 SCRIPT = """
-from thresholdout.guard.question_keys import content_key
+from thresholdout.guard.content_keys import content_key
 
 FACTOR = {factor}
 

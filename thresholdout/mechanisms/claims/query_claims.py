@@ -46,7 +46,7 @@ from thresholdout.mechanisms.claims.interval import (
     ones,
 )
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.predictor import Forecast, Memory, forecast
+from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -61,10 +61,10 @@ __all__ = [
     "EdgeNoise",
     "FirstClaim",
     "Private",
-    "QuestionClaims",
+    "QueryClaims",
     "WinsTest",
     "check_covered",
-    "forecast_wins",
+    "predicted_wins",
     "private_noise",
     "refuse_private",
 ]
@@ -281,7 +281,7 @@ class WinsTest(TwoEnds):
         return "below" if wins * self.steps < lo * number else "wide"
 
 
-def forecast_wins(train: PairedCounts, records: int) -> tuple[Forecast, float, float]:
+def predicted_wins(train: PairedCounts, records: int) -> tuple[Prediction, float, float]:
     """Forecast the share of wins on the holdout; public numbers only.
 
     Parameters
@@ -293,7 +293,7 @@ def forecast_wins(train: PairedCounts, records: int) -> tuple[Forecast, float, f
 
     Returns
     -------
-    made : Forecast
+    made : Prediction
         Of the share.
     number : float
         Of the K records that differ on the holdout, as expected.
@@ -302,13 +302,13 @@ def forecast_wins(train: PairedCounts, records: int) -> tuple[Forecast, float, f
 
     Examples
     --------
-    >>> made, number, cautious = forecast_wins(PairedCounts(180, 60, 4000), 2000)
+    >>> made, number, cautious = predicted_wins(PairedCounts(180, 60, 4000), 2000)
     >>> round(made.mean, 3), round(number), round(cautious)
     (0.748, 120, 100)
     """
     seen = train.wins + train.losses
     number, ratio = (seen + 1.0) * records / (train.records + 1.0), records / train.records
-    made = forecast(Memory(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
+    made = forecast(PredictorState(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
     return made, number, number - _SAFETY * math.sqrt(number * (1.0 + ratio))
 
 
@@ -332,13 +332,13 @@ _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends
 
 @dataclass(frozen=True, slots=True)
 class FirstClaim:
-    """The first claim about a question; see `QuestionClaims.first_claim`.
+    """The first claim about a question; see `QueryClaims.first_claim`.
 
     Attributes
     ----------
     claim : Claim
         What claims about this question say; it has no values to be tested on.
-    made : Forecast
+    made : Prediction
         Of the holdout's value.
     window : Window
         Its edges, and the share of the risk that is set aside for directions.
@@ -351,7 +351,7 @@ class FirstClaim:
     """
 
     claim: Claim
-    made: Forecast
+    made: Prediction
     window: Window
     log_level: float
     exponent: int
@@ -363,7 +363,7 @@ class FirstClaim:
         return self.claim.interval(self.window.lo, self.window.hi, self.log_level, self.scales)
 
 
-class QuestionClaims:
+class QueryClaims:
     """The part of `ClaimsMechanism` that turns questions into claims.
 
     Parameters
@@ -425,29 +425,29 @@ class QuestionClaims:
         """Whether claims about a mean of values that are not only 0 or 1 are tested by bets on each of them."""
         return self._independent(known) and self._private is None
 
-    def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
+    def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
         """Forecast the holdout value of a question with this training value."""
         if known.paired_counts is not None:
-            return forecast_wins(known.paired_counts, self._n)[0], known.paired_counts.share * (
+            return predicted_wins(known.paired_counts, self._n)[0], known.paired_counts.share * (
                 1.0 - known.paired_counts.share
             )
         _, effective, training = self._sizes(known)
         inside = (train * training + 1.0) / (training + 2.0)
         variance = known.layout.variance if known.layout is not None else variance_of(inside, known, effective)
-        memory = Memory() if known.difference else state.memory
+        memory = PredictorState() if known.difference else state.memory
         return forecast(memory, train, variance, effective, training), variance
 
     def _doubt(self, variance: float, known: Known) -> float:
         """Return how far the width of a stated interval is likely to be off, as a share of it."""
         if known.paired_counts is not None:
-            number, ratio = forecast_wins(known.paired_counts, self._n)[1], self._n / known.paired_counts.records
+            number, ratio = predicted_wins(known.paired_counts, self._n)[1], self._n / known.paired_counts.records
         else:
             records, effective, training = self._sizes(known)
             number, ratio = 4.0 * variance * records, effective / training
         return 0.5 * math.sqrt((1.0 + ratio) / number)
 
     def _claim(
-        self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
+        self, made: Prediction, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
     ) -> MeanTest | TwoEnds:
         """Return how claims about this question are tested on the holdout."""
         known = holdout.known
@@ -463,7 +463,7 @@ class QuestionClaims:
 
     def _test(
         self,
-        made: Forecast,
+        made: Prediction,
         variance: float,
         known: Known,
         fine: int = FINE,
@@ -476,7 +476,7 @@ class QuestionClaims:
         steps = self._steps(made, fine)
         if known.paired_counts is not None:
             return WinsTest(
-                steps, paired_counts or PairedCounts(0, 0, self._n), forecast_wins(known.paired_counts, self._n)[2]
+                steps, paired_counts or PairedCounts(0, 0, self._n), predicted_wins(known.paired_counts, self._n)[2]
             )
         if known.layout is not None:
             return StatisticTest(steps, known.layout, ())
@@ -491,11 +491,11 @@ class QuestionClaims:
             limit = better(entropy(steps, self._effective if known.part is None else effective), limit)
         return MeanTest(steps, value, limit)
 
-    def _steps(self, made: Forecast, fine: int) -> int:
+    def _steps(self, made: Prediction, fine: int) -> int:
         steps = grid_steps(made.deviation, fine)
         return steps if self._private is None else self._private.steps(steps, self._n)
 
-    def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
+    def _window(self, state: ClaimsState, made: Prediction, claim: Claim) -> Window:
         steps = claim.steps
         place = reserving_window if self.parameters.final_check else first_window
         deviation = math.hypot(made.deviation * claim.reach, self._edges.deviation()) * steps
