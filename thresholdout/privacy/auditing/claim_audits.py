@@ -204,6 +204,13 @@ def _best_event(fitted: Scores, curve: ClaimedCurve) -> _Event:
     return best
 
 
+def _differences(first: Floats, second: Floats) -> Floats:
+    """Return differences of pairs of scores: 0 for equal ones, also where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.where(first == second, 0.0, second - first)
+    return found
+
+
 def _signed_rank(differences: Floats, coins: Floats) -> Floats:
     """Return sums of signed ranks of absolute differences along the last axis; ties are broken by coins in (0, 1)."""
     order = np.lexsort((coins, np.abs(differences)), axis=-1)
@@ -256,13 +263,13 @@ def audit_claim(
     known = min(sizes)
     if (event.evidence - _FLATTERED) * math.sqrt(pairs / known) < _CLEAR:
         law = _rank_law(curve, pairs, rng)
-        seen = float(_signed_rank(fitted[1][:known] - fitted[0][:known], rng.random(known)))
+        seen = float(_signed_rank(_differences(fitted[0][:known], fitted[1][:known]), rng.random(known)))
         # The mean of the sum grows with the square of the number of pairs, its standard deviation with the power 3/2.
         shrunk = (known / pairs) ** 1.5
         by_ranks = (seen - law.mean() * (known / pairs) ** 2) / max(float(law.std()) * shrunk, 1e-300)
         if by_ranks > event.evidence - _FLATTERED:
             test = "ranks"
-            found = float(_signed_rank(second[:pairs] - first[:pairs], rng.random(pairs)))
+            found = float(_signed_rank(_differences(first[:pairs], second[:pairs]), rng.random(pairs)))
             refuted = (1.0 + float((law >= found).sum())) / (1.0 + law.size) <= alpha
     return ClaimAudit(refuted, event.point, epsilon, delta, confidence, test, curve, counted)
 
@@ -281,7 +288,7 @@ def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.ran
     """
     pairs = min(first.size, second.size)
     alpha = 1.0 - confidence
-    seen = float(_signed_rank(second[:pairs] - first[:pairs], rng.random(pairs)))
+    seen = float(_signed_rank(_differences(first[:pairs], second[:pairs]), rng.random(pairs)))
     draws = int(np.clip(_SIMULATED // (4 * pairs), max(199.0, math.ceil(10.0 / alpha)), _DRAWS))
     noise = math.sqrt(2.0) * rng.standard_normal((draws, pairs))
     coins = np.broadcast_to(rng.random(pairs), noise.shape)

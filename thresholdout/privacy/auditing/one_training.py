@@ -17,7 +17,7 @@ from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.auditing.claim_audits import GaussianBound
 from thresholdout.privacy.auditing.claimed_curves import Claim, ClaimedCurve, CurvePoint, claimed_curve
-from thresholdout.privacy.auditing.seeds import entropy_of
+from thresholdout.privacy.auditing.seeds import entropy_of, own_stream
 
 __all__ = ["CanaryAudit", "audit_canaries", "audit_training", "chance_of_guesses"]
 
@@ -189,7 +189,7 @@ def audit_canaries(
     """
     bits, values = _canaries(included, scores)
     setting = _checked(bits.size, claim, delta, guesses, family, confidence, adjacency)
-    return _audit(bits, values, setting, np.random.default_rng(entropy_of(random_state)))
+    return _audit(bits, values, setting, own_stream(entropy_of(random_state)))
 
 
 @dataclass(frozen=True)

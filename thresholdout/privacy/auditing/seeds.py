@@ -10,8 +10,9 @@ import numpy as np
 from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["entropy_of", "run_seed"]
+__all__ = ["entropy_of", "own_stream", "run_seed"]
 
+_AUDIT = 0x6175646974  # "audit": no usual number of a spawned stream
 _ODD = 0x9E3779B1  # 2**32 over the golden ratio, made odd: multiples differ for all 2**32 factors, and lie far apart
 
 
@@ -38,6 +39,19 @@ def entropy_of(random_state: Any) -> int:
     if entropy < 0:
         raise InputError("random_state", repr(random_state), "0 or more")
     return entropy
+
+
+def own_stream(entropy: int) -> np.random.Generator:
+    """Return a generator for the audit's own coins, independent of ``default_rng(entropy)``.
+
+    The audited outputs or canaries' coins often come from that one, made by the same integer.
+
+    Examples
+    --------
+    >>> bool(own_stream(7).random() == np.random.default_rng(7).random())
+    False
+    """
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(_AUDIT,)))
 
 
 def run_seed(entropy: int, data_set: int, run: int) -> int:

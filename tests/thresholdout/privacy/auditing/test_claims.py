@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -211,6 +212,22 @@ class TestFamily:
         assert bound.delta(1.0) == pytest.approx(gaussian_curve(1.0, 1.0), rel=1e-8)
         assert gaussian_curve(1.0, bound.epsilon(1e-5)) == pytest.approx(1e-5, rel=1e-6)
         assert GaussianBound(0.0, 0.9).epsilon(1e-5) == 0.0
+
+    def test_infinite_scores_that_are_equal_show_nothing(self) -> None:
+        """Log-likelihood ratios are infinite where one law has no mass: inf - inf is no evidence."""
+
+        def attack(first: Floats, second: Floats) -> Callable[[Floats], Floats]:
+            known = {*first[:, 0], *second[:, 0]}
+            return lambda features: np.array([0.0 if value in known else math.inf for value in features[:, 0]])
+
+        everywhere = np.full(200, math.inf)
+        assert gaussian_bound(everywhere, everywhere, 0.999999, np.random.default_rng(0)).mu == 0.0
+        for seed in range(3):
+            first, second = np.random.default_rng(seed).random((2, 60))
+            found = audit_outputs(
+                first, second, claim=(0.1, 0.0), attack=attack, confidence=1 - 1e-3, random_state=seed
+            )
+            assert not found.refuted
 
     def test_equal_laws_show_nothing(self) -> None:
         rng = np.random.default_rng(8)

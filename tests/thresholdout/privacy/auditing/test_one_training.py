@@ -166,6 +166,14 @@ def test_guesses_are_the_highest_and_the_lowest() -> None:
     assert dict(zip(guessed.tolist(), said.tolist(), strict=True)) == {2: False, 1: True, 4: True}
 
 
+def test_ties_are_broken_by_other_coins_than_those_of_the_same_integer() -> None:
+    """Equal scores: 30 guesses by the coins of inclusion would all be right, which fair coins are once in 2^30."""
+    for seed in range(3):
+        included = np.random.default_rng(seed).random(100) >= 0.5
+        found = audit_canaries(included, np.zeros(100), guesses=30, claim=(0.0, 0.0), random_state=seed)
+        assert 0 < found.correct < 30
+
+
 def test_refusals() -> None:
     ones, zeros = np.ones(4), np.zeros(4)
     with pytest.raises(InputError, match="included"):
