@@ -22,7 +22,7 @@ from benchmarks.papers.bound_pictures import (
     plot_kl,
     plot_on_average,
 )
-from thresholdout.privacy.accounting.bound_tables import (
+from benchmarks.papers.bound_tables import (
     compare_composition,
     compare_high_probability,
     compare_kl,

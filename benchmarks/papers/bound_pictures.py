@@ -34,7 +34,7 @@ def plot_high_probability(table: pd.DataFrame, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.bound_tables import compare_high_probability
+    >>> from benchmarks.papers.bound_tables import compare_high_probability
     >>> plot_high_probability(compare_high_probability([0.02, 0.05], 1e-6, 20000, 0.1)).get_xlabel()
     'epsilon'
     """
@@ -61,7 +61,7 @@ def plot_on_average(table: pd.DataFrame, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.bound_tables import compare_on_average
+    >>> from benchmarks.papers.bound_tables import compare_on_average
     >>> plot_on_average(compare_on_average([0.05, 0.2], 0.0, draws=5)).get_ylabel()
     'mean gap'
     """
@@ -82,7 +82,7 @@ def plot_kl(table: pd.DataFrame, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.bound_tables import compare_kl
+    >>> from benchmarks.papers.bound_tables import compare_kl
     >>> plot_kl(compare_kl([0.1, 1.0])).get_xlabel()
     'epsilon'
     """
@@ -104,7 +104,7 @@ def plot_composition(table: pd.DataFrame, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.bound_tables import compare_composition
+    >>> from benchmarks.papers.bound_tables import compare_composition
     >>> plot_composition(compare_composition(0.1, 1e-6, [50, 100], 1e-6)).get_xlabel()
     'steps'
     """

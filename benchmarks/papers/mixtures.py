@@ -18,9 +18,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_iris, load_wine
 from sklearn.mixture import GaussianMixture
 
+from benchmarks.papers.simulated_mixtures import MixtureData, make_mog_data
 from thresholdout.privacy.learning import DPEMGaussianMixture, EPGaussianMixture
 from thresholdout.privacy.learning.dpem import record_statistics
-from thresholdout.privacy.learning.propagation.simulated_data import MixtureData, make_mog_data
 
 SEEDS = range(10)
 BOUND = 6.0

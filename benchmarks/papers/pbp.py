@@ -21,13 +21,13 @@ from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import train_test_split
 
 from benchmarks.papers.regression_standins import make_linear_standin, make_wine_standin
+from benchmarks.papers.simulated_mixtures import make_kin8_standin
 from thresholdout.privacy.learning import (
     DPVIRegressor,
     EPLinearRegression,
     GaussianNatural,
     PBPRegressor,
     kl_leading_order,
-    make_kin8_standin,
 )
 
 Floats = NDArray[np.float64]

@@ -17,6 +17,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
+from benchmarks.papers.simulated_mixtures import (
+    MixtureData,
+    aligned_f_norm,
+    conditional_mog_posterior,
+    make_mog_data,
+)
 from thresholdout.privacy.accounting import GaussianAnswer, calibrate
 from thresholdout.privacy.learning import EPClassifier, EPLinearRegression
 from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
@@ -24,12 +30,6 @@ from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor, MixtureOfGaussians
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-from thresholdout.privacy.learning.propagation.simulated_data import (
-    MixtureData,
-    aligned_f_norm,
-    conditional_mog_posterior,
-    make_mog_data,
-)
 
 DELTA = 1e-5
 SEEDS = range(10)

@@ -3,12 +3,7 @@
 import pytest
 
 from benchmarks.papers.bound_pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
-from thresholdout.privacy.accounting import (
-    compare_composition,
-    compare_high_probability,
-    compare_kl,
-    compare_on_average,
-)
+from benchmarks.papers.bound_tables import compare_composition, compare_high_probability, compare_kl, compare_on_average
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.bound_tables import compare_composition, compare_high_probability, compare_kl
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import (
     Accountant,
@@ -38,9 +39,6 @@ from thresholdout.privacy.accounting import (
     calibrate,
     calibrate_sigma,
     chernoff_delta,
-    compare_composition,
-    compare_high_probability,
-    compare_kl,
     compose_basic,
     compose_chernoff,
     compose_dwork_roth,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.clipping_theory import clipped_kl, dp_sep_kl_bound, kl_gaussian, kl_leading_order
+from benchmarks.papers.simulated_mixtures import make_mog_data
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting.events.event_files import event_to_dict
 from thresholdout.privacy.learning import (
@@ -29,7 +30,6 @@ from thresholdout.privacy.learning import (
     eps_tail,
     epsilon_of,
     gaussian_renyi,
-    make_mog_data,
     pair_epsilon,
     posterior_dp_holds,
     rdp_gaussian,

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.bound_tables import compare_on_average, exponential_mechanism_gap
 from benchmarks.papers.fixed_size_figures import figure2
 from benchmarks.papers.regression_standins import make_linear_standin, make_naval_standin, make_wine_standin
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table
+from benchmarks.papers.simulated_mixtures import make_kin8_standin
 from tests.recorded.cases.registry import Cases
+from tests.thresholdout.privacy.learning.propagation.conjugate_models import (
+    BernoulliModel,
+    PoissonModel,
+    UnknownPrecisionModel,
+)
 from thresholdout.privacy.accounting import read_events
-from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_files import event_to_dict, events_to_toml
 from thresholdout.privacy.accounting.events.event_types import BlackBox, GaussianAnswer
@@ -30,7 +36,6 @@ from thresholdout.privacy.learning import (
     PBPRegressor,
     SGLDRegressor,
     epoch_law,
-    make_kin8_standin,
     posterior,
     propose_test_sample,
     pts_n_min,
@@ -45,7 +50,6 @@ from thresholdout.privacy.learning import (
 )
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.spending import Account, default_delta, noise_for_target
-from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
 from thresholdout.privacy.learning.propagation.gaussian_models import (
     MixtureOfGaussians,
     logistic_probability,

@@ -33,12 +33,6 @@ from .events.learning_steps import (
 
 # Importable too, and not public: the formulas and functions that PROOFS.md and the papers name.
 from .accountants.calibration import Calibration as Calibration
-from .bound_tables import (
-    compare_composition as compare_composition,
-    compare_high_probability as compare_high_probability,
-    compare_kl as compare_kl,
-    compare_on_average as compare_on_average,
-)
 from .composition.adaptive_steps import (
     compose_basic as compose_basic,
     compose_dwork_roth as compose_dwork_roth,

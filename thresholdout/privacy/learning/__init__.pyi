@@ -41,12 +41,6 @@ from .propagation.ep_runs import (
 )
 from .propagation.ep_update import dp_sep_step as dp_sep_step
 from .propagation.natural_parameters import GaussianNatural as GaussianNatural
-from .propagation.simulated_data import (
-    aligned_f_norm as aligned_f_norm,
-    conditional_mog_posterior as conditional_mog_posterior,
-    make_kin8_standin as make_kin8_standin,
-    make_mog_data as make_mog_data,
-)
 from .propagation.gaussian_models import (
     site_linear as site_linear,
     site_logistic as site_logistic,

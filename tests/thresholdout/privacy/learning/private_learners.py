@@ -82,8 +82,6 @@ def _langevin(random_state: Any) -> PrivacyReport:
 RUNS: dict[str, Callable[[Any], PrivacyReport]] = {"run_federated": _federated, "run_sgld": _langevin}
 
 WITHOUT_REPORT = {
-    "make_kin8_standin": "draws data",
-    "make_mog_data": "draws data",
     "propose_test_sample": "returns a number; its documentation says what an integer means",
     "run_sep": "returns a Run, which claims nothing",
     "sgld_sample": "returns states, and claims nothing",

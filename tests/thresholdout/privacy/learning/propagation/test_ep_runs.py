@@ -9,6 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.terminal import bars_at_once
+from tests.thresholdout.privacy.learning.propagation.conjugate_models import (
+    BernoulliModel,
+    PoissonModel,
+    UnknownPrecisionModel,
+)
 from tests.thresholdout.privacy.learning.propagation.examples import (
     LABELLED,
     LOCATION,
@@ -27,7 +32,6 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_ep,
     run_sep,
 )
-from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
 from thresholdout.privacy.learning.propagation.gaussian_models import (
     LinearPredictor,
     MixtureOfGaussians,

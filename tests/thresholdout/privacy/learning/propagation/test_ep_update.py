@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thresholdout.privacy.learning.propagation.conjugate_models import gamma_natural
 from tests.thresholdout.privacy.learning.propagation.examples import LOCATION
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_runs import run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
-from thresholdout.privacy.learning.propagation.families import gamma_natural
 from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural, NaturalArrays
 

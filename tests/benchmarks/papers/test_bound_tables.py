@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 import thresholdout.privacy.accounting as accounting
-from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_tables import (
+from benchmarks.papers.bound_tables import (
     compare_composition,
     compare_high_probability,
     compare_kl,
     compare_on_average,
     exponential_mechanism_gap,
 )
+from thresholdout.errors import InputError, InputTypeError
 
 
 def rows(table: pd.DataFrame, *key: str) -> dict[tuple[Any, ...], dict[Any, Any]]:

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from thresholdout.errors import InputError
-from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
-from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-from thresholdout.privacy.learning.propagation.simulated_data import (
+from benchmarks.papers.simulated_mixtures import (
     MixtureData,
     aligned_f_norm,
     conditional_mog_posterior,
     make_kin8_standin,
     make_mog_data,
 )
+from thresholdout.errors import InputError
+from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
+from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 Floats = NDArray[np.float64]
 
