@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import train_test_split
 
+from benchmarks.papers.clipping_theory import kl_leading_order
 from benchmarks.papers.regression_standins import make_linear_standin, make_wine_standin
 from benchmarks.papers.simulated_mixtures import make_kin8_standin
 from thresholdout.privacy.learning import (
@@ -27,7 +28,6 @@ from thresholdout.privacy.learning import (
     EPLinearRegression,
     GaussianNatural,
     PBPRegressor,
-    kl_leading_order,
 )
 
 Floats = NDArray[np.float64]

@@ -12,6 +12,7 @@ from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPSGDRegressor,
     DPVIRegressor,
+    EPClassifier,
     EPLinearRegression,
     FederatedClassifier,
     LowSignalWarning,
@@ -19,6 +20,7 @@ from thresholdout.privacy.learning import (
     SGLDRegressor,
 )
 from thresholdout.privacy.learning.low_signal import noise_share
+from thresholdout.privacy.learning.propagation.noisy_predictions import best_r2
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (4000, 4))
@@ -86,3 +88,33 @@ def test_the_share_of_noise_by_simulation() -> None:
     way = rates.sum()
     assert noise_share(noise, rates, 10, 5) == pytest.approx(root / way, rel=0.05)
     assert noise_share(0 * noise, rates, 10, 5) == 0.0
+
+
+@pytest.mark.parametrize(
+    "model", [EPLinearRegression(sigma=20.0, **EP), EPClassifier(sigma=20.0, classes=[0, 1], **EP)]
+)
+def test_linear_weights_by_propagation_warn_before_they_answer_by_public_numbers(model: Any) -> None:
+    """The warning comes before the first step, as an error leaves nothing, and is the same for data without signal."""
+    texts = []
+    for labels in (LABELS[:60], RNG.integers(0, 2, 60)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", "an R2 below that of a constant", LowSignalWarning)
+            with pytest.raises(LowSignalWarning) as found:
+                model.fit(X[:60], labels)
+        texts.append(str(found.value))
+        assert not hasattr(model, "posterior_")
+    assert texts[0] == texts[1]
+
+
+def test_the_r2_of_noisy_weights_by_simulation() -> None:
+    """Equal precisions are best: the mean smallest eigenvalue of others with the same trace is below the bound's."""
+    rng = np.random.default_rng(3)
+    noise = np.triu(rng.normal(size=(4000, 4, 4)))
+    noise += np.triu(noise, 1).transpose(0, 2, 1)
+    equal = np.linalg.eigvalsh(25.0 * np.eye(4) + noise)[:, 0].mean()
+    other = np.linalg.eigvalsh(np.diag([40.0, 30.0, 20.0, 10.0]) + noise)[:, 0].mean()
+    assert best_r2(100.0, 4, 30.0, 1.0, 1e-4) == pytest.approx(1 - (30.0 / equal) ** 2, rel=0.02)
+    assert other < equal
+    assert best_r2(4.0, 4, 3.0, 1.0, 1e-2) == pytest.approx(1 - 300.0**2)  # projected to rho
+    assert best_r2(1e6, 4, 3.0, 1.0, 1e-4) > 0.99

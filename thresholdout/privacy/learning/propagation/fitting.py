@@ -45,8 +45,14 @@ from thresholdout.privacy.learning.propagation.ep_runs import (
     run_sep,
 )
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, Model
-from thresholdout.privacy.learning.propagation.natural_parameters import CLIP_MODES, ClipMode, Natural, clip_norm_of
-from thresholdout.privacy.learning.propagation.noisy_predictions import noise_of_predictions
+from thresholdout.privacy.learning.propagation.natural_parameters import (
+    CLIP_MODES,
+    ClipMode,
+    GaussianNatural,
+    Natural,
+    clip_norm_of,
+)
+from thresholdout.privacy.learning.propagation.noisy_predictions import best_r2, noise_of_predictions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
 from thresholdout.silence import silence
@@ -273,9 +279,28 @@ class Fitting:
             seeded = is_seeded(self.random_state)
             charged = before.charge(event, N * self.n_epochs, joint_sigma(noise), seeded=seeded)
             report = self._report(noise, N, gamma, leaks, charged)
+            self._warn_if_worthless(model, noise, gamma, N)
         else:
             report = account_for(None, delta=self.delta, released="the posterior", noise_multiplier=0.0)
         Stopped(self, noise, gamma, N, before.calls, model, None).go(estimator, records, finish, report, charged)
+
+    def _warn_if_worthless(self, model: Model[Any], noise: tuple[float, ...], gamma: float, N: int) -> None:
+        """Warn before the first step where linear weights are expected to be worse than a constant."""
+        prior = model.prior
+        if not isinstance(prior, GaussianNatural) or prior.eta.ndim != 1:
+            return
+        assert self.clip_norm is not None
+        std = [noise_after(each, self.clip_norm, gamma, N, self.n_epochs)[0] for each in noise]
+        # A site's Lam is tau x x', whose trace is its norm, at most the clipping norm.
+        most = float(np.trace(prior.Lam)) + information_fraction(gamma, N, self.n_epochs) * N * self.clip_norm
+        found = best_r2(most, prior.eta.size, float(std[0]), float(std[-1]), self.rho)
+        if found < 0.0:
+            message = (
+                f"an R2 below that of a constant, 0, is expected of these weights, down to about {found:.1e} where "
+                "features and target vary by about 1: the noise is too large for so few records. More records, a "
+                "larger epsilon or fewer features are needed; DPSGDRegressor and DPSGDClassifier need fewer records"
+            )
+            warnings.warn(message, LowSignalWarning, stacklevel=6)
 
     def described(
         self, run: Run[Any], model: Model[Any], noise: tuple[float, ...], gamma: float, N: int, *, finished: bool
