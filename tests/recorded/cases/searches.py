@@ -75,7 +75,7 @@ def rules() -> Any:
     for signal, answer in ((0.5, 0.5), (0.6, 0.5), (0.8, 0.78), (0.85, 0.8), (0.84, 0.8), (0.83, 0.81)):
         told.append([rule.stopped, every.stopped])
         if not rule.stopped and rule.update(signal):
-            rule.report(answer)
+            rule.tell(answer)
         if not every.stopped and every.update(signal):
             every.report(answer)
     return [told, rule.best_round, rule.answers, every.best_round]
