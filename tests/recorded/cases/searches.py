@@ -77,7 +77,7 @@ def rules() -> Any:
         if not rule.stopped and rule.update(signal):
             rule.tell(answer)
         if not every.stopped and every.update(signal):
-            every.report(answer)
+            every.tell(answer)
     return [told, rule.best_round, rule.answers, every.best_round]
 
 
