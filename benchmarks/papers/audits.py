@@ -134,8 +134,8 @@ def audit(seed: int, *, clip: float | None, models: int = 200, epochs: int = EPO
         train(part, models, epochs, rng, clip, watch)
     seconds = time.perf_counter() - start
     published, joint = (
-        audit_outputs(found[0], found[1], delta=DELTA, confidence=CONFIDENCE, cut=cut, method=method)  # type: ignore[arg-type]
-        for cut, method in ((0.0, "clopper-pearson"), ("best", "joint"))
+        audit_outputs(found[0], found[1], delta=DELTA, confidence=CONFIDENCE, cut=0.0, method="clopper-pearson"),
+        audit_outputs(found[0], found[1], delta=DELTA, confidence=CONFIDENCE, cut="best", method="joint"),
     )
     return Run(published, joint, accuracy, pair, seconds)
 
