@@ -24,6 +24,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Claims, Thresholdout
+from thresholdout.errors import GuardExhaustedWarning
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 GRID = {"max_depth": [2, 3, 12, None]}
@@ -47,8 +48,8 @@ def main() -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         search.fit(X_train, y_train)
-    for warning in said[:1]:  # scikit-learn says that scores are missing, too
-        print(textwrap.shorten(str(warning.message), 110))
+    spent = [str(warning.message) for warning in said if issubclass(warning.category, GuardExhaustedWarning)]
+    print(textwrap.shorten(spent[0], 110))
     report(guard, search.best_params_)
 
     print("\n3. A search by cross-validation that asks the guard at the end")

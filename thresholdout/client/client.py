@@ -103,7 +103,7 @@ _HELD = 10.0
 
 
 class Client:
-    """A service's holdouts, for whoever has a key.
+    """A service's holdouts, for the owner of an API token.
 
     A call that fails on its way, or finds the service busy or stopped, is made again with growing pauses, and no sooner
     than the service asks for. That is safe: the Idempotency-Key of a submission is made from its content, so a second
@@ -166,7 +166,7 @@ class Client:
         self._http.close()
 
     def holdouts(self) -> list[Holdout]:
-        """Return the holdouts that this key may see."""
+        """Return the holdouts that this API token may see."""
         return [holdout_of(one) for one in _listed(self._get("/v1/holdouts"), "holdouts")]
 
     def status(self, holdout: str) -> Holdout:
@@ -354,7 +354,7 @@ def _address(holdout: str) -> str:
 def _token(key: str) -> str:
     text = key.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputError("key", "a text that is no key", "a key as the service printed it")
+        raise InputError("key", "a text that is no API token", "an API token as the service printed it")
     return text
 
 

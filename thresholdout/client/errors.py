@@ -3,8 +3,8 @@
 ::
 
     ServiceError (ThresholdoutError)    .code, .text, .details, .status, .retry_after
-    ├── KeyRefused                      the key is missing, unknown, revoked, or for something else
-    ├── NothingThere                    no such holdout or submission, or none that this key may see
+    ├── KeyRefused                      the API token is missing, unknown, revoked, or for something else
+    ├── NothingThere                    no such holdout or submission, or none that this API token may see
     ├── BadRequest                      the table or an option cannot be used; free of charge
     ├── Conflict                        the service is in another state: closed, a key that was used, no incumbent
     ├── LimitReached                    a quota, an allowance, a rate or the holdout itself: no answer, no charge
@@ -74,21 +74,21 @@ class ServiceError(ThresholdoutError):
 
 
 class KeyRefused(ServiceError):
-    """The key is missing, unknown, revoked, or for something else.
+    """The API token is missing, unknown, revoked, or for something else.
 
     Examples
     --------
-    >>> print(KeyRefused("unknown_key", "This key is unknown, or was revoked.", 401))
-    This key is unknown, or was revoked.
+    >>> print(KeyRefused("unknown_key", "This API token is unknown, or was revoked.", 401))
+    This API token is unknown, or was revoked.
     """
 
 
 class NothingThere(ServiceError):
-    """No such holdout or submission, or none that this key may see.
+    """No such holdout or submission, or none that this API token may see.
 
     Examples
     --------
-    >>> NothingThere("not_found", "There is nothing at this address that this key may see.", 404).status
+    >>> NothingThere("not_found", "There is nothing at this address that this API token may see.", 404).status
     404
     """
 

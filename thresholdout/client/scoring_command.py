@@ -18,10 +18,10 @@ from thresholdout.errors import InputError, ThresholdoutError
 __all__ = ["KEY_VARIABLE", "CommandFailed", "ScoringCommand"]
 
 KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_KEY"
-"""Of the environment: the key of a service, which no command is handed."""
+"""Of the environment: the API token of a service, which no command is handed."""
 
 _OURS: Final = "THRESHOLDOUT_"
-"""How variables of the environment begin that are of this library: keys of services, and of ledgers."""
+"""How variables of the environment begin that are of this library: API tokens of services, and keys of ledgers."""
 
 _TAIL: Final = 2000
 

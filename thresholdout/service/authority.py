@@ -44,7 +44,7 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "leaderboard": frozenset({"admin", "team", "viewer"}),
 }
 """By method of the service. Visitors without a key are viewers who see public holdouts only. Administrators submit
-nothing: a submission is a team's, with this team's allowance; who organises and submits has two keys."""
+nothing: a submission is a team's, with this team's allowance; who organises and submits has two API tokens."""
 
 
 def check_role(by: Principal, method: str) -> None:
@@ -92,5 +92,5 @@ def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Re
 
 
 def may_see(by: Principal, holdout: HoldoutRow) -> bool:
-    """Whether a holdout is shown: to all who have a key, and to visitors where it is public."""
+    """Whether a holdout is shown: to all who have an API token, and to visitors where it is public."""
     return bool(by.key) or by.role == "admin" or holdout.settings.public

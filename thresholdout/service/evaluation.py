@@ -159,7 +159,7 @@ class EvaluationService:
             raise
 
     def first_admin_key(self) -> str | None:
-        """Return the text of the first administrator's key, once; None where there is or was such a key."""
+        """Return the text of the first administrator's API token, once; None where there is or was one."""
         return self._keys.first("the first key")
 
     def authenticate(self, text: str | None) -> Principal:
@@ -178,7 +178,7 @@ class EvaluationService:
         except ServiceRefused:
             raise
         except ThresholdoutError as error:
-            _log.error("a key was not looked up: %s", type(error).__name__)
+            _log.error("an API token was not looked up: %s", type(error).__name__)
         raise ServiceRefused("unavailable", retry_after=5)
 
     @checked
@@ -206,12 +206,12 @@ class EvaluationService:
 
     @checked
     def keys(self, by: Principal) -> list[Key]:
-        """Return all keys, the oldest first; none of their texts."""
+        """Return all API tokens, the oldest first; none of their texts."""
         return self._keys.all()
 
     @checked
     def revoke(self, by: Principal, id: str) -> Key:
-        """Refuse a key from now on."""
+        """Revoke an API token."""
         found = self._keys.revoke(id)
         if found is None:
             raise ServiceRefused("not_found")
@@ -385,7 +385,7 @@ class EvaluationService:
 
     @checked
     def failed(self, by: Principal, name: str) -> None:
-        """Count a table that was refused before it came here against the public rate of its key."""
+        """Count a table that was refused before it came here against the public rate of its API token."""
         self._find(by, name)
         self._failures.count(by)
 

@@ -31,7 +31,7 @@ SESSION_SECONDS: Final = 24 * 3600
 """How long a session lasts."""
 
 MOST_OF_A_KEY: Final = 50
-"""Sessions of one key at the same time; the oldest end first."""
+"""Sessions of one API token at the same time; the oldest end first."""
 
 _SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -128,12 +128,12 @@ def _digest(text: str) -> str:
 
 
 _PREFIX: Final = "tho_"
-"""By which scanners of published source recognise a key."""
+"""By which scanners of published source recognise an API token."""
 
 _FORM: Final = re.compile(r"tho_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 _PUBLIC: Final = len(_PREFIX) + 12
 _NOBODY: Final[tuple[str, Role, str, float | None]] = (hashlib.sha256(b"").hexdigest(), "viewer", "", 0.0)
-"""What stands for a key that is not there: it was revoked."""
+"""What stands for an API token that is not there: it was revoked."""
 
 _FIELDS: Final = "id, role, team, note, made, revoked"
 
@@ -151,13 +151,13 @@ class Keys:
         self._store = store
 
     def add(self, role: Role, team: str, note: str) -> tuple[str, Key]:
-        """Make a key; return its text, which is not kept, and the key as it is listed."""
+        """Make an API token; return its text, which is not kept, and the token as it is listed."""
         text, key = _made(role, team, note)
         self._store.write(_INSERT, (key.id, _digest(text), role, team, note, key.made))
         return text, key
 
     def first(self, note: str) -> str | None:
-        """Make a key for an administrator where there was never one; return its text, or None."""
+        """Make an API token for an administrator where there was never one; return its text, or None."""
         if self._store.read(_ADMIN):
             return None
         text, key = _made("admin", "", note)
@@ -175,11 +175,11 @@ class Keys:
         return self._store.database.transact(put)
 
     def all(self) -> list[Key]:
-        """Return all keys, the oldest first."""
+        """Return all API tokens, the oldest first."""
         return [Key(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_keys ORDER BY made, id")]
 
     def revoke(self, id: str) -> Key | None:
-        """Refuse a key from now on; return it, or None where there is none. A second time changes nothing."""
+        """Revoke an API token and return it, or None where there is none. A second time changes nothing."""
         self._store.write("UPDATE service_keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
         rows = self._store.read(f"SELECT {_FIELDS} FROM service_keys WHERE id = ?", (id,))
         return Key(*rows[0]) if rows else None

@@ -44,13 +44,13 @@ class Failures:
         self._most = most
 
     def check(self, by: Principal) -> None:
-        """Refuse a key with too many refused tables in this hour."""
+        """Refuse an API token with too many refused tables in this hour."""
         rows = self._store.read(_COUNT, (by.key, int(time.time() // _HOUR)))
         if rows and int(rows[0][0]) >= self._most:
             raise self._refusal()
 
     def count(self, by: Principal) -> None:
-        """Count a refused table of a key that is not beyond its rate; refuse one that is, whoever else counts now."""
+        """Count a refused table of an API token; refuse a token beyond its rate, in the same transaction."""
         self.check(by)
         hour = int(time.time() // _HOUR)
         store = self._store

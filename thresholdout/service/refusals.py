@@ -31,10 +31,10 @@ class Refusal:
 
 
 REFUSALS: Final[dict[str, Refusal]] = {
-    "no_key": Refusal(401, "A key is needed. Send it as 'Authorization: Bearer KEY'."),
-    "unknown_key": Refusal(401, "This key is unknown, or was revoked."),
-    "forbidden": Refusal(403, "This key may not do that."),
-    "not_found": Refusal(404, "There is nothing at this address that this key may see."),
+    "no_key": Refusal(401, "An API token is needed. Send it as 'Authorization: Bearer TOKEN'."),
+    "unknown_key": Refusal(401, "This API token is unknown, or was revoked."),
+    "forbidden": Refusal(403, "This API token may not do that."),
+    "not_found": Refusal(404, "There is nothing at this address that this API token may see."),
     "bad_request": Refusal(400, "The request is not as documented."),
     "bad_table": Refusal(400, "The table cannot be used. Nothing was charged."),
     "bad_name": Refusal(400, "A name has a character that is not allowed, or is too long."),
@@ -49,7 +49,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "too_large": Refusal(413, "The table is larger than this service takes. Nothing was charged."),
     "unsupported": Refusal(415, "Tables are text/csv or application/vnd.apache.parquet."),
     "quota": Refusal(429, "This team has used its submissions. Nothing was charged."),
-    "rate": Refusal(429, "Too many refused requests with this key."),
+    "rate": Refusal(429, "Too many refused requests with this API token."),
     "allowance": Refusal(429, "This team's answers may tell no more than they have told. Nothing was charged."),
     "exhausted": Refusal(429, "This holdout answers no more questions. Earlier answers stay valid."),
     "busy": Refusal(503, "The service is busy. The same request again is charged once."),

@@ -13,7 +13,7 @@ from thresholdout.service.standings import Standing
 __all__ = ["Feedback", "Holdout", "Key", "Leaderboard", "Outlook", "Phase", "Principal", "Role", "State", "Submission"]
 
 Role = Literal["admin", "team", "viewer"]
-"""What a key is for: everything but submissions; submissions of one team; reading leaderboards that are not public."""
+"""Rights of an API token: all but submissions; submissions of one team; reading leaderboards that are not public."""
 
 Feedback = Literal["interval", "verdict", "best"]
 """What a submission is told: a certified interval, whether it is better than the incumbent, or the best so far."""

@@ -31,7 +31,7 @@ class Service(Protocol):
     """What agents need of a service in this process."""
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return who holds a key."""
+        """Return who holds an API token."""
 
     def holdouts(self, by: Principal) -> Sequence[Holdout]:
         """Return the holdouts that somebody may see."""

@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol as a part of the HTTP service: one address, and bearer keys."""
+"""The server of the Model Context Protocol as a part of the HTTP service: one address, and API tokens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PATIENCE: Final = 60.0
 """Seconds in which a call has to be here."""
 
 _PART_OF_ONE: Final = 4
-"""One key has at most this part of all calls at once."""
+"""One API token has at most this part of all calls at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class _Keys:
         self._service = service
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return who holds a key; the key itself goes no further."""
+        """Return who holds an API token; the token itself goes no further."""
         try:
             by = await anyio.to_thread.run_sync(self._service.authenticate, token)
         except ServiceRefused:
@@ -84,7 +84,7 @@ def _who() -> Principal:
 
 
 class _Bounded:
-    """As many calls at once as there is memory for, a part of them with one key; others are told that it is busy.
+    """As many calls at once as there is memory for, a part of them with one API token; others are told that it is busy.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def _places(error: RequestValidationError) -> list[dict[str, str]]:
 
 _LONGEST_KEY = 200
 
-_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="A key, as the service printed it once.")
+_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API token, as the service printed it once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ async def _principal(
     has: Annotated[Served, Depends(_served)],
     sent: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Principal:
-    """Return who holds the key of a request; a visitor where it has none."""
+    """Return who holds the API token of a request; a visitor where it has none."""
     if sent is None and "authorization" not in request.headers:
         by = await has.admission.read(has.service.authenticate, None)
     elif sent is None or not 0 < len(sent.credentials) <= _LONGEST_KEY:

@@ -171,10 +171,10 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _READERS: Final = 4
-"""Threads for what is shown: leaderboards, histories, keys."""
+"""Threads for what is shown: leaderleaderboards, histories, API tokens."""
 
 _PART_OF_ONE: Final = 4
-"""One key has at most this part of all places, and of all bytes, so that slow uploads with it leave room for others."""
+"""Largest part of all places, and of all bytes, for one API token: slow uploads with it leave room for others."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

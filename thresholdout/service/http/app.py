@@ -31,7 +31,7 @@ Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. 
 `{"code", "text", "details"}`; it costs nothing."""
 
 _VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "checkpoint", "leaderboard"})
-"""Addresses that visitors may see without a key, where a holdout is public."""
+"""Addresses that visitors may see without an API token, where a holdout is public."""
 
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
 
@@ -54,7 +54,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _mend(operation: dict[str, Any]) -> None:
-    """Leave out the status that this service never has, and say where no key is needed, and where to wait."""
+    """Leave out the status that this service never has, and say where no API token is needed, and where to wait."""
     operation["responses"].pop("422", None)
     if operation["operationId"] in _VISITORS:
         operation["security"] = [{}, *operation["security"]]

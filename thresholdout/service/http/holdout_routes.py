@@ -76,7 +76,7 @@ router = APIRouter(prefix="/v1/holdouts", tags=["holdouts"])
 
 @router.get("", response_model=HoldoutList, responses=said("unknown_key", "stopping", "unavailable"))
 async def holdouts(has: Has, by: By) -> Any:
-    """Return the holdouts that this key may see, the oldest first."""
+    """Return the holdouts that this API token may see, the oldest first."""
     return {"holdouts": await has.admission.read(has.service.holdouts, by)}
 
 

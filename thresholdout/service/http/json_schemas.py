@@ -122,7 +122,7 @@ class HoldoutShown(_Shown):
 
 
 class HoldoutList(BaseModel):
-    """The holdouts that this key may see."""
+    """The holdouts that this API token may see."""
 
     holdouts: list[HoldoutShown]
 
@@ -248,7 +248,7 @@ class LeaderboardShown(_Shown):
 
 
 class KeyShown(_Shown):
-    """A key as it is listed."""
+    """An API token as it is listed."""
 
     id: str
     role: Role
@@ -259,13 +259,13 @@ class KeyShown(_Shown):
 
 
 class KeyList(BaseModel):
-    """All keys, the oldest first."""
+    """All API tokens, the oldest first."""
 
     keys: list[KeyShown]
 
 
 class NewKey(BaseModel):
-    """Whose key is made."""
+    """Owner of a new API token."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "team", "team": "ann"}]})
 
@@ -281,7 +281,7 @@ class ReceiptKeys(BaseModel):
 
 
 class KeyMade(BaseModel):
-    """A new key; its text is shown this once."""
+    """A new API token; its text is shown this once."""
 
     text: str
     key: KeyShown

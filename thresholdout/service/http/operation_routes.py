@@ -23,22 +23,22 @@ key_router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
 @key_router.get("", response_model=KeyList, responses=said(*_REFUSALS))
 async def keys(has: Has, by: By) -> Any:
-    """Return all keys, the oldest first; none of their texts is kept."""
+    """Return all API tokens, the oldest first; none of their texts is kept."""
     return {"keys": await has.admission.read(has.service.keys, by)}
 
 
 @key_router.post("", status_code=201, response_model=KeyMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
 async def new_key(has: Has, by: By, new: Annotated[NewKey, Body()]) -> Any:
-    """Make a key; its text is in this answer, and nowhere else."""
+    """Make an API token; its text is in this answer, and nowhere else."""
     text, key = await has.admission.read(has.service.new_key, by, new.role, new.team, new.note)
     return {"text": text, "key": key}
 
 
 @key_router.delete("/{id}", response_model=KeyShown, responses=said(*_REFUSALS, "bad_request", "not_found"))
 async def revoke(
-    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the key.")]
+    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the API token.")]
 ) -> Any:
-    """Refuse a key from now on."""
+    """Revoke an API token."""
     return await has.admission.read(has.service.revoke, by, id)
 
 

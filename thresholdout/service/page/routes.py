@@ -33,8 +33,8 @@ __all__ = ["Pages", "RefusedView", "refused_view", "routes"]
 
 _TITLES: Final = {
     400: "This cannot be used",
-    401: "A key is needed",
-    403: "Not with this key",
+    401: "An API token is needed",
+    403: "Not with this API token",
     404: "Nothing here",
     409: "Not any more",
     413: "Too large",
@@ -182,11 +182,11 @@ class Pages:
         return _to(request, f"/holdouts/{holdout.name}")
 
     def keys(self, request: Request, visit: PageSession) -> Response:
-        """Answer the list of keys."""
+        """Answer the list of API tokens."""
         return self._keys(request, visit)
 
     def make_key(self, request: Request, visit: PageSession, sent: Sent) -> Response:
-        """Make a key; this page alone has its text."""
+        """Make an API token; this page alone has its text."""
         role = _ROLES.get(sent.text("role"))
         if role is None:
             raise ServiceRefused("bad_request", field="role", expected=", ".join(_ROLES))
@@ -200,12 +200,12 @@ class Pages:
         return self._keys(request, visit, made=(text, key))
 
     def revoke(self, request: Request, visit: PageSession, sent: Sent) -> Response:
-        """Refuse a key from now on."""
+        """Revoke an API token."""
         self.service.revoke(visit.principal, request.path_params["id"])
         return _to(request, "/keys")
 
     def sign_in_form(self, request: Request, visit: PageSession) -> Response:
-        """Answer the form that takes a key."""
+        """Answer the form that takes an API token."""
         back = visits.safe_address(request.query_params.get("next", "/"))
         return _to(request, back) if visit.session else self._sign_in(request, visit, back)
 
@@ -233,7 +233,7 @@ class Pages:
         return response
 
     def refused(self, request: Request, visit: PageSession, refused: ServiceRefused) -> Response:
-        """Answer a refusal; who has no key may sign in with one."""
+        """Answer a refusal; who has no API token may sign in with one."""
         back = visits.safe_address(_path(request))
         if refused.code == "no_key" and request.method in ("GET", "HEAD"):
             return _to(request, f"/sign-in?next={quote(back, safe='')}")
@@ -244,7 +244,7 @@ class Pages:
         return response
 
     def _ask(self, visit: PageSession, holdout: Holdout, sent: Sent) -> Submission:
-        """Ask the service about a form's table; what is no table counts against the public rate of the key."""
+        """Ask the service about a form's table; what is no table counts against the public rate of the API token."""
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
         try:
@@ -430,7 +430,7 @@ class _Endpoints:
         return await self._answer(request, answering)
 
     async def sign_in(self, request: Request) -> Response:
-        """Take a key; who sends it has no session yet."""
+        """Take an API token; who sends it has no session yet."""
 
         async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             return await pages.served.admission.read(pages.sign_in, request, who, await self._sent(request))

@@ -1,7 +1,7 @@
 """Who looks at a page: sessions in cookies, and tokens by which forms are known to be this service's own.
 
-A cookie holds the text of a session, never a key. No script can read it, no other site's request carries it, and where
-pages come over https no other connection does.
+A cookie holds the text of a session, never an API token. No script can read it, no other site's request carries it, and
+where pages come over https no other connection does.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def check_sign_in(request: Request, token: str) -> None:
     Raises
     ------
     ServiceRefused
-        "forbidden", since another site may want people to be signed in with its own key.
+        "forbidden", since another site may want people to be signed in with its own API token.
     """
     if not _same(token_of(form_text(request)), token):
         raise ServiceRefused("forbidden")

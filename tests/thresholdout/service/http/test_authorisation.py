@@ -96,7 +96,7 @@ def test_the_document_says_where_no_key_is_needed(calls: Calls) -> None:
     permitted = {address for address, statuses in PERMITTED.items() if statuses[0] == 200 or address[1] in PUBLIC}
     assert open_to_all == permitted
     assert document["components"]["securitySchemes"] == {
-        "key": {"type": "http", "scheme": "bearer", "description": "A key, as the service printed it once."}
+        "key": {"type": "http", "scheme": "bearer", "description": "An API token, as the service printed it once."}
     }
 
 

@@ -195,7 +195,7 @@ def test_no_form_is_taken_without_its_token(
         del sent["table"]
         sent["filler"] = (None, "1")
     answer = client.post(path, files=sent)
-    assert (answer.status_code, "key is needed" in answer.text) == (401, True)  # a visitor
+    assert (answer.status_code, "API token is needed" in answer.text) == (401, True)  # a visitor
     sign_in(client, key)
     other = token_in(client.get(LEADERBOARD).text)
     for token in ("", "0" * 64, other[:-1] + ("0" if other[-1] != "0" else "1")):

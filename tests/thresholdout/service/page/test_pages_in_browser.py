@@ -253,7 +253,7 @@ def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, t
             page.get_by_role("radio", name=re.compile("^Closed")).check()
             page.get_by_role("button", name="Change the phase").click()
             assert page.locator(".badge").first.inner_text() == "Closed"
-            page.get_by_role("link", name="Keys").click()
+            page.get_by_role("link", name="API tokens").click()
             page.select_option("#role", "viewer")
             page.get_by_role("button", name="Make it").click()
             fresh = page.get_by_role("status").locator("code").inner_text()
