@@ -341,8 +341,9 @@ def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
                 raise ArgumentError("cpds", f"two tables for {table.variable!r}", "one for each node")
             found[table.variable] = table
         cpds = found
-    _check_states([table for table in cpds.values() if _of_pgmpy(table)])
-    return cpds
+    tables: Mapping[Any, Any] = cpds
+    _check_states([table for table in tables.values() if _of_pgmpy(table)])
+    return tables
 
 
 def _check_states(tables: Sequence[Any]) -> None:

@@ -109,7 +109,7 @@ def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> No
 def test_what_fails_with_labels_of_the_holdout_is_charged_in_fixed_words(guard: Path) -> None:
     with open_ledger("guard.db") as ledger:
         service = PredictionGuard.open(ledger)
-        metric = service.guard._compared("accuracy", "difference")
+        metric = service.guard._models.compared("accuracy", "difference")
         secret = service.guard._records.holdout[1]
 
         def values(y: np.ndarray, output: np.ndarray, classes: object) -> np.ndarray:

@@ -19,7 +19,7 @@ from thresholdout.mechanisms import Known, SparseVectorParameters
 from thresholdout.mechanisms.claims import ClaimsParameters, LeaderboardMechanism
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.service.corrections import MOST_CORRECTED, Corrections
-from thresholdout.service.guarantee_text import promise, truth
+from thresholdout.service.guarantee_text import estimand, promise
 from thresholdout.service.prediction_guard import PredictionGuard
 
 N = 1000
@@ -255,7 +255,7 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     service = made()
     assert "With probability 0.95 every interval" in promise(service, "interval")
     assert "Labels were" not in promise(service, "interval")
-    assert "features are taken as they are" in truth(service)
+    assert "features are taken as they are" in estimand(service)
     service.correct(changed([1]), "a date that was fixed", basis="public")
     assert "the promise holds for all of them" in promise(service, "verdict")
     service.correct(changed([2]), "somebody saw it")
@@ -264,8 +264,8 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     assert "nothing is proved about those after it" in promise(service, "interval", "blind")
     assert "blind phase" in promise(service, "interval", "blind")
     assert "Nothing is said about a single submission" in promise(made(mechanism="ladder"), "best")
-    assert "best of all submissions" in truth(made(mechanism="ladder"))
-    assert "nothing is proved" in truth(made(order="day", window=2))
+    assert "best of all submissions" in estimand(made(mechanism="ladder"))
+    assert "nothing is proved" in estimand(made(order="day", window=2))
 
 
 def test_the_best_before_a_correction_stays_the_best_and_the_promise_says_so() -> None:
