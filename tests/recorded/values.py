@@ -14,8 +14,9 @@ import scipy
 import sklearn
 from threadpoolctl import threadpool_info
 
-RELATIVE: Final = 1e-8
-"""How far numbers may be from those of another platform, relative to their size."""
+RELATIVE: Final = 2.0**-26
+"""How far numbers may be from those of another platform, relative to their size: the square root of 2^-52, by which the
+place of a flat minimum moves when the last bit does. Measured: 1.3e-8 on a processor without AVX-512."""
 
 _FLOAT: Final = re.compile(r"-?0x[01]\.[0-9a-f]*p[+-][0-9]+|-?inf|nan")
 _DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]+)?")
