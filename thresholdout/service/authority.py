@@ -60,7 +60,7 @@ def check_role(by: Principal, method: str) -> None:
     >>> check_role(Principal("k3", "team", "ann"), "submit")
     >>> check_role(Principal("", "viewer"), "keys")
     Traceback (most recent call last):
-    thresholdout.service.refusals.ServiceRefused: A key is needed. Send it as 'Authorization: Bearer KEY'.
+    thresholdout.service.refusals.ServiceRefused: An API token is needed. Send it as 'Authorization: Bearer TOKEN'.
     """
     if by.role not in PERMITTED[method]:
         raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_key")

@@ -134,7 +134,7 @@ def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
     >>> from thresholdout.service.corrections import Corrections
     >>> corrected(Corrections(), best=False)
     ()
-    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)), best=False)[0][-44:]
+    >>> corrected(Corrections({2: 1}, False, ("labels corrected",)), best=False)[0][-50:]
     'about those after it, which no leaderboard counts.'
     """
     if not corrections.notes:

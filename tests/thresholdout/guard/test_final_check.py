@@ -209,12 +209,14 @@ class FailsOnTheHoldout(Constant):
 
 
 @pytest.mark.parametrize(("error", "shown"), [(ValueError, InputError), (KeyboardInterrupt, KeyboardInterrupt)])
-@pytest.mark.parametrize("limit", ["queries", "budget"])
+@pytest.mark.parametrize(
+    ("limit", "declared"), [("queries", {"queries": 1}), ("budget", {"mechanism": Claims(holdout_answers=1)})]
+)
 def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
-    error: type[BaseException], shown: type[BaseException], limit: str, tmp_path: Path
+    error: type[BaseException], shown: type[BaseException], limit: str, declared: dict[str, object], tmp_path: Path
 ) -> None:
     """*raised* leaves 2^-20 of the risk, by PROOFS.md, B3; for nothing, it would tell any bit of the holdout."""
-    guard = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
+    guard = labelled(final_check=True, ledger=tmp_path / "guard.db", **declared)
     guard.ask(0.1, np.ones(N), binary=True)
     assert guard.status.exhausted == limit
     before = guard.status.error_budget_left
@@ -224,7 +226,7 @@ def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
             guard.final_check(FailsOnTheHoldout(error), cv="training", key=f"{failures}")
         assert guard.status.error_budget_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
         assert list(guard.history["source"][1:]) == ["failed"] * failures
-    again = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
+    again = labelled(final_check=True, ledger=tmp_path / "guard.db", **declared)
     answer = again.final_check(Constant(1), cv="training")
     assert answer.half_width > 1.5 * half_length(0.7, N)
 

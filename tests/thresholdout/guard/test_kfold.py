@@ -343,7 +343,7 @@ def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:
     second = make(**settings)
     assert (len(second.history), second.status.answers_left) == (1, 3 if second.answers[0].source == "holdout" else 4)
     with pytest.raises(LedgerMismatch):
-        make(**settings, random_state=1)  # other folds
+        make(**settings, cv=KFold(3, shuffle=True, random_state=1))  # other folds
     with pytest.raises(LedgerMismatch):
         Thresholdout((X, Y), queries=3, mechanism=Claims(holdout_answers=4), ledger=settings["ledger"])
     second.score(GaussianNB())

@@ -43,7 +43,7 @@ def test_a_copy_is_the_ledger(leaderboard: Path, tmp_path: Path) -> None:
         assert back_up(leaderboard, copy) == {GUARD: (5, ledger.checkpoint(GUARD))}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert copy.stat().st_nlink == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["leaderboard.db", "copy.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "leaderboard.db"]
     with SQLLedger(copy) as restored, SQLLedger(leaderboard) as ledger:
         assert restored.identity() == ledger.identity()
         assert restored.entries(GUARD) == ledger.entries(GUARD)

@@ -189,7 +189,7 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
         "mechanism": Claims(holdout_answers=2),
         "random_state": 0,
     }
-    guard = Thresholdout((features[200:], target[200:]), mechanism="claims", **parts)
+    guard = Thresholdout((features[200:], target[200:]), **parts)
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
     with pytest.raises(InputError, match=r"None for scoring='r2', whose errors have no limit.*r2\(clip="):
         GuardedSearchCV(search, guard).fit(features[:200], target[:200])

@@ -133,7 +133,7 @@ def best_epsilon(
     --------
     >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> best_epsilon(SelfComposed(BlackBox(0.1), 3), 1e-9)
-    <epsilon 0.3 at delta 1e-09, by the optimal accountant>
+    <epsilon 0.3 at delta 1e-09, by the distribution accountant>
     """
     import pandas as pd
 

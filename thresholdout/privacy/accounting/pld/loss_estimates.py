@@ -287,7 +287,9 @@ class Search:
         epsilon, delta : float
             About.
         """
-        room = math.log(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300))
+        room = math.log(
+            max(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300), 5e-324)
+        )  # the product may underflow
         errors = math.log(5e-12 + 2e-15 * self.count)
         beyond = max(self.rough.chernoff(slope, epsilon) - math.log(delta), 0.0)
         return self.rough.calmer(slope, room - errors - 2.0 - beyond)
