@@ -12,14 +12,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.sizes import sizes
 from thresholdout.privacy.auditing import attacks, audit_canaries, claim_audits, error_counts
 from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, claimed_curve
 
 pytestmark = pytest.mark.statistical
 
-AUDITS = 1000
 CONFIDENCE = 0.9
-LIMIT = int(stats.binom.isf(1e-9, AUDITS, 1 - CONFIDENCE))
+
+
+def limit(audits: int) -> int:
+    """The number of accusations that audits of right learners exceed with probability 1e-9 at most."""
+    return int(stats.binom.isf(1e-9, audits, 1 - CONFIDENCE))
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +39,9 @@ def curve(mu: float) -> ClaimedCurve:
     )
 
 
-def accusations(claimed: ClaimedCurve, mu: float, share: float = 0.2, outputs: int = 60) -> int:
+def accusations(claimed: ClaimedCurve, mu: float, audits: int, share: float = 0.2, outputs: int = 60) -> int:
     found = 0
-    for seed in range(AUDITS):
+    for seed in range(audits):
         rng = np.random.default_rng([seed, 5])
         worlds = rng.normal(size=(outputs, 1)), rng.normal(mu, size=(outputs, 1))
         audit = claim_audits.audit_claim(
@@ -48,29 +52,33 @@ def accusations(claimed: ClaimedCurve, mu: float, share: float = 0.2, outputs: i
 
 
 @pytest.mark.parametrize("mu", [0.27, 0.72, 1.67])
-def test_outputs_of_a_right_learner(mu: float) -> None:
-    assert accusations(curve(mu), mu) <= LIMIT
+@sizes("audits", 100, 1000)
+def test_outputs_of_a_right_learner(mu: float, audits: int) -> None:
+    assert accusations(curve(mu), mu, audits) <= limit(audits)
 
 
 @pytest.mark.parametrize("test", ["point", "ranks"])
-def test_a_learner_that_is_wrong_is_accused_more_often(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@sizes("audits", 100, 1000)
+def test_a_learner_that_is_wrong_is_accused_more_often(test: str, audits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim_audits, "_CLEAR", math.inf if test == "ranks" else -math.inf)
-    assert accusations(curve(0.3), 1.2) > LIMIT
+    assert accusations(curve(0.3), 1.2, audits) > limit(audits)
 
 
-def test_ranks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@sizes("audits", 100, 1000)
+def test_ranks_alone(audits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By ranks always: the limit holds, and it is nearly reached."""
     monkeypatch.setattr(claim_audits, "_CLEAR", math.inf)
     monkeypatch.setattr(claim_audits, "_FLATTERED", math.inf)
-    found = accusations(curve(0.72), 0.72)
-    assert AUDITS * 0.04 < found <= LIMIT
+    found = accusations(curve(0.72), 0.72, audits)
+    assert stats.binom.ppf(1e-9, audits, 1 - CONFIDENCE) <= found <= limit(audits)
 
 
 @pytest.mark.parametrize("mu", [0.27, 1.67])
-def test_one_training_of_a_right_learner(mu: float) -> None:
+@sizes("audits", 100, 1000)
+def test_one_training_of_a_right_learner(mu: float, audits: int) -> None:
     """Bounds of the family and without one, each above the truth in a tenth of the audits at most."""
     family, other = 0, 0
-    for seed in range(AUDITS):
+    for seed in range(audits):
         rng = np.random.default_rng([seed, 6])
         included = rng.random(200) < 0.5
         scores = mu * included + rng.normal(size=200)
@@ -78,18 +86,19 @@ def test_one_training_of_a_right_learner(mu: float) -> None:
         assert found.mu is not None
         family += found.mu > mu
         other += found.mu > 0.4 * mu
-    assert family <= LIMIT
+    assert family <= limit(audits)
     if mu > 1:  # the same bound would refute a claim of less
-        assert other > LIMIT
+        assert other > limit(audits)
 
 
-def test_one_training_in_which_all_outputs_depend_on_each_other() -> None:
+@sizes("audits", 100, 1000)
+def test_one_training_in_which_all_outputs_depend_on_each_other(audits: int) -> None:
     """One noise for all canaries: it flips all guesses together. The claim is about each coin alone."""
     accused = 0
     delta = 0.08
-    for seed in range(AUDITS):
+    for seed in range(audits):
         rng = np.random.default_rng([seed, 7])
         included = rng.random(100) < 0.5
         scores = included + 0.0 if rng.random() < delta else rng.normal(size=100)
         accused += bool(audit_canaries(included, scores, claim=(0.0, delta), random_state=seed).refuted)
-    assert accused <= LIMIT
+    assert accused <= limit(audits)
