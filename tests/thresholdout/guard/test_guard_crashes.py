@@ -50,11 +50,11 @@ def test_processes_share_one_budget(ledger: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("ledger", "step", "least"),
-    [("sqlite", 27, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],
+    [("sqlite", 11, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],
     indirect=["ledger"],
 )
 def test_killed_at_every_line_of_a_question(ledger: str, step: int, least: int) -> None:
-    """Some fifty lines follow the commit; every other step asks what takes so few: one of 27 is among them."""
+    """Some twenty lines follow the commit: one of 11 steps is among them."""
     (said,) = finish(start("killed_at_every_line", ledger, step))
     kills, before = map(int, said.split())
     assert kills > least

@@ -26,9 +26,11 @@ from thresholdout.guard.sharing.shared_objects import reference_of, same
 def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], bytes]]:
     """Another process with a guard, and the guard's pickle."""
     code = """
-        import pickle, sys, numpy as np
-        from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
+        import pickle, sys, warnings, numpy as np
+        from thresholdout import Claims, Thresholdout, WideAnswersWarning
+        warnings.simplefilter("ignore", WideAnswersWarning)
+        two = Claims(holdout_answers=2)
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), mechanism=two)
         sys.stdout.write(pickle.dumps([guard, guard.scorer(), guard.split()]).hex() + "\\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -86,8 +88,9 @@ def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
     """A forked child inherits the descriptors; if it kept them, nobody would notice that the owner is gone."""
     code = """
         import os, pickle, sys, time, numpy as np
-        from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
+        from thresholdout import Claims, Thresholdout
+        two = Claims(holdout_answers=2)
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), mechanism=two)
         sys.stdout.write(pickle.dumps(guard).hex() + "\\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -123,12 +126,13 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / ("long " * 30)
     folder.mkdir()
     code = """
-        import pickle, numpy as np
-        from joblib import Parallel, delayed
-        from thresholdout import Thresholdout
-        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5)
+        import warnings, numpy as np
+        from thresholdout import Claims, Thresholdout, WideAnswersWarning
+        warnings.simplefilter("ignore", WideAnswersWarning)
+        two = Claims(holdout_answers=2)
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), mechanism=two)
         from thresholdout.guard.sharing.shared_objects import reference_of
-        print(reference_of(guard).address, reference_of(guard).call("remaining"))
+        print(reference_of(guard).address, reference_of(guard).call("status").answers_left)
     """
     run = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
