@@ -55,8 +55,10 @@ def ranked(results: Mapping[str, Any], scoring: Scoring, candidates: int | None)
     ndarray of int
         Candidates without a finite training value are left out.
     """
-    ranks = np.asarray(results[f"rank_test_{scoring.name}"])
     usable = np.isfinite(scoring.training_values(results))
+    if not usable.any():
+        return np.flatnonzero(usable)
+    ranks = np.asarray(results[f"rank_test_{scoring.name}"])
     if "iter" in results:
         rounds = np.asarray(results["iter"])
         usable &= rounds == rounds.max()

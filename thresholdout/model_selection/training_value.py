@@ -118,7 +118,8 @@ class Scoring:
     def training_values(self, results: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the cross-validated means of the metric, in its own units and within its range."""
         column = self.name if self.direct else TRAINING_COLUMN
-        values = np.asarray(results[f"mean_test_{column}"], dtype=np.float64)
+        failed = np.full(len(results["params"]), np.nan)  # scikit-learn has no column where no fit was scored
+        values = np.asarray(results.get(f"mean_test_{column}", failed), dtype=np.float64)
         return np.clip(values, *self.metric.bounds)
 
 
