@@ -50,15 +50,14 @@ class TestFixture:
         with pytest.raises(pytest.fail.Exception, match="worse"):
             gate.check("bad.csv", "evals.db")
 
-    def test_it_is_a_fixture_of_a_plugin(self, gate: EvalGate, tmp_path: Path) -> None:
-        assert 'thresholdout = "thresholdout.evaluations.pytest_plugin"' in (ROOT / "pyproject.toml").read_text()
+    def test_the_installed_plugin_brings_it(self, gate: EvalGate, tmp_path: Path) -> None:
         (tmp_path / "test_model.py").write_text(
             "def test_good(eval_gate):\n    eval_gate.not_worse('pr.csv', than='main.csv')\n"
             "def test_bad(eval_gate):\n    eval_gate.not_worse('bad.csv', than='main.csv')\n"
             "def test_missing(eval_gate):\n    eval_gate.not_worse('none.csv', than='main.csv')\n"
         )
-        plugin = ["-p", "thresholdout.evaluations.pytest_plugin", "-p", "no:cacheprovider"]
-        command = [sys.executable, "-m", "pytest", "-q", "-rs", *plugin, "--rootdir", str(tmp_path), str(tmp_path)]
+        quiet = ["-q", "-rs", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", *quiet, "--rootdir", str(tmp_path), str(tmp_path)]
         done = subprocess.run(
             command,
             cwd=tmp_path,
