@@ -108,7 +108,7 @@ def runs(
 
 def main(count: int = 100) -> None:
     """Print the table."""
-    print(f"{count} runs each, {RECORDS:,} records, {ATTRIBUTES + 1} questions, confidence {CONFIDENCE}\n")
+    print(f"{count} runs each, {RECORDS:,} records, {ATTRIBUTES + 1} queries, confidence {CONFIDENCE}\n")
     print("| records | mechanism | answers | largest error | share of the half-width, median | largest | runs broken |")
     print("|---|---|---|---|---|---|---|")
     jobs = [(kind, mechanism) for kind in models() for mechanism in MECHANISMS]

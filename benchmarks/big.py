@@ -1,4 +1,4 @@
-"""Questions about a holdout in Parquet files against the engine's own mean of the same column, and memory.
+"""Queries about a holdout in Parquet files against the engine's own mean of the same column, and memory.
 
 ``python -m benchmarks.big ROWS`` for another number than ten million; each engine runs in a process of its own.
 """
@@ -81,11 +81,11 @@ def measure(engine: str, where: Path) -> None:
         return scan("holdout").aggregate("avg(p)" if column == "p" else "avg((pred = y)::INT)").fetchall()
 
     part = LazyPart(scan("holdout"), "holdout")
-    questions: dict[str, Any] = {"p": "p", "pred": nw.col("pred") == nw.col("y")}
+    queries: dict[str, Any] = {"p": "p", "pred": nw.col("pred") == nw.col("y")}
     assert part.n > 0
     scanned = 0.0
     for column, title in (("p", "mean of a column of floats"), ("pred", "share of right predictions")):
-        mean, asked = taken(partial(own, column), partial(part.totals, questions[column]))
+        mean, asked = taken(partial(own, column), partial(part.totals, queries[column]))
         scanned += mean
         row(f"{engine}: {title}", f"{mean:.2f} s", f"{asked:.2f} s", f"{asked / mean:.2f}", memory())
     start = time.perf_counter()

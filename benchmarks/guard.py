@@ -1,4 +1,4 @@
-"""What a question costs, what making a guard costs, and importing, against the least that they could cost.
+"""What a query costs, what making a guard costs, and importing, against the least that they could cost.
 
 Run with ``python -m benchmarks.guard``.
 """
@@ -25,7 +25,7 @@ from thresholdout import SparseVector, Thresholdout
 from thresholdout.ledger import open_ledger
 
 Asked: TypeAlias = tuple[Thresholdout, np.ndarray, np.ndarray]
-"""A guard, and the values of a question for its training and its holdout records."""
+"""A guard, and the values of a query for its training and its holdout records."""
 
 
 def algorithm_1(n: int) -> Asked:
@@ -55,7 +55,7 @@ def losses_of_pairs(n: int) -> Asked:
 
 
 def ask_against_mean(asked: Asked, repeats: int) -> tuple[float, float, float]:
-    """Return the CPU seconds of `numpy.mean` of both arrays and of a question, and its peak memory in bytes.
+    """Return the CPU seconds of `numpy.mean` of both arrays and of a query, and its peak memory in bytes.
 
     They are taken in turn. Time in which the machine does something else does not count; what that does to caches does.
     """
@@ -77,7 +77,7 @@ def ask_against_mean(asked: Asked, repeats: int) -> tuple[float, float, float]:
 
 
 def ask_in_file(repeats: int) -> tuple[float, float]:
-    """Return the median seconds of a bare durable commit, and of a question of 1,000 values to a guard in a file.
+    """Return the median seconds of a bare durable commit, and of a query of 1,000 values to a guard in a file.
 
     They are timed in turn, on the same file system.
     """
@@ -155,7 +155,7 @@ def import_seconds(statements: Sequence[str], repeats: int = 9) -> list[float]:
     return [float(time) - float(nothing) for time in times]
 
 
-QUESTIONS: dict[str, Callable[[int], Asked]] = {
+QUERIES: dict[str, Callable[[int], Asked]] = {
     "Algorithm 1": algorithm_1,
     "claims, right or wrong": right_or_wrong,
     "claims, values of pairs": losses_of_pairs,
@@ -173,9 +173,9 @@ SIZES = ((1_000, 999), (100_000, 99), (1_000_000, 25), (10_000_000, 9))
 
 def main() -> None:
     """Print the tables."""
-    print("| question | records | np.mean of both | guard.ask | ratio | peak memory of a question |")
+    print("| query | records | np.mean of both | guard.ask | ratio | peak memory of a query |")
     print("|---|---|---|---|---|---|")
-    for name, made in QUESTIONS.items():
+    for name, made in QUERIES.items():
         for n, repeats in SIZES:
             mean, ask, peak = ask_against_mean(made(n), repeats)
             times = f"{mean * 1e6:,.1f} µs | {ask * 1e6:,.1f} µs | {ask / mean:.2f}"
@@ -190,7 +190,7 @@ def main() -> None:
     print()
     bare, ask = ask_in_file(2000)
     print(
-        f"A question of 1,000 values to a guard in a SQLite file: {ask * 1e6:,.0f} µs; a bare durable commit of the "
+        f"A query of 1,000 values to a guard in a SQLite file: {ask * 1e6:,.0f} µs; a bare durable commit of the "
         f"same size: {bare * 1e6:,.0f} µs; ratio {ask / bare:.2f}."
     )
     numpy, lazy, guard = import_seconds(

@@ -1,13 +1,13 @@
-"""What a question costs in the ledger, beside a bare durable commit of a row of the same size.
+"""What a query costs in the ledger, beside a bare durable commit of a row of the same size.
 
 Run as ``python -m benchmarks.ledger``, in a folder on the disk to measure. The bare commit is one ``INSERT``
 into a table without any index, through Python's `sqlite3`, with a write-ahead log that is synchronised at each
 commit. It asks nothing, and knows no key, no state and no order; a ledger can't be cheaper. All rows of a
-table are measured in turn, question by question, so that the disk's moods hit them alike, and after both logs
+table are measured in turn, query by query, so that the disk's moods hit them alike, and after both logs
 have reached the length from which on SQLite writes them from the front again: growing a file costs extra.
 
 Threads and processes are measured with a mechanism that costs next to nothing, with this disk and with one whose
-commits take 5 ms longer: then the commits' number decides, and questions per commit are what threads save.
+commits take 5 ms longer: then the commits' number decides, and queries per commit are what threads save.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from thresholdout.ledger.entry_checks import fresh_key
 
 GUARD = "f" * 64
 STATE = "2:-123456789012345:10:1000"
-QUESTIONS = 3000
+QUERIES = 3000
 LOG_PAGES = 1000
-"""Length of a log when SQLite starts it again; the bare commit writes one page, a question at least three."""
+"""Length of a log when SQLite starts it again; the bare commit writes one page, a query at least three."""
 
 
 class Enough(Exception):
     """Ends a check."""
 
 
-class Question:
+class Query:
     """A mechanism that costs next to nothing, with its answers prepared; calling it asks the next one."""
 
     def __init__(self, ledger: Ledger, count: int, number: int = 0) -> None:
@@ -62,12 +62,12 @@ class Question:
         return f"{STATE}:{self.asked}", self.entries[self.asked]
 
     def __call__(self) -> None:
-        """Ask the next question."""
+        """Ask the next query."""
         self.ledger.ask(GUARD, self.keys[self.asked], 0.8125, "accuracy", self.compute)
         self.asked += 1
 
     def again(self) -> None:
-        """Ask the first question again."""
+        """Ask the first query again."""
         self.ledger.ask(GUARD, self.keys[0], 0.8125, "accuracy", self.compute)
 
 
@@ -111,16 +111,16 @@ def microseconds(actions: Mapping[str, Callable[[], object]], repeats: int) -> d
     return {name: 1e6 * measured for name, measured in times.items()}
 
 
-def questions(folder: Path) -> None:
-    """One thread: a question in each kind of ledger, new and repeated."""
+def queries(folder: Path) -> None:
+    """One thread: a query in each kind of ledger, new and repeated."""
     with closing(bare_connection(folder / "bare.db")) as bare, SQLLedger(folder / "guard.db") as file:
-        in_file = Question(file, LOG_PAGES // 3 + QUESTIONS)
+        in_file = Query(file, LOG_PAGES // 3 + QUERIES)
         repeat(in_file, LOG_PAGES // 3)
-        in_memory = Question(MemoryLedger(), QUESTIONS)
+        in_memory = Query(MemoryLedger(), QUERIES)
         values = np.arange(1000) % 5 > 0
         guards = [
             Thresholdout(
-                np.arange(1000.0), queries=2 * QUESTIONS, mechanism=Claims(holdout_answers=QUESTIONS), ledger=place
+                np.arange(1000.0), queries=2 * QUERIES, mechanism=Claims(holdout_answers=QUERIES), ledger=place
             )
             for place in (folder / "thresholdout.db", None)
         ]
@@ -135,7 +135,7 @@ def questions(folder: Path) -> None:
                 "Thresholdout.ask, file": partial(guards[0].ask, 0.8125, values),
                 "Thresholdout.ask, memory": partial(guards[1].ask, 0.8125, values),
             },
-            QUESTIONS,
+            QUERIES,
         )
     base = times["bare durable commit"]
     print(f"{'':34}{'median us':>10}{'ratio':>8}{'mean us':>10}{'ratio':>8}")
@@ -145,7 +145,7 @@ def questions(folder: Path) -> None:
 
 
 def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 100_000, 1_000_000)) -> None:
-    """How opening, a question's cost and verifying depend on the length of the history."""
+    """How opening, a query's cost and verifying depend on the length of the history."""
     print(f"\n{'answers before':34}{'open ms':>10}{'ask us':>10}{'ratio':>8}{'verify s':>10}{'peak MB':>10}")
     for size in sizes:
         file = folder / f"{size}.db"
@@ -156,9 +156,9 @@ def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 100_000, 1_000_000)
         ledger.state(GUARD)
         opened = time.perf_counter() - start
         with ledger, closing(bare_connection(folder / f"bare{size}.db")) as bare:
-            question = Question(ledger, LOG_PAGES // 3 + 1000, size)
-            repeat(question, LOG_PAGES // 3)
-            times = microseconds({"bare": bare_commit(bare), "ask": question}, 1000)
+            query = Query(ledger, LOG_PAGES // 3 + 1000, size)
+            repeat(query, LOG_PAGES // 3)
+            times = microseconds({"bare": bare_commit(bare), "ask": query}, 1000)
             start = time.perf_counter()
             ledger.verify(GUARD, ledger.checkpoint(GUARD))
             verified = time.perf_counter() - start
@@ -183,12 +183,12 @@ def stop_after(count: int) -> Callable[[int], None]:
 
 
 def entry(number: int) -> Entry:
-    """Return a question's answer, with a key as long as those that are made."""
+    """Return a query's answer, with a key as long as those that are made."""
     return Entry(number, f"{number:032x}", "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
 
 
 def next_answer(state: str) -> tuple[str, Entry]:
-    """Answer from a state that is the number of questions so far."""
+    """Answer from a state that is the number of queries so far."""
     asked = int(state) + 1
     return str(asked), entry(asked)
 
@@ -214,11 +214,11 @@ def ask_many(ledger: SQLLedger, share: int) -> None:
 def threads(
     folder: Path, delays: tuple[float, ...] = (0.0, 0.005), counts: tuple[int, ...] = (1, 2, 8), rounds: int = 5
 ) -> None:
-    """Questions a second from several threads on one ledger, with this disk and with a slower one."""
-    print(f"\n{'threads':34}{'questions/s':>12}{'ratio':>8}{'questions per commit':>22}")
+    """Measure queries a second from several threads on one ledger, with this disk and with a slower one."""
+    print(f"\n{'threads':34}{'queries/s':>12}{'ratio':>8}{'queries per commit':>22}")
     for delay in delays:
         what = f", commit + {1e3 * delay:g} ms" if delay else ""
-        share = (40 if delay else QUESTIONS) // rounds
+        share = (40 if delay else QUERIES) // rounds
         with closing(bare_connection(folder / f"bare{delay}.db")) as bare, ExitStack() as stack:
             commit = bare_commit(bare)
             slow_commits(bare, delay)
@@ -267,14 +267,14 @@ def process(file: Path, count: int, share: int, ready: Barrier, done: Barrier) -
 
 
 def processes(folder: Path) -> None:
-    """Questions a second from several processes on one file."""
+    """Measure queries a second from several processes on one file."""
     context = multiprocessing.get_context("spawn")
-    print(f"\n{'processes x threads':34}{'questions/s':>12}")
+    print(f"\n{'processes x threads':34}{'queries/s':>12}")
     for processes, count in ((1, 1), (4, 1), (1, 8), (4, 8)):
         file = folder / f"processes{processes}-{count}.db"
         with SQLLedger(file) as ledger:
             ledger.create(GUARD, {}, "0")
-        share = 2 * QUESTIONS // (processes * count)
+        share = 2 * QUERIES // (processes * count)
         ready, done = context.Barrier(processes + 1), context.Barrier(processes + 1)
         workers = [context.Process(target=process, args=(file, count, share, ready, done)) for _ in range(processes)]
         for worker in workers:
@@ -289,7 +289,7 @@ def processes(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         folder = Path(name)
-        questions(folder)
+        queries(folder)
         threads(folder)
         processes(folder)
         histories(folder)

@@ -1,8 +1,8 @@
-"""Questions a second on a PostgreSQL server of its own, beside bare transactions of the same size.
+"""Queries a second on a PostgreSQL server of its own, beside bare transactions of the same size.
 
 Run as ``python -m benchmarks.postgres``, in a folder on the disk to measure. Each connection is a process. The bare
 transactions write the same two rows with two statements: the next state of one guard, and an answer. They ask
-nothing, and know no key, no order and no chain; "one guard" has all connections change the same row, as questions to
+nothing, and know no key, no order and no chain; "one guard" has all connections change the same row, as queries to
 one guard do, and "a guard each" lets the server take the commits of several connections together.
 """
 
@@ -25,7 +25,7 @@ from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.entry_checks import fresh_key
 
 STATE = "2:-123456789012345:10:1000"
-QUESTIONS = 1200
+QUERIES = 1200
 REPEATS = 2
 
 Work: TypeAlias = Callable[[str, int], Callable[[], None]]
@@ -95,7 +95,7 @@ def per_second(work: Work, address: str, connections: int) -> float:
     """Measure how often all connections together do their work in a second."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(connections + 1)
-    times = QUESTIONS // connections
+    times = QUERIES // connections
     processes = [
         context.Process(target=share, args=(work, address, number, times, barrier)) for number in range(connections)
     ]
@@ -129,9 +129,9 @@ def main() -> None:
             )
         works = {
             "bare transactions, one guard": bare(True),
-            "questions, one guard": ask(True),
+            "queries, one guard": ask(True),
             "bare transactions, a guard each": bare(False),
-            "questions, a guard each": ask(False),
+            "queries, a guard each": ask(False),
         }
         counts = (1, 8)
         print(f"{'a second, from so many connections':40}" + "".join(f"{count:>8}" for count in counts))

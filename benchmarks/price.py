@@ -1,12 +1,12 @@
-"""The price of adaptivity: how much wider a guard's intervals are than those of questions that were fixed in advance.
+"""The price of adaptivity: how much wider a guard's intervals are than those of queries that were fixed in advance.
 
 For each answer the half length of the certified interval is divided by that of the exact (Clopper-Pearson) interval at
-the true score and at 0.05/m, m the number of questions: what a list that was written down before has (Bonferroni).
-Guards are made with defaults; nothing is declared, not even m. A refused question counts as an interval of width 1.
+the true score and at 0.05/m, m the number of queries: what a list that was written down before has (Bonferroni).
+Guards are made with defaults; nothing is declared, not even m. A refused query counts as an interval of width 1.
 Tables have the mean over sessions, the 90 % quantile over sessions, and in how many some truth was missed.
 
 *Lists* are fixed in advance, and asked as lists. *Comparisons* are of pairs of models that differ on some of the
-records; the baseline is the exact sign test at 0.05/m. *Attacks* are followed by an honest question. *Simulated
+records; the baseline is the exact sign test at 0.05/m. *Attacks* are followed by an honest query. *Simulated
 searches*: candidates whose errors agree as those of real models do (a common difficulty of the records with 0.7 of the
 variance), true accuracies spread below a best one of 0.85 to 0.97, training values from n_train records. *Real
 searches*: random candidates from seven families of scikit-learn on digits, breast cancer, and three generated data
@@ -58,15 +58,15 @@ def lists(seeds: int) -> None:
         ("a guard for lists alone", (20, 100, 1000), 0.0),
         ("a final check alone", (1,), 0.0),
     ):
-        for questions in sizes:
+        for queries in sizes:
             for n in (300, 2000, 20_000):
-                some = max(2, seeds // 4) if questions == 1000 else seeds
-                runs = (listed(list(simulated(n, n, questions, seed)), n, n, keep) for seed in range(some))
-                row(f"{name}: {questions} questions, n = {n}", runs)
-    for questions in (20, 100):
+                some = max(2, seeds // 4) if queries == 1000 else seeds
+                runs = (listed(list(simulated(n, n, queries, seed)), n, n, keep) for seed in range(some))
+                row(f"{name}: {queries} queries, n = {n}", runs)
+    for queries in (20, 100):
         for n in (300, 2000, 20_000):
-            runs = (checked(n, n, questions, seed) for seed in range(seeds))
-            row(f"a final check after a search: {questions} questions, n = {n}", runs)
+            runs = (checked(n, n, queries, seed) for seed in range(seeds))
+            row(f"a final check after a search: {queries} queries, n = {n}", runs)
 
 
 def comparisons(seeds: int) -> None:
@@ -74,32 +74,32 @@ def comparisons(seeds: int) -> None:
     kinds: tuple[Kind, ...] = ("population", "wins", "given features")
     for kind in kinds:
         heading(f"Comparisons, {kind}, n_train = 2n")
-        for questions in (20, 100):
+        for queries in (20, 100):
             for n in (1000, 10_000):
                 for share in (0.03, 0.08):
-                    runs = (compared(kind, n, 2 * n, questions, share, seed) for seed in range(seeds))
-                    row(f"{questions} comparisons, n = {n}, disagreement {share:.0%}", runs)
+                    runs = (compared(kind, n, 2 * n, queries, share, seed) for seed in range(seeds))
+                    row(f"{queries} comparisons, n = {n}, disagreement {share:.0%}", runs)
 
 
 def attacks(seeds: int) -> None:
-    """Ask an honest question after an attack, and of a new guard."""
+    """Ask an honest query after an attack, and of a new guard."""
     print(f"\nUnder attack\n\n{'':62} {'half length':>11} {'new guard':>9} {'nats told':>9} {'risk left':>9}")
     for attack in ("misleading", "majority"):
         for n in (300, 2000, 20_000):
-            for questions in (10, 50, 200):
-                found = np.array([after_attack(n, questions, attack, seed) for seed in range(seeds)])
+            for queries in (10, 50, 200):
+                found = np.array([after_attack(n, queries, attack, seed) for seed in range(seeds)])
                 after, fresh, told = found.mean(axis=0)
                 left = f"{0.05 * np.exp(-told):9.1e}" if told < 700 else f"e^-{told + 3:.0f}"
                 print(
-                    f"{attack}, after {questions} questions, n = {n}".ljust(62),
+                    f"{attack}, after {queries} queries, n = {n}".ljust(62),
                     f"{after:11.4f} {fresh:9.4f} {told:9.1f} {left:>9}",
                     flush=True,
                 )
 
 
 def times(repeats: int) -> None:
-    """Time a question and a plan."""
-    print("\nA question of 1,000 holdout and 2,000 training values, median\n")
+    """Time a query and a plan."""
+    print("\nA query of 1,000 holdout and 2,000 training values, median\n")
     found = asking(1000, repeats)
     by_hand = {place: found[f"the sparse vector by hand, in {place}"] for place in ("a file", "memory")}
     for name, micro in found.items():
@@ -113,13 +113,13 @@ def times(repeats: int) -> None:
 def simulations(seeds: int, sizes: Iterable[int]) -> None:
     """Print simulated searches."""
     heading("Simulated searches")
-    for questions in sizes:
+    for queries in sizes:
         for ratio in (3.0, 1.4, 1.0, 0.5, 0.25):
             for n in (300, 2000, 20_000):
-                some = max(2, seeds // 5) if questions == 1000 and n == 20_000 else seeds
+                some = max(2, seeds // 5) if queries == 1000 and n == 20_000 else seeds
                 size = int(n * ratio)
-                runs = (searched(simulated(n, size, questions, seed), n, size, questions) for seed in range(some))
-                row(f"{questions} questions, n = {n}, n_train = {ratio:g} n", runs)
+                runs = (searched(simulated(n, size, queries, seed), n, size, queries) for seed in range(some))
+                row(f"{queries} queries, n = {n}, n_train = {ratio:g} n", runs)
 
 
 def searches(seeds: int, sizes: tuple[int, ...], minutes: float) -> None:
@@ -139,10 +139,10 @@ def searches(seeds: int, sizes: tuple[int, ...], minutes: float) -> None:
             size = int(n * ratio)
             asked = sizes if seed % 5 == 0 else sizes[:1]  # long searches in a fifth of the sessions
             candidates: list[Candidate] = list(real(name, n, size, max(asked), seed))
-            for questions in asked:
-                label = f"{name}, {questions} questions, n = {n}, n_train = {ratio:g} n"
-                run = searched(islice(candidates, questions), n, size, questions)
-                found.setdefault((questions, label), []).append(run)
+            for queries in asked:
+                label = f"{name}, {queries} queries, n = {n}, n_train = {ratio:g} n"
+                run = searched(islice(candidates, queries), n, size, queries)
+                found.setdefault((queries, label), []).append(run)
     heading("Real searches (truths known for generated data)")
     for (_, label), runs in sorted(found.items()):
         row(label, runs)

@@ -120,21 +120,21 @@ def measure(n_jobs: int, repeats: int = REPEATS) -> dict[str, list[float]]:
     return times
 
 
-def question_milliseconds(scorer: Any, train: tuple[Any, Any], repeats: int = 300) -> float:
-    """Return the median milliseconds of one question through a scorer, in whatever process this runs."""
+def query_milliseconds(scorer: Any, train: tuple[Any, Any], repeats: int = 300) -> float:
+    """Return the median milliseconds of one query through a scorer, in whatever process this runs."""
     model = Working(seconds=0.0).fit(*train)
     placeholder = np.repeat(train[0][:1], RECORDS, axis=0)
     return 1e3 * statistics.median(timed(lambda: scorer(model, placeholder)) for _ in range(repeats))
 
 
-def questions(kind: str) -> tuple[float, float]:
-    """Return the median milliseconds of a question in the guard's process, and from a worker."""
+def queries(kind: str) -> tuple[float, float]:
+    """Return the median milliseconds of a query in the guard's process, and from a worker."""
     train, holdout = parts()
     with store(kind) as ledger:
         guard = Thresholdout(holdout, train=train, queries=10_000, mechanism=Claims(holdout_answers=5), ledger=ledger)
         scorer = guard.scorer("accuracy", cv="training")
-        here = question_milliseconds(scorer, train)
-        (there,) = Parallel(n_jobs=2)([delayed(question_milliseconds)(scorer, train)])
+        here = query_milliseconds(scorer, train)
+        (there,) = Parallel(n_jobs=2)([delayed(query_milliseconds)(scorer, train)])
         guard._ledger.close()
     return here, there
 
@@ -154,10 +154,10 @@ def main() -> None:
             shown = ("", "") if name == "unguarded" else (f"{ratio - 1:+.1%}", f"{extra * 1e3:+.2f} ms")
             print(f"| {name} | {n_jobs} | {statistics.median(seconds):.2f} | {shown[0]} | {shown[1]} |", flush=True)
     print()
-    print(f"| one question, {RECORDS:,} records in each part | here | from a worker |")
+    print(f"| one query, {RECORDS:,} records in each part | here | from a worker |")
     print("|---|---:|---:|")
     for kind in ("memory", "SQLite"):
-        here, there = questions(kind)
+        here, there = queries(kind)
         print(f"| {kind} | {here:.2f} ms | {there:.2f} ms |")
 
 

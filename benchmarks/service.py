@@ -161,8 +161,8 @@ def _filled(database: str, count: int, teams: int) -> None:
             known = Known(binary=True, client=f"team-{team[number]}")
             reading = mechanism.read(values, values.size, (0.0, 1.0), "values", known)
             state, outcome = mechanism.step(state, SHARE, reading, noise)
-            question = Query(SHARE, (0.0, 1.0), "accuracy", f"{number:032x}", known)
-            found.append(question.entry(outcome, None, outcome.interval))
+            query = Query(SHARE, (0.0, 1.0), "accuracy", f"{number:032x}", known)
+            found.append(query.entry(outcome, None, outcome.interval))
         return replace(before, mechanism=state).to_text(), found
 
     for start in range(0, count, 1000):

@@ -98,28 +98,28 @@ def _seconds(act: Callable[[], object], times: int) -> float:
 
 
 def _commits(folder: Path, times: int = 300) -> tuple[float, float]:
-    """Return the seconds of a question's durable commit, and the processor time of its statements."""
-    from benchmarks.ledger import Question
+    """Return the seconds of a query's durable commit, and the processor time of its statements."""
+    from benchmarks.ledger import Query
 
     with SQLLedger(folder / "commits.db") as ledger:
-        question = Question(ledger, times)
+        query = Query(ledger, times)
         start, begun = time.perf_counter(), time.process_time()
         for _ in range(times):
-            question()
+            query()
         return (time.perf_counter() - start) / times, (time.process_time() - begun) / times
 
 
 def _stored(folder: Path, count: int = 2000) -> float:
     """Return the bytes that an answer takes, with its indexes."""
-    from benchmarks.ledger import Question
+    from benchmarks.ledger import Query
 
     path = folder / "stored.db"
     sizes: list[int] = []
     for _ in range(2):
         with closing(SQLLedger(path)) as ledger:
-            question = Question(ledger, count, len(sizes) * count)
+            query = Query(ledger, count, len(sizes) * count)
             for _ in range(count):
-                question()
+                query()
         sizes.append(sum(file.stat().st_size for file in folder.glob("stored.db*")))
     return (sizes[1] - sizes[0]) / count
 

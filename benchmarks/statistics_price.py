@@ -1,7 +1,7 @@
 """The price of adaptivity of statistics that are no means: F1 of rare positives, and the area under the curve.
 
 As `benchmarks.price` for accuracies: half the length of each certified interval, divided by that of an interval for a
-question of a list that was written down before (0.05/m each). Searches are simulated: scores of a record are normal,
+query of a list that was written down before (0.05/m each). Searches are simulated: scores of a record are normal,
 positive records' shifted, and the models share 0.7 of their variance. An adaptive analyst goes on near the best so far.
 Training values come from n_train records. Nothing is declared but, where the table says so, that records have one law.
 
@@ -109,13 +109,13 @@ def area_lengths(model: Model, y: NDArray[np.int64], level: float) -> tuple[floa
     return entropy, float(-ndtri(level / 2) * np.sqrt(variance))
 
 
-def asked(metric: str, n: int, n_train: int, positive: float, questions: int, one_law: bool, seed: int) -> list[float]:
+def asked(metric: str, n: int, n_train: int, positive: float, queries: int, one_law: bool, seed: int) -> list[float]:
     """Ask a guard about all models; return its price over the first baseline, over the second, and missed truths."""
     search = Search(n, n_train, positive, seed)
     guard: Any = Thresholdout(search.holdout, train=search.train, sampling="iid" if one_law else "independent")
     ratios, others, missed = [], [], 0
-    level = (1 - CONFIDENCE) / questions
-    for _ in range(questions):
+    level = (1 - CONFIDENCE) / queries
+    for _ in range(queries):
         model = search.model()
         low, high = guard.score(model, metric, cv="training").interval
         truth = model.f1 if metric == "f1" else model.area if metric == "roc_auc" else float(ndtr(model.area))
@@ -135,16 +135,16 @@ def main() -> None:
     seeds = 4 if quick else 20
     print(f"{'search':64} {'price':>6} {'90 %':>6} {'DeLong':>7} {'missed':>8}")
     for metric, one_law in (("f1", True), ("f1", False), ("roc_auc", True), ("roc_auc", False)):
-        for questions in (20, 100):
+        for queries in (20, 100):
             for n in (2000,) if quick else (1000, 2000, 10_000):
                 for ratio in (1.0,) if quick else (1.4, 1.0, 0.5):
                     for positive in (0.05, 0.2):
                         runs = np.array(
-                            [asked(metric, n, int(n * ratio), positive, questions, one_law, s) for s in range(seeds)]
+                            [asked(metric, n, int(n * ratio), positive, queries, one_law, s) for s in range(seeds)]
                         )
                         law = ", one law" if one_law else ""
                         size = f"n = {n}, n_train = {ratio:g} n, {positive:.0%}"
-                        name = f"{metric}{law}, {questions} questions, {size}"
+                        name = f"{metric}{law}, {queries} queries, {size}"
                         price, delong = runs[:, 0], runs[:, 1].mean()
                         missed = int(np.count_nonzero(runs[:, 2]))
                         print(

@@ -2,7 +2,7 @@
 
 Run with ``python -m benchmarks.tables``. Asked is the joint law of four records given the states of two others, the
 kind of table that Markov quilts need, on a random tree, a grid of 4 by 5 and a graph of 40 random edges. All three
-answer the same question in turn, several times; the smallest time of each is taken, and the answers are compared.
+answer the same query in turn, several times; the smallest time of each is taken, and the answers are compared.
 Networks are built beforehand; finding an order of elimination or of contraction counts.
 """
 

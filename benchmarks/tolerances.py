@@ -29,7 +29,7 @@ def shown(tolerance: float) -> str:
 
 
 def planned(model: DependenceModel, budget: int) -> float:
-    """Return the half-width of Algorithm 1 as it is planned for the questions of the tables, ``inf`` without one."""
+    """Return the half-width of Algorithm 1 as it is planned for the queries of the tables, ``inf`` without one."""
     try:
         private = algorithm_1(model, queries=QUERIES, budget=budget, confidence=1 - BETA)
     except PlanError:
@@ -81,7 +81,7 @@ def row(model: DependenceModel, budget: int) -> list[str]:
 
 def print_table(title: str, models: list[tuple[str, DependenceModel]]) -> None:
     """Print one table of tolerances."""
-    print(f"{title}: {QUERIES:,} questions, confidence {1 - BETA:g}\n")
+    print(f"{title}: {QUERIES:,} queries, confidence {1 - BETA:g}\n")
     routes = "published | posterior | walk | planned"
     print(f"| records | budget | {routes} |")
     print("|---|---|---|---|---|---|")
@@ -104,7 +104,7 @@ def print_times() -> None:
         ("plan(10_000)", lambda m: plan(10_000, queries=m)),
         ("plan(10_000_000, adaptive=False)", lambda m: plan(10**7, queries=m, adaptive=False)),
         ("plan(width=0.01): records", lambda m: plan(queries=m, width=0.01)),
-        ("plan(100_000, width=0.006): questions", lambda m: plan(100_000 + m, width=0.006)),
+        ("plan(100_000, width=0.006): queries", lambda m: plan(100_000 + m, width=0.006)),
         ("plan(chain of 1,000,000, budget=10)", lambda m: plan(chain(10**6, 0.5), queries=m, budget=10)),
         (
             "certify(n=10_000, budget=10)",

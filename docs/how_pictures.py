@@ -28,12 +28,12 @@ GREEN = "#2a7f3f"
 Floats = NDArray[np.float64]
 
 
-def models(n: int, questions: int, seed: int) -> tuple[Floats, NDArray[np.bool_], Floats]:
+def models(n: int, queries: int, seed: int) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Draw truths of models, who of the holdout each is right about, and training values from as many records."""
     rng = np.random.default_rng(seed)
-    truths = rng.uniform(0.7, 0.85, questions)
-    right = rng.random((questions, n)) < truths[:, None]
-    train = (rng.random((questions, n)) < truths[:, None]).mean(axis=1)
+    truths = rng.uniform(0.7, 0.85, queries)
+    right = rng.random((queries, n)) < truths[:, None]
+    train = (rng.random((queries, n)) < truths[:, None]).mean(axis=1)
     return truths, right, train
 
 
@@ -61,13 +61,13 @@ def told(ax: Any, answers: list[Any], truths: Floats) -> None:
             ax.plot(places[some], [a.value for a in np.array(answers)[some]], "o", color=colour, ms=6, label=words)
     ax.plot(places, truths, "_", color=GREEN, ms=13, mew=2, label="truth, which nobody sees")
     ax.set_xticks(places)
-    ax.set_xlabel("question")
+    ax.set_xlabel("query")
 
 
 def claims() -> Any:
     """Draw eight claims, one of which fails, and what is left of the probability of error."""
-    n, questions = 2000, 8
-    truths, right, train = models(n, questions, 4)
+    n, queries = 2000, 8
+    truths, right, train = models(n, queries, 4)
     train[4] = truths[4] + 0.09  # a model that knows its training records
     guard, answers, left = opened(n), [], [0.05]
     for value, values in zip(train, right, strict=True):
@@ -75,47 +75,47 @@ def claims() -> Any:
         left.append(float(np.exp(guard.history["risk"].iloc[-1])))
     above, below = panels(2, 1, height=4.6, sharex=True, height_ratios=[3, 1])
     told(above, answers, truths)
-    above.plot(np.arange(1, questions + 1), train, "x", color=GREY, ms=7, mew=2, label="training value")
+    above.plot(np.arange(1, queries + 1), train, "x", color=GREY, ms=7, mew=2, label="training value")
     above.text(4.9, train[4], "the first claim failed", color=GREY, ha="right", va="center")
     above.set(xlabel="", ylabel="accuracy")
     above.legend(frameon=False, fontsize="small", ncols=2, loc="upper left")
     above.set_ylim(top=above.get_ylim()[1] + 0.06)
-    below.step(np.arange(questions + 1), left, where="post", color=BLUE)
-    below.set(yscale="log", ylabel="risk left", xlabel="question")
+    below.step(np.arange(queries + 1), left, where="post", color=BLUE)
+    below.set(yscale="log", ylabel="risk left", xlabel="query")
     return above
 
 
 def algorithm_1() -> Any:
     """Draw gaps between training part and holdout, against a noisy threshold."""
-    n, questions = 10_000, 12
-    _, right, train = models(n, questions, 5)
+    n, queries = 10_000, 12
+    _, right, train = models(n, queries, 5)
     train[[3, 8]] += [0.12, -0.1]
-    guard = opened(n, mechanism=SparseVector(0.05, 0.002, budget=3), queries=questions)
+    guard = opened(n, mechanism=SparseVector(0.05, 0.002, budget=3), queries=queries)
     sources = [guard.ask(float(t), values, binary=True).source for t, values in zip(train, right, strict=True)]
     gaps = np.abs(train - right.mean(axis=1))
     ax = panels()
-    ax.bar(np.arange(1, questions + 1), gaps, width=0.55, color=[ORANGE if s == "holdout" else GREY for s in sources])
+    ax.bar(np.arange(1, queries + 1), gaps, width=0.55, color=[ORANGE if s == "holdout" else GREY for s in sources])
     ax.axhline(0.05, color=BLUE)
     ax.axhspan(0.05 - 0.006, 0.05 + 0.006, color=BLUE, alpha=0.15, lw=0)
-    ax.text(questions + 0.5, 0.06, "threshold with noise", ha="right", color=BLUE)
+    ax.text(queries + 0.5, 0.06, "threshold with noise", ha="right", color=BLUE)
     for place in np.flatnonzero([s == "holdout" for s in sources]):
         ax.text(place + 1, gaps[place] + 0.003, "holdout's value + noise", ha="center", color=ORANGE)
     ax.text(4.6, 0.022, "below: the training value, for nothing", color=GREY)
-    ax.set(xlabel="question", ylabel="|training value - holdout's value|", ylim=(0, 0.16))
-    ax.set_xticks(np.arange(1, questions + 1))
+    ax.set(xlabel="query", ylabel="|training value - holdout's value|", ylim=(0, 0.16))
+    ax.set_xticks(np.arange(1, queries + 1))
     return ax
 
 
 def ladder() -> Any:
     """Draw what a leaderboard shows of thirty submissions."""
-    n, questions = 2000, 30
+    n, queries = 2000, 30
     rng = np.random.default_rng(7)
-    truths = 0.6 + 0.22 * (1 - np.exp(-np.arange(questions) / 12)) + 0.03 * rng.standard_normal(questions)
-    right = rng.random((questions, n)) < truths[:, None]
+    truths = 0.6 + 0.22 * (1 - np.exp(-np.arange(queries) / 12)) + 0.03 * rng.standard_normal(queries)
+    right = rng.random((queries, n)) < truths[:, None]
     guard = opened(n, mechanism="ladder")
     answers = [guard.ask(0.6, values, binary=True) for values in right]
     ax = panels(height=3.6)
-    places = np.arange(1, questions + 1)
+    places = np.arange(1, queries + 1)
     low, high = np.array([answer.interval for answer in answers]).T
     ax.fill_between(places, low, high, step="post", color=BLUE, alpha=0.15, lw=0, label="certified for the best so far")
     ax.step(places, [answer.value for answer in answers], where="post", color=BLUE, label="what the leaderboard shows")
@@ -128,8 +128,8 @@ def ladder() -> Any:
 
 def final_check() -> Any:
     """Draw the intervals of a search, and of the last look at the model that it chose."""
-    n, questions = 1000, 20
-    truths, right, train = models(n, questions, 9)
+    n, queries = 1000, 20
+    truths, right, train = models(n, queries, 9)
     y = np.random.default_rng(0).integers(0, 2, 2 * n)
     X = np.arange(float(2 * n))[:, None]
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), final_check=True, random_state=3)
@@ -149,12 +149,12 @@ def final_check() -> Any:
     ax = panels()
     told(ax, answers, truths)
     for place, interval, colour, words in (
-        (questions + 2, last.interval, ORANGE, "final check"),
-        (questions + 3.5, alone, GREY, "one exact look, no search"),
+        (queries + 2, last.interval, ORANGE, "final check"),
+        (queries + 3.5, alone, GREY, "one exact look, no search"),
     ):
         ax.vlines(place, *interval, color=colour, lw=5, alpha=0.6)
         ax.text(place, interval[0] - 0.012, words, rotation=90, ha="center", va="top", fontsize="small", color=colour)
-    ax.plot(questions + 2, truths[best], "_", color=GREEN, ms=13, mew=2)
+    ax.plot(queries + 2, truths[best], "_", color=GREEN, ms=13, mew=2)
     ax.set_xticks([1, 5, 10, 15, 20])
     ax.set(ylabel="accuracy", ylim=(0.55, None))
     ax.legend(frameon=False, fontsize="small", loc="lower left", ncols=2)

@@ -85,7 +85,7 @@ def main() -> None:
                     shown, _ = program.communicate(timeout=60)
                 print(f"killed: {moment:6}", shown.strip() or f"ended by signal {-program.returncode}")
             with Client(url, key) as client:
-                print(f"{client.status('coins').asked} question was charged, of 4 programs that asked it")
+                print(f"{client.status('coins').asked} query was charged, of 4 programs that asked it")
 
 
 if __name__ == "__main__":

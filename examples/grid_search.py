@@ -4,7 +4,7 @@ A grid search whose scores come from a guard
 
 The guard as the scorer of a plain search, and a search that asks the guard at the end.
 
-First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a question, and its training value is
+First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a query, and its training value is
 cross-validated. Then the same with the accuracy on the records that the tree was fitted to. The holdout contradicts it
 for deep trees, and one answer from the holdout does not last: the search ends with the answers that it has. At last
 ``GuardedSearchCV`` searches by cross-validation, and asks about all candidates as one list afterwards.
@@ -39,7 +39,7 @@ def main() -> None:
     print(f"1. The guard as the scorer of a search, {len(X_holdout)} records held out")
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     search = GridSearchCV(tree, GRID, scoring=guard.scorer("accuracy"), cv=guard.split())
-    print(f"it will ask {count_queries(guard, search)} questions")
+    print(f"it will ask {count_queries(guard, search)} queries")
     report(guard, search.fit(X_train, y_train).best_params_)
 
     print("\n2. The same with scores on the records that a tree was fitted to")
@@ -55,18 +55,18 @@ def main() -> None:
     print("\n3. A search by cross-validation that asks the guard at the end")
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     guarded = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5, n_jobs=2), guard)
-    print(f"it will ask {count_queries(guard, guarded)} questions")
+    print(f"it will ask {count_queries(guard, guarded)} queries")
     guarded.fit(X_train, y_train)
     report(guard, guarded.best_params_)
     print(
         f"accuracy of the best: {guarded.best_score_:.3f} ± {guarded.best_half_width_:.3f}; met: {guarded.exhausted_}"
     )
     again = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5), guard).fit(X_train, y_train)
-    print(f"the same search again: {again.n_questions_} new questions")
+    print(f"the same search again: {again.n_queries_} new queries")
 
 
 def new_guard(holdout: tuple[object, object], train: tuple[object, object]) -> Thresholdout:
-    """Return a guard that answers 10 questions, at most one of them from the holdout."""
+    """Return a guard that answers 10 queries, at most one of them from the holdout."""
     return Thresholdout(holdout, train=train, queries=10, mechanism=Claims(holdout_answers=1, noise=0.0))
 
 

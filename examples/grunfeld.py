@@ -27,7 +27,7 @@ from thresholdout import Thresholdout
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, model, what a question is worth, and answers; draw the tests."""
+    """Print diagnosis, model, what a query is worth, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(textwrap.fill(f"what is promised is {series.fitted_limits.words}", 110) if series.fitted_limits else "")
     for name, model in (("firms as groups", Groups(np.repeat(np.arange(firms), years))), ("firms as series", panel)):
         print(
-            f"  {name}: {model.n} firm-years answer a question to ±{model.half_width():.2f}; "
+            f"  {name}: {model.n} firm-years answer a query to ±{model.half_width():.2f}; "
             f"±0.05 takes {model.records_for(0.05) / years:,.0f} firms"
         )
 

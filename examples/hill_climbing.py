@@ -53,7 +53,7 @@ def main(steps: int = 40) -> None:
 
     print("best settings:", best)
     print(f"the best answer of {steps}: {best_answer}")
-    print(f"{len(guard.history)} different questions, {guard.status.answers_left} of 2 answers from the holdout left")
+    print(f"{len(guard.history)} different queries, {guard.status.answers_left} of 2 answers from the holdout left")
 
 
 if __name__ == "__main__":

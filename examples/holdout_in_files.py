@@ -2,12 +2,12 @@
 A holdout in files that are never in memory
 ===========================================
 
-Records lie in Parquet files, an engine counts what a question needs, and a ledger knows the question on another engine.
+Records lie in Parquet files, an engine counts what a query needs, and a ledger knows the query on another engine.
 
 Clicks on advertisements: 400,000 records of 80,000 people, half of them held out, with the predictions of two models.
 The guard is made of lazy frames of Polars. It scores both models, compares them, and asks about one device. Then a
 third model comes with a file of its own, which is joined by the identifier of each record. At last DuckDB opens the
-same ledger: the same records are the same guard, and a question that was asked before has its answer.
+same ledger: the same records are the same guard, and a query that was asked before has its answer.
 
 A guard that guesses and checks draws no noise, so everything comes out the same in every run.
 
@@ -64,7 +64,7 @@ def main() -> None:
         )
         answer = again.score("wide")
         print(f"   wide: {answer}, {'known from before' if answer.repeated else 'asked anew'}")
-        print(f"   {len(again.history)} questions were paid for")
+        print(f"   {len(again.history)} queries were paid for")
 
 
 def write(folder: Path) -> None:

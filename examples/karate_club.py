@@ -26,7 +26,7 @@ from graphs.plotting import plot_graph
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models and what a question is worth; draw the club coloured by leakage."""
+    """Print diagnosis, models and what a query is worth; draw the club coloured by leakage."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)

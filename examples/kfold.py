@@ -6,7 +6,7 @@ Grouped records: whole patients in a fold, and one guard for all folds.
 
 3,000 patients have two scans each that look alike. Who puts one of them into the training part and the other into the
 test part rewards models that recognise patients. The guard keeps patients together, and says what every answer is worth
-although each question is chosen from the answers before. It draws no noise: every run comes out the same.
+although each query is chosen from the answers before. It draws no noise: every run comes out the same.
 
 Run with ``python examples/kfold.py``.
 """
@@ -63,7 +63,7 @@ def main() -> None:
     guarded = GuardedSearchCV(search, guard).fit(X, y)
     print("a grid of neighbours, each expected to do as the last answer said:")
     columns = ["train", "half_width", "source", "remaining"]
-    print(guard.history[columns].tail(guarded.n_questions_).round(3).to_string(index=False))
+    print(guard.history[columns].tail(guarded.n_queries_).round(3).to_string(index=False))
     print(f"chosen: {guarded.best_params_}, {guarded.best_score_:.3f} ± {guarded.best_half_width_:.3f}")
     print(f"on fresh patients: {guarded.score(X_fresh, y_fresh):.3f}")
 

@@ -2,7 +2,7 @@
 Early stopping of boosted trees
 ===============================
 
-A question in every round, and only when a question is needed.
+A query in every round, and only when a query is needed.
 
 Both ways follow records cut from the training part, and both ask the guard about the same holdout. The economical one
 asks when the free score claims an improvement that matters, and about the round that it chooses.
@@ -36,7 +36,7 @@ WAYS: dict[str, Literal["rounds", "claims"]] = {"every round": "rounds", "when n
 
 def main() -> None:
     """Fit each data set in both ways, and print what it took."""
-    print(f"{'data':14s} {'ask':12s} {'rounds':>6s} {'questions':>9s} {'best round':>10s} {'answer':>8s}")
+    print(f"{'data':14s} {'ask':12s} {'rounds':>6s} {'queries':>9s} {'best round':>10s} {'answer':>8s}")
     for name, (load, metric, params) in CASES.items():
         X_train, X_holdout, y_train, y_holdout = train_test_split(*load(return_X_y=True), test_size=0.4, random_state=0)
         fit, valid = train_test_split(np.arange(len(y_train)), test_size=1 / 3, random_state=0)

@@ -4,7 +4,7 @@ An Optuna study that goes on in a second session
 
 The study's values are a guard's answers; study and guard live in files, and go on in a second session.
 
-Every trial is one question. The study keeps what each answer is worth, and stops by itself when the guard answers no
+Every trial is one query. The study keeps what each answer is worth, and stops by itself when the guard answers no
 more. Several workers can share both files: start the script's `session` in as many processes as you like. The guard
 guesses and checks without noise, so every run comes out the same.
 
@@ -74,9 +74,7 @@ def main() -> None:
     worth = best.user_attrs["accuracy"]
     print(f"study: {len(study.trials)} trials, guard {study.user_attrs['guard_state']}")
     print(f"best trial {best.number}: " + ", ".join(f"{name} {value:.3g}" for name, value in best.params.items()))
-    print(
-        f"accuracy {worth['value']:.3f} ± {worth['half_width']:.3f} from {worth['source']}, question {worth['query']}"
-    )
+    print(f"accuracy {worth['value']:.3f} ± {worth['half_width']:.3f} from {worth['source']}, query {worth['query']}")
 
 
 if __name__ == "__main__":

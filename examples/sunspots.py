@@ -8,7 +8,7 @@ Run with ``python examples/sunspots.py``; ``--picture FILE`` draws.
 The data come with statsmodels (pip install statsmodels).
 
 Years before 1900 train, later ones are held out, so all that is promised is given the earlier years. The numbers
-themselves remember for decades. The errors of a good forecast do not: questions about them are worth much more.
+themselves remember for decades. The errors of a good forecast do not: queries about them are worth much more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAGS = 9
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models, what a question is worth, and answers; draw the tests."""
+    """Print diagnosis, models, what a query is worth, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     levels = GaussianField.ar(coefficients[1:], n).conditional_on_values()
     limit = autoregression_limit(errors[:earlier], None, 0.01)
     remembering = GaussianField.ar(limit, n - LAGS).conditional_on_values()
-    print(f"\nQuestions about the {n - train} years from 1900 on, given all years before:")
+    print(f"\nQueries about the {n - train} years from 1900 on, given all years before:")
     kinds = {
         "numbers, given what earlier ones tell of them": GaussianField.ar(coefficients[1:], n).given(range(train)),
         "numbers, given the Gaussian values of earlier ones": levels.given(range(train)),

@@ -8,7 +8,7 @@ Run with ``python examples/wells.py``.
 
 The data are generated: log concentrations at 200 wells of a region where the map was made, and at 500 of another,
 larger one. Errors of neighbouring wells agree, the more the nearer they are. How far that reaches is an upper limit
-from the first region; a guard answers questions about the second.
+from the first region; a guard answers queries about the second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RANGE = 0.3  # km, which nobody knows
 
 
 def main() -> None:
-    """Print the model, what a question is worth, and answers."""
+    """Print the model, what a query is worth, and answers."""
     rng = np.random.default_rng(1)
     made, judged = 8.0 * rng.random((200, 2)), [100.0, 0.0] + 16.0 * rng.random((500, 2))
     first, second = field(made, RANGE).sample(rng), field(judged, RANGE).sample(rng)
@@ -34,7 +34,7 @@ def main() -> None:
     model = fit_kernel(first, made, judged)
     at_truth = field(judged, RANGE).variance_inflation()
     print(f"Variance inflation {model.variance_inflation():.3g}, at the true range {at_truth:.3g};")
-    print(f"one question about {model.n} wells is answered to ±{model.half_width():.3f},")
+    print(f"one query about {model.n} wells is answered to ±{model.half_width():.3f},")
     if model.fitted_limits:
         print(textwrap.fill(model.fitted_limits.words, 110))
 

@@ -156,7 +156,7 @@ def plot_leakage(
 def plot_diagnosis(
     tests: Sequence[PermutationTest], adjusted: FloatArray, half_widths: Any, recommended: Any, ax: Any = None
 ) -> Any:
-    """Draw the effect of each permutation test, and beside them what each fitted model makes of a question.
+    """Draw the effect of each permutation test, and beside them what each fitted model makes of a query.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def plot_diagnosis(
     adjusted : ndarray
         Their adjusted p-values.
     half_widths : pandas.Series
-        Half-width of one question under each model, by the model's name.
+        Half-width of one query under each model, by the model's name.
     recommended : pandas.Series of bool
         Which model is recommended.
     ax : pair of matplotlib axes, optional
@@ -180,7 +180,7 @@ def plot_diagnosis(
     >>> from graphs.estimation import diagnose
     >>> left, right = diagnose(np.sin(np.arange(100)), order=True, permutations=19).plot()
     >>> left.get_xlabel(), right.get_xlabel()
-    ('effect size (scale of a correlation)', 'half-width of one question')
+    ('effect size (scale of a correlation)', 'half-width of one query')
     """
     rows = max(len(tests), len(half_widths))
     left, right = _figure((10.0, 1.8 + 0.45 * rows)).subplots(1, 2) if ax is None else ax
@@ -194,7 +194,7 @@ def plot_diagnosis(
     right.set_yticks(range(len(half_widths)), list(half_widths.index))
     right.set_ylim(len(half_widths) - 0.4, -0.6)
     right.set_xlim(0, 1.25 * max(half_widths))
-    right.set_xlabel("half-width of one question")
+    right.set_xlabel("half-width of one query")
     right.spines[["top", "right"]].set_visible(False)
     return left, right
 

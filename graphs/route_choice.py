@@ -217,7 +217,7 @@ class RoutedModel(ABC):
         Returns
         -------
         float
-            For one question that was fixed in advance, a mean of per-record values in [0, 1] such as an accuracy,
+            For one query that was fixed in advance, a mean of per-record values in [0, 1] such as an accuracy,
             whatever it is; times the length of another range. 1 where nothing can be said. A guard's answers are wider:
             see `thresholdout.plan`.
 
@@ -278,7 +278,7 @@ class RoutedModel(ABC):
         -------
         pandas.DataFrame
             One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the
-            smallest), `half_width` (of one question that was fixed in advance, by that route alone),
+            smallest), `half_width` (of one query that was fixed in advance, by that route alone),
             `bounded_differences` (whether it holds for every statistic with bounded differences, or for means of
             per-record values only), `source`, and `reason` (why it does not apply; for "parts", which route was the
             best in how many parts).

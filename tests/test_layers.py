@@ -76,7 +76,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(module: Module) -> Non
 
 
 def test_a_guard_is_imported_without_what_few_guards_need() -> None:
-    """Modules that take long to load, and that only some questions need."""
+    """Modules that take long to load, and that only some queries need."""
     few = ["importlib.metadata", "multiprocessing", "scipy", "pandas", "sklearn", "thresholdout.privacy.accounting"]
     code = "import sys; from thresholdout import Thresholdout; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout

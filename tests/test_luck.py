@@ -1,9 +1,9 @@
 """No demonstration, example, docstring or block of a document depends on luck.
 
-Each is run with the noise of its guards taken away, and the questions that they answer are recorded. From the actual
+Each is run with the noise of its guards taken away, and the queries that they answer are recorded. From the actual
 gaps between training values and holdout, and from the exact law of the noise, follows the probability that any of them
 is answered from the other part, or any claim with another outcome, in a run with real noise; it has to be below 1e-6
-(union over questions; until the first other outcome, noise is drawn at the same places as without). Where an answer
+(union over queries; until the first other outcome, noise is drawn at the same places as without). Where an answer
 that shows the holdout's value with noise is part of the run, it has to come out the same with that noise at either end
 of a range that it leaves with a probability below 1e-8; answers of claims show none but by outcomes.
 """
@@ -57,7 +57,7 @@ class Run:
     Attributes
     ----------
     chance : float
-        Bound on the probability that some question is answered from the other part, or some claim otherwise.
+        Bound on the probability that some query is answered from the other part, or some claim otherwise.
     outcomes : list of str
         Those of claims that are not certain.
     others : list of list of str

@@ -64,7 +64,7 @@ def test_attacks_make_later_intervals_wider(attack: str) -> None:
     assert told > 3.0
 
 
-def test_a_final_check_is_about_as_narrow_as_one_question_alone() -> None:
+def test_a_final_check_is_about_as_narrow_as_one_query_alone() -> None:
     assert checked(500, 500, 10, 0).price < 1.5
 
 

@@ -129,11 +129,11 @@ class BudgetExhausted(ThresholdoutError):
     Parameters
     ----------
     what : {"budget", "queries", "risk", "epsilon", "width", "allowance", "quota"}
-        Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
-        epsilon, or the declared `max_half_width` by this question, while others may still be answered; or what
+        Which limit was reached: answers from the holdout, queries in all, the risk that was left, the declared
+        epsilon, or the declared `max_half_width` by this query, while others may still be answered; or what
         one client may be told (`allowance`) or ask (`quota`), while others may still ask.
     spent, limit : int
-        How many were used, and how many there were; questions so far, twice, where risk, half-width or an
+        How many were used, and how many there were; queries so far, twice, where risk, half-width or an
         allowance is the limit.
 
     Examples
@@ -142,26 +142,26 @@ class BudgetExhausted(ThresholdoutError):
     ...     raise BudgetExhausted("queries", spent=100, limit=100)
     ... except BudgetExhausted as error:
     ...     print(error)
-    all 100 questions of this guard are used; earlier answers stay valid, new questions need a new holdout
+    all 100 queries of this guard are used; earlier answers stay valid, new queries need a new holdout
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
         self.what = what
         self.spent = spent
         self.limit = limit
-        used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'questions'} of this guard are used"
+        used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'queries'} of this guard are used"
         if what == "risk":
-            used = f"after {spent} questions and what else was told nothing is left of this guard's risk"
+            used = f"after {spent} queries and what else was told nothing is left of this guard's risk"
         if what == "epsilon":
-            used = f"after {spent} questions nothing is left of the epsilon of this guard's answers"
-        then = "; earlier answers stay valid, new questions need a new holdout"
+            used = f"after {spent} queries nothing is left of the epsilon of this guard's answers"
+        then = "; earlier answers stay valid, new queries need a new holdout"
         if what == "width":
-            used = f"after {spent} questions this one would have a half-width above max_half_width"
+            used = f"after {spent} queries this one would have a half-width above max_half_width"
             then = "; it was refused free of charge, and a guard without max_half_width answers it"
         if what in ("allowance", "quota"):
-            used = f"all {limit} questions of this client are used"
+            used = f"all {limit} queries of this client are used"
             if what == "allowance":
-                used = f"after {spent} questions this client's answers may tell no more than they have told"
+                used = f"after {spent} queries this client's answers may tell no more than they have told"
             then = "; it was refused free of charge, and others may still ask"
         super().__init__(used + then)
 
@@ -348,7 +348,7 @@ class EngineFailed(ThresholdoutError):
         self.part = part
         self.reason = reason
         self.late = late
-        super().__init__(f"{part}: {reason}; no record was told about, and the question can be asked again")
+        super().__init__(f"{part}: {reason}; no record was told about, and the query can be asked again")
 
     def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str, bool]]:
         return (type(self), (self.part, self.reason, self.late))

@@ -51,7 +51,7 @@ def drawable(history: pd.DataFrame) -> pd.DataFrame:
 
 
 def kinds(answers: pd.DataFrame) -> list[str]:
-    """Return what kind of number each answer is: the metric of a candidate's score, and "" for other questions.
+    """Return what kind of number each answer is: the metric of a candidate's score, and "" for other queries.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def main_range(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_names(history: pd.DataFrame) -> list[str]:
-    """Return what the rows of a history are about: candidates by their names, and questions by theirs.
+    """Return what the rows of a history are about: candidates by their names, and queries by theirs.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def row_names(history: pd.DataFrame) -> list[str]:
     times = Counter(named)
     numbers = history["query"].tolist()
     return [
-        f"{name or 'question'} #{number}" if times[name] > 1 or not name else name
+        f"{name or 'query'} #{number}" if times[name] > 1 or not name else name
         for name, number in zip(named, numbers, strict=True)
     ]
 
@@ -124,7 +124,7 @@ def plot_history(
         Whether each answer has a line of its own with its name, the best one first, and those that its interval does
         not tell apart from it are marked; those of another metric or range than most are left out. By default where
         there are at most 60 answers, most of which have names of their own; otherwise answers are drawn over the number
-        of their question.
+        of their query.
     lowest_is_best : bool, default=False
         Of named answers: whether they are losses.
     beside : str, default="training value"
@@ -142,7 +142,7 @@ def plot_history(
     >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> answer = guard.ask(0.25, np.arange(1000) < 250)
     >>> plot_history(guard.history).get_xlabel()
-    'question'
+    'query'
     >>> plot_history(guard.history, names=True).get_xlabel()
     'answer'
     """
@@ -171,7 +171,7 @@ def plot_history(
             ax.plot(
                 query[rows], history["value"][rows], marker, color=colour, markersize=4, label=f"answer, from {source}"
             )
-    return finish(ax, "question", "answer")
+    return finish(ax, "query", "answer")
 
 
 def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str) -> Any:

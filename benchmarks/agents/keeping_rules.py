@@ -77,7 +77,7 @@ class Record(NamedTuple):
         return float(np.mean(self.members[member].predictions[rows] == self.task.y[rows]))
 
     def guard(self) -> Thresholdout:
-        """Return a guard of the slice, whose last question is a final check."""
+        """Return a guard of the slice, whose last query is a final check."""
         rows = np.arange(self.task.train)
         return Thresholdout(
             (self.part[:, None], self.task.y[self.part]),

@@ -1,8 +1,8 @@
 """How often promises are broken by the strongest simple attack: every mechanism, every kind of dependence it serves.
 
 The attack, the records and the mechanisms are those of ``benchmarks.attacks``: 2,000 records of fair signs, 201
-questions, confidence 0.9, so beta = 0.1; she turns every attribute to the side that the answers favour, and asks for
-the majority vote. The truth of every question is 1/2, exactly. A run is broken when any of its answers is farther from
+queries, confidence 0.9, so beta = 0.1; she turns every attribute to the side that the answers favour, and asks for
+the majority vote. The truth of every query is 1/2, exactly. A run is broken when any of its answers is farther from
 the truth than its half-width; the share of such runs is at most beta where the exact binomial upper limit, at
 confidence 0.99, is.
 """
@@ -56,7 +56,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
         "closest": Number(float(results["share"].max())),
     }
     notes = [
-        f"{attacks.RECORDS:,} records, {attacks.ATTRIBUTES + 1} questions, beta = {BETA:.1f}; mechanisms that do not "
+        f"{attacks.RECORDS:,} records, {attacks.ATTRIBUTES + 1} queries, beta = {BETA:.1f}; mechanisms that do not "
         "serve a model are left out. median_of_half_width: the largest error of a run as a share of its half-width."
     ]
     return Outcome(NAME, size, {"Coverage": table}, numbers, picture(results), notes)

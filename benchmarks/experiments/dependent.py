@@ -7,15 +7,15 @@ The holdout has 10,000 records. Three kinds of dependence, each weaker and stron
 - a preferential-attachment tree whose labels are an Ising field without external field: neighbours' labels have the
   correlation h = 0, 0.3, 0.5, 0.7 (homophily); sampled exactly.
 
-The truth of every question is 1/2, exactly. Two analysts know the rules. One asks for the share of positive labels in
+The truth of every query is 1/2, exactly. Two analysts know the rules. One asks for the share of positive labels in
 all records and in regions of them (blocks; in the tree, the surroundings of the largest hubs) with claims that force
 answers from the holdout, and then for the classifier that says what each region leans to
 (`thresholdout.simulation.ClusterAnalyst`). The other forces answers about attributes, and then claims a little more
 than the promise allows for their vote (`StrategicAnalyst`; not for the tree, whose records are labels only).
 
-Both guards are those of `plan` for 32 questions, confidence 0.95 and at most 10 answers from the holdout (3 for the
+Both guards are those of `plan` for 32 queries, confidence 0.95 and at most 10 answers from the holdout (3 for the
 tree): one for 10,000 independent records, one for the true model. They make claims where the model bounds a mean.
-Plain reuse stands beside with the usual interval for one question, 0.0136. A session is broken when any
+Plain reuse stands beside with the usual interval for one query, 0.0136. A session is broken when any
 answer was farther from the truth than its half-width.
 """
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from thresholdout.simulation.simulated_session import Analyst, Answering
 
 NAME = "dependent"
-RECORDS, QUESTIONS, CONFIDENCE, STATES, COINS = 10_000, 32, 0.95, 64, 6
+RECORDS, QUERIES, CONFIDENCE, STATES, COINS = 10_000, 32, 0.95, 64, 6
 BETA = 1.0 - CONFIDENCE
 NAIVE, IGNORING, KNOWING = "plain reuse", "guard, as if independent", "guard, with dependence"
 KINDS: dict[str, tuple[float, ...]] = {
@@ -86,20 +86,20 @@ def model(kind: str, strength: float) -> DependenceModel:
 def data(kind: str, strength: float) -> DependentRecords:
     """Return the law of the records."""
     if kind == "groups":
-        return DependentRecords(model(kind, strength), attributes=QUESTIONS - 1, draws=COINS)
+        return DependentRecords(model(kind, strength), attributes=QUERIES - 1, draws=COINS)
     if kind == "chain":
-        return DependentRecords(model(kind, strength), attributes=QUESTIONS - 1, states=STATES)
+        return DependentRecords(model(kind, strength), attributes=QUERIES - 1, states=STATES)
     return DependentRecords(model(kind, strength), attributes=1)
 
 
 @cache
 def guard(kind: str, strength: float | None) -> tuple[SimulatedGuard, int]:
-    """Return the planned guard, and how many answers from the holdout an analyst can have before her last question.
+    """Return the planned guard, and how many answers from the holdout an analyst can have before her last query.
 
     Strength None stands for independent records.
     """
     assumed = Independent(RECORDS) if strength is None else model(kind, strength)
-    parameters = plan(assumed, queries=QUESTIONS, budget=BUDGETS[kind], confidence=CONFIDENCE).parameters
+    parameters = plan(assumed, queries=QUERIES, budget=BUDGETS[kind], confidence=CONFIDENCE).parameters
     return SimulatedGuard(parameters, assumed, SeededNoise(0), CONFIDENCE), BUDGETS[kind] - 1
 
 
@@ -110,18 +110,18 @@ def regions(kind: str, count: int) -> NDArray[np.int64]:
 
 
 def session(rng: np.random.Generator, kind: str, strength: float, analyst: str) -> list[dict[str, Any]]:
-    """Let an analyst question all three on the same data."""
+    """Let an analyst query all three on the same data."""
     law = data(kind, strength)
     train, holdout = law.draw(rng), law.draw(rng)
     rows = []
     for name in (NAIVE, IGNORING, KNOWING):
         mechanism: Answering = NaiveReuse()
-        learned = QUESTIONS - 1
+        learned = QUERIES - 1
         width = math.sqrt(math.log(2.0 / BETA) / (2 * RECORDS))
         if name != NAIVE:
             made, learned = guard(kind, None if name == IGNORING else strength)
             mechanism, width = made.renewed(SeededNoise(int(rng.integers(2**62)))), made.certificate.tolerance
-        who: Analyst = StrategicAnalyst(QUESTIONS, learned, width)
+        who: Analyst = StrategicAnalyst(QUERIES, learned, width)
         if analyst == "clusters":
             who = ClusterAnalyst(regions(kind, learned - 1), largest=learned - 1, claim=0.0)
         found = interview(who, mechanism, train, holdout, rng, truth=0.5)

@@ -7,7 +7,7 @@ every attribute with the label on the holdout, keeps the attributes whose correl
 of the classifier that adds up the best k, k = 0, 10, ..., 500. She reuses the holdout as it is, or asks one guard for
 everything. Two guards have the published T = 0.04 and sigma = 0.01, without a budget, the noises in the ratios of [D15]
 or of [Z17]; products of label and attribute are clipped to [-4, 4]. These promise nothing. The third is what
-`thresholdout.plan` makes for as many questions at confidence 0.95: it makes claims, by limits that need the means of
+`thresholdout.plan` makes for as many queries at confidence 0.95: it makes claims, by limits that need the means of
 records only, and each of its answers has a certified interval. Accuracy on fresh data is measured on 10,000 more
 records.
 
@@ -107,7 +107,7 @@ class Drawn:
 
 
 class Guard:
-    """One guard for all questions, whose values are in [0, 1] already."""
+    """One guard for all queries, whose values are in [0, 1] already."""
 
     def __init__(self, parameters: SparseVectorParameters, seed: int) -> None:
         self.mechanism = SparseVectorMechanism(parameters)
@@ -118,7 +118,7 @@ class Guard:
     def ask(
         self, train: NDArray[np.float64], holdout: NDArray[np.float64], variance: float | None = None
     ) -> NDArray[np.float64]:
-        """Answer many questions, in order; the variance of a value is for guards that make claims."""
+        """Answer many queries, in order; the variance of a value is for guards that make claims."""
         answers, self.widths = [], []
         for t, h in zip(train.tolist(), holdout.tolist(), strict=True):
             outcome = self.step(t, h, variance)
@@ -128,7 +128,7 @@ class Guard:
         return np.array(answers)
 
     def step(self, train: float, holdout: float, variance: float | None) -> Answered:
-        """Answer one question."""
+        """Answer one query."""
         assert isinstance(self.state, SparseVectorState)
         self.state, outcome = self.mechanism.step(self.state, train, holdout, self.noise)
         return outcome
@@ -148,7 +148,7 @@ class ClaimingGuard(Guard):
         self.widths = []
 
     def step(self, train: float, holdout: float, variance: float | None) -> Answered:
-        """Answer one question."""
+        """Answer one query."""
         assert isinstance(self.state, ClaimsState)
         value = self.claims.read([holdout], 1, (0.0, 1.0), "holdout", Known(variance=variance))
         self.state, outcome = self.claims.step(self.state, train, value, self.noise)
@@ -219,7 +219,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
     width = float(results.loc[(results["answers"] == PLANNED) & (results["k"] == LARGEST), "width"].mean())
     notes = [
         f"{REPETITIONS[size]} repetitions, n = d = {records:,}. The planned guard certifies all its answers at once, "
-        f"at confidence {CONFIDENCE} for {records + len(SIZES):,} questions, the accuracy of {LARGEST} attributes "
+        f"at confidence {CONFIDENCE} for {records + len(SIZES):,} queries, the accuracy of {LARGEST} attributes "
         f"within {width:.3f}; the other guards certify nothing.",
         f"One repetition with all four: {results['seconds'].mean():.1f} s of processor time on one core.",
     ]

@@ -2,7 +2,7 @@
 
 *Budget.* The largest eps' whose leakage about every record stays within a target, on chains, grids, social graphs and
 families (the networks of ``benchmarks.graph_quilts``): the best sound route over the best published one ([Z17], Lemmas
-2 to 4). *Tolerance.* What is certified for 1,000 questions and 1 or 10 answers from the holdout at confidence 0.95:
+2 to 4). *Tolerance.* What is certified for 1,000 queries and 1 or 10 answers from the holdout at confidence 0.95:
 `plan` beside [Z17], Theorem 2 (whose proof assumes independent records). *Records.* How many independent records a
 tolerance of 0.1 takes, of `plan` and of the published theorem. Nothing here is random.
 """
@@ -92,7 +92,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
     sizes["ratio"] = sizes["published"] / sizes["sharper"]
     tables = {
         "Budget for a leakage target": budgets,
-        "Tolerance of 1,000 questions": widths,
+        "Tolerance of 1,000 queries": widths,
         "Independent records for a tolerance of 0.1": sizes,
     }
     tables = {title: table.drop(columns="seed") for title, table in tables.items()}
@@ -134,7 +134,7 @@ def picture(budgets: pd.DataFrame, widths: pd.DataFrame) -> Any:
     right.set_yticks(places, labels)
     right.invert_yaxis()
     right.set_xscale("log")
-    right.set_xlabel("tolerance of 1,000 questions")
+    right.set_xlabel("tolerance of 1,000 queries")
     right.legend(ncols=2, **above)
     for panel in (left, right):
         panel.spines[["top", "right"]].set_visible(False)

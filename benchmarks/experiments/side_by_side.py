@@ -1,11 +1,11 @@
-"""The same adaptive sessions through every way of answering: error, width, questions answered, time a question.
+"""The same adaptive sessions through every way of answering: error, width, queries answered, time a query.
 
 Training part and holdout have 2,000 records each, with 400 boolean attributes and a boolean label. An honest search
 compares 20 candidates on data with signal (40 attributes agree with the label 56 % of the time): made on one half of
 the training part, each claims its accuracy on the other half. Three analysts adapt
 to the holdout on data without any signal, where every truth is 1/2: the aggregation attack of Blum and Hardt, the
 quadratic analyst of Rogers et al., and the same one claiming that every training value is 1, so that a guard that
-compares must answer from the holdout. All mechanisms are declared for 420 questions at confidence 0.95:
+compares must answer from the holdout. All mechanisms are declared for 420 queries at confidence 0.95:
 
 - plain reuse: the mean over the holdout; promises nothing,
 - the Ladder of Blum and Hardt, which tells the best score so far (errors are those of the best score),
@@ -45,7 +45,7 @@ NAME = "side_by_side"
 SEEDS: dict[Size, int] = {"tiny": 2, "quick": 20, "full": 100}
 
 RECORDS, ATTRIBUTES, INFORMATIVE, AGREES = 2_000, 400, 40, 0.56
-QUESTIONS, CONFIDENCE, FRESH = 420, 0.95, 20_000
+QUERIES, CONFIDENCE, FRESH = 420, 0.95, 20_000
 ANALYSTS: dict[str, Any] = {
     "honest search": BenignSearch(20, validated=True),
     "aggregation": AggregationAnalyst(),
@@ -60,16 +60,16 @@ MECHANISMS = (
 )
 
 
-def published_gaussian(n: int, questions: int, beta: float) -> tuple[float, float]:
+def published_gaussian(n: int, queries: int, beta: float) -> tuple[float, float]:
     """Return half-width and standard deviation of [R20, Theorem 2.1] at their best.
 
     The half-width is ``sqrt((2x - ln(1-lambda))/(2 n lambda beta)) + s sqrt(2 ln(4k/beta))``, s^2 = k/(8nx).
     """
     x = np.geomspace(1e-4 * n, 10.0 * n, 2001)[:, None] * beta / 100.0
     rate = np.linspace(0.001, 0.999, 999)
-    std = np.sqrt(questions / (8.0 * n * x))
+    std = np.sqrt(queries / (8.0 * n * x))
     widths = np.sqrt((2.0 * x - np.log1p(-rate)) / (2.0 * n * rate * beta))
-    widths = widths + std * math.sqrt(2.0 * math.log(4.0 * questions / beta))
+    widths = widths + std * math.sqrt(2.0 * math.log(4.0 * queries / beta))
     best = np.unravel_index(int(np.argmin(widths)), widths.shape)
     return float(widths[best]), float(std[best[0], 0])
 
@@ -78,7 +78,7 @@ class PublishedGaussian:
     """Gaussian noise of one size on every answer, with the published half-width."""
 
     def __init__(self, n: int, rng: np.random.Generator) -> None:
-        self.width, self.std = published_gaussian(n, QUESTIONS, 1.0 - CONFIDENCE)
+        self.width, self.std = published_gaussian(n, QUERIES, 1.0 - CONFIDENCE)
         self.rng = rng
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
@@ -115,9 +115,9 @@ def guard(name: str) -> SimulatedGuard:
     """Return a guard with the plan's parameters, or with those that a mechanism needs."""
     parameters: Any
     if name == "claims":
-        parameters = plan(RECORDS, queries=QUESTIONS, confidence=CONFIDENCE).parameters
+        parameters = plan(RECORDS, queries=QUERIES, confidence=CONFIDENCE).parameters
     else:
-        parameters = LadderParameters(CONFIDENCE, queries=QUESTIONS)
+        parameters = LadderParameters(CONFIDENCE, queries=QUERIES)
     return SimulatedGuard(parameters, Independent(RECORDS), SeededNoise(0), CONFIDENCE)
 
 
@@ -137,7 +137,7 @@ def session(rng: np.random.Generator, analyst: str, mechanism: str) -> dict[str,
     train, holdout = records(rng, RECORDS, signal), records(rng, RECORDS, signal)
     fresh = records(rng, FRESH, signal) if signal else None
     timed = Timed(made(mechanism, rng))
-    truth: Any = 0.5 if fresh is None else lambda question: float(np.mean(question(fresh)))
+    truth: Any = 0.5 if fresh is None else lambda query: float(np.mean(query(fresh)))
     found = interview(ANALYSTS[analyst], timed, train, holdout, rng, truth)
     values = np.array([exchange.reply.value for exchange in found.history])
     truths = np.array([exchange.truth for exchange in found.history])
@@ -164,7 +164,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
     results = run_experiment(session, grid, SEEDS[size], folder=folder, n_jobs=jobs)
     table = summary(results)
     notes = [
-        f"{RECORDS:,} records in the holdout, {SEEDS[size]} sessions in each row, {QUESTIONS} questions declared, "
+        f"{RECORDS:,} records in the holdout, {SEEDS[size]} sessions in each row, {QUERIES} queries declared, "
         f"confidence {CONFIDENCE}. overfitting: the answer about the analyst's conclusion minus the truth; empty where "
         "she was refused before. spent: answers from the holdout."
     ]
@@ -219,7 +219,7 @@ def picture(table: pd.DataFrame) -> Any:
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].invert_yaxis()
     panels[0].set_xlim(0.0, 1.0)
-    figure.supxlabel("distance from the truth (grey, at the right: questions answered)", fontsize=10)
+    figure.supxlabel("distance from the truth (grey, at the right: queries answered)", fontsize=10)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize="small")
     return figure

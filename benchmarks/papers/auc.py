@@ -21,7 +21,7 @@ deviation 1.27 times that of naive reuse, whose maximum varies less than s; so a
 variance, is measured too. The table uses seeds from 2,000 on.
 
 The certified half-widths below the table say what a small holdout is worth: the guard removes bias at 100 records, but
-these certify little about many questions.
+these certify little about many queries.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def main(runs: int = 40, first_seed: int = 2000, names: tuple[str, ...] = CLASSI
                 hits = np.mean([run[guard][2] for run in runs_of])
                 row = [*(f"{x:.3f}" for x in numbers), *(f"{x:.2f}" for x in numbers / naive)]
                 print("|", " | ".join([name, guard, *row, f"{fresh:.3f}", f"{hits:.0f}"]), "|", flush=True)
-    print("\nLargest certified half-width of an area on balanced classes, 30 questions to a guard with defaults:")
+    print("\nLargest certified half-width of an area on balanced classes, 30 queries to a guard with defaults:")
     for n in (HOLDOUT, 1_000, 10_000):
         print(f"- {n} records: {certified(n):.3f}")
 

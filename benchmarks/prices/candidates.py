@@ -23,7 +23,7 @@ _SHARED: Final = 0.7  # of the variance of what makes a record hard is common to
 
 @dataclass(frozen=True)
 class Candidate:
-    """One question: right or wrong on the training part (out of fold) and on the holdout, and its true accuracy."""
+    """One query: right or wrong on the training part (out of fold) and on the holdout, and its true accuracy."""
 
     train: NDArray[np.bool_]
     holdout: NDArray[np.bool_]
@@ -38,19 +38,19 @@ def half_length(score: float, n: float, level: float) -> float:
     return (high - low) / 2
 
 
-def simulated(n: int, n_train: int, questions: int, seed: int) -> Iterator[Candidate]:
+def simulated(n: int, n_train: int, queries: int, seed: int) -> Iterator[Candidate]:
     """Yield candidates a little worse than the best: errors agree as those of real models do."""
     rng = np.random.default_rng(seed)
     difficulty = np.sqrt(_SHARED) * rng.standard_normal(n + n_train, dtype=np.float32)
     best = rng.uniform(0.85, 0.97)
-    for _ in range(questions):
+    for _ in range(queries):
         truth = float(np.clip(best - abs(rng.normal(0, 0.03)), 0.05, 0.99))
         own = rng.standard_normal(n + n_train, dtype=np.float32)
         right = difficulty + np.float32(np.sqrt(1 - _SHARED)) * own < ndtri(truth)
         yield Candidate(right[n:], right[:n], truth)
 
 
-def real(name: str, n: int, n_train: int, questions: int, seed: int) -> Iterator[Candidate]:
+def real(name: str, n: int, n_train: int, queries: int, seed: int) -> Iterator[Candidate]:
     """Yield models of a random search, with cross-validated training values."""
     from sklearn.base import clone
     from sklearn.model_selection import cross_val_predict
@@ -59,7 +59,7 @@ def real(name: str, n: int, n_train: int, questions: int, seed: int) -> Iterator
     X, y = _pool(name, n + n_train + FRESH * known, seed)
     part, train, fresh = slice(0, n), slice(n, n + n_train), slice(n + n_train, None)
     rng = np.random.default_rng(1000 + seed)
-    for _ in range(questions):
+    for _ in range(queries):
         model = _estimator(rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["population", "wins", "given features"]
 
 @dataclass(frozen=True)
 class Run:
-    """One session: prices of its questions, how many intervals had no truth in them, nats told, half lengths."""
+    """One session: prices of its queries, how many intervals had no truth in them, nats told, half lengths."""
 
     prices: tuple[float, ...]
     missed: int
@@ -51,8 +51,8 @@ def _run(
     return Run(tuple(prices), missed, np.nan if told is None else told, halves)
 
 
-def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: int) -> Run:
-    """Ask a default guard about candidates, one after another; a refused question has the width 1."""
+def searched(candidates: Iterable[Candidate], n: int, n_train: int, queries: int) -> Run:
+    """Ask a default guard about candidates, one after another; a refused query has the width 1."""
     guard = opened(n, n_train)
     intervals: list[tuple[float, float]] = []
     asked = []
@@ -62,7 +62,7 @@ def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: i
         except BudgetExhausted:
             intervals.append((0.0, 1.0))
         score = float(candidate.holdout.mean()) if candidate.truth is None else candidate.truth
-        asked.append((half_length(score, n, BETA / questions), candidate.truth))
+        asked.append((half_length(score, n, BETA / queries), candidate.truth))
     return _run(intervals, asked, guard.status.information_released)
 
 
@@ -87,20 +87,20 @@ class _Recorded:
         return found
 
 
-def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: float, seed: int) -> Run:
+def compared(kind: Kind, n: int, n_train: int, queries: int, disagreement: float, seed: int) -> Run:
     """Compare models that say different things about a share of the records, and win there three to seven times of ten.
 
     A record's label is the likely one with probability 0.85, whatever the models say. The baseline is the exact sign
     test at 0.05/m: limits of a share of wins given the number of differing records.
     """
-    rng = np.random.default_rng([seed, questions, n])
+    rng = np.random.default_rng([seed, queries, n])
     size = n + n_train
     X, likely = np.arange(float(size))[:, None], rng.integers(0, 2, size)
     y = np.where(rng.random(size) < _LIKELY, likely, 1 - likely)
     settings: dict[str, Any] = {"wins": {"sampling": "iid"}, "given features": {"sampling": "fixed_features"}}
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings.get(kind, {}))
     intervals, asked = [], []
-    for _ in range(questions):
+    for _ in range(queries):
         share = float(rng.uniform(0.3, 0.7))
         differ = rng.random(size) < disagreement
         well = rng.random(size) < (share - 1 + _LIKELY) / (2 * _LIKELY - 1)
@@ -108,7 +108,7 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
         old = np.where(differ, 1 - new, new)
         about: Literal["wins", "difference"] = "wins" if kind == "wins" else "difference"
         intervals.append(guard.compare(_Recorded(new), _Recorded(old), about=about, cv="training").interval)
-        half = half_length(share, disagreement * n, BETA / questions)
+        half = half_length(share, disagreement * n, BETA / queries)
         if kind == "wins":
             asked.append((half, share))
             continue
@@ -119,14 +119,14 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
     return _run(intervals, asked, guard.status.information_released)
 
 
-def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
+def checked(n: int, n_train: int, queries: int, seed: int) -> Run:
     """Search with a guard that keeps some risk for a final check, and make it of the best; its baseline is alone."""
     rng = np.random.default_rng([seed, n])
     size = n + n_train
     X, y = np.arange(float(size))[:, None], rng.integers(0, 2, size)
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), final_check=True)
     best, value = None, -1.0
-    for candidate in simulated(n, n_train, questions, seed):
+    for candidate in simulated(n, n_train, queries, seed):
         answer = guard.ask(candidate.train, candidate.holdout, binary=True)
         if answer.value > value:
             best, value = candidate, answer.value
@@ -137,15 +137,15 @@ def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
     return _run([interval], [(half_length(best.truth or 0.0, n, BETA), best.truth)], told)
 
 
-def after_attack(n: int, questions: int, attack: str, seed: int) -> tuple[float, float, float]:
+def after_attack(n: int, queries: int, attack: str, seed: int) -> tuple[float, float, float]:
     """Return the half length of an honest answer after an attack, that of a new guard, and the nats told.
 
-    The honest question is about a model that is right about nine records of ten, on both parts.
+    The honest query is about a model that is right about nine records of ten, on both parts.
     """
-    rng = np.random.default_rng([seed, questions, n])
+    rng = np.random.default_rng([seed, queries, n])
     guard, fresh = opened(n, 2 * n), opened(n, 2 * n)
     votes: list[NDArray[np.bool_]] = []
-    for number in range(questions):
+    for number in range(queries):
         if attack == "misleading":  # training values that have nothing to do with the holdout
             guard.ask(float(rng.random()), rng.random(n) < rng.choice([0.1, 0.5, 0.9]), binary=True)
             continue

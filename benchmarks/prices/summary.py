@@ -16,14 +16,14 @@ __all__ = ["RESULTS", "known", "quoted", "write"]
 
 RESULTS = Path(__file__).parent / "summary.json"
 RECORDS = (300, 2000, 20_000)
-QUESTIONS = (20, 100)
+QUERIES = (20, 100)
 
 
 def cells(seeds: int, records: tuple[int, ...] = RECORDS) -> Iterator[tuple[str, list[Run]]]:
     """Yield the sessions of each cell of the table: as many records train as are held out, or three times as many."""
     for n in records:
         yield f"look_{n}", [listed(list(simulated(n, n, 1, seed)), n, n, 0.0) for seed in range(seeds)]
-        for m in QUESTIONS:
+        for m in QUERIES:
             yield f"list_{m}_{n}", [listed(list(simulated(n, n, m, seed)), n, n, 0.0) for seed in range(seeds)]
             for ratio in (1, 3):
                 guards = (searched(simulated(n, ratio * n, m, seed), n, ratio * n, m) for seed in range(seeds))

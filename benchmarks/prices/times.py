@@ -1,4 +1,4 @@
-"""How long a question and a plan take."""
+"""How long a query and a plan take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["asking", "planning"]
 def asking(n: int, repeats: int) -> dict[str, float]:
     """Return median microseconds of a bare commit, of Algorithm 1 by hand, and of the default, in turn.
 
-    Every question is another one: values that are right about 0.9 of the records, a few more or less.
+    Every query is another one: values that are right about 0.9 of the records, a few more or less.
     """
     rng = np.random.default_rng(0)
     holdout, train = np.arange(float(n)), np.arange(float(n), 3.0 * n)

@@ -275,7 +275,7 @@ class Candidate:
             return 0.0
 
     def half_width(self, confidence: float, records: int) -> float:
-        """Return the half-width of one question that was fixed in advance, for some records of this kind.
+        """Return the half-width of one query that was fixed in advance, for some records of this kind.
 
         Examples
         --------

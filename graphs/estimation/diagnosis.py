@@ -102,12 +102,12 @@ class Diagnosis:
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def costs(self) -> pd.DataFrame:
-        """Return one row for each fitted model: what it makes of a question, and how well it fits.
+        """Return one row for each fitted model: what it makes of a query, and how well it fits.
 
         Returns
         -------
         pandas.DataFrame
-            `half_width` of one question that was fixed in advance (a share of right answers, at the confidence and
+            `half_width` of one query that was fixed in advance (a share of right answers, at the confidence and
             for the number of records that were asked for); `records_for_0.05`, how many records of this kind give a
             half-width of 0.05; `inflation`, the variance inflation; `budget`, the privacy budget at the target leakage;
             `noisy_half_width`, of one answer with Laplace noise of that budget; `bic`, smaller is better, missing where
@@ -147,7 +147,7 @@ class Diagnosis:
         alone, chosen = costs.iloc[0], costs[costs["recommended"]].iloc[0]
         about = "" if self.records == self.n else f" about {self.records:,} records"
         lines.append(
-            f"It costs: one question{about} fixed in advance is answered to "
+            f"It costs: one query{about} fixed in advance is answered to "
             f"±{shown_above(chosen['half_width'], 3, 'f')} instead of "
             f"±{shown_above(alone['half_width'], 3, 'f')} with a confidence of {self.confidence:.0%};\n"
             + _records_in_words(float(chosen[f"records_for_{WISHED}"]))
@@ -174,7 +174,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what the tests saw, and beside it what each model makes of a question.
+        """Draw what the tests saw, and beside it what each model makes of a query.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ class NetworkModel(DependenceModel):
         return found, inflations.explain(bounded_differences)
 
     def _left(self, known: BoolArray) -> CutNetwork:
-        """Return the network without the known records, those of the last question at hand."""
+        """Return the network without the known records, those of the last query at hand."""
         key = known.tobytes()
         if self._last_left is None or self._last_left[0] != key:
             self._last_left = (key, self._whole.without(known))

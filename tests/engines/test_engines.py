@@ -101,7 +101,7 @@ def files(table: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path
     return where
 
 
-QUESTIONS: Final[dict[str, tuple[Any, tuple[float, float]]]] = {
+QUERIES: Final[dict[str, tuple[Any, tuple[float, float]]]] = {
     "floats": ("p", (0.0, 1.0)),
     "another range": ("p", (-0.3, 0.7)),
     "single precision": ("f", (0.0, 1.0)),
@@ -140,10 +140,10 @@ QUESTIONS: Final[dict[str, tuple[Any, tuple[float, float]]]] = {
 
 def test_engines_count_the_same_integers(scan: Scan, files: Path) -> None:
     """Polars is compared with exact fractions and with plain Python in the default tests."""
-    asked = [Wanted(expression, bounds, squares=True) for expression, bounds in QUESTIONS.values()]
+    asked = [Wanted(expression, bounds, squares=True) for expression, bounds in QUERIES.values()]
     part, known = LazyPart(scan(files), "holdout"), LazyPart(pl.scan_parquet(files / "*.parquet"), "holdout")
     assert part.n == known.n == N
-    found, wanted = (dict(zip(QUESTIONS, one.totals_of(asked), strict=True)) for one in (part, known))
+    found, wanted = (dict(zip(QUERIES, one.totals_of(asked), strict=True)) for one in (part, known))
     assert found == wanted
     sides = c("q") == c("y"), c("x") > 0.5
     assert part.joint(*sides) == known.joint(*sides)
@@ -171,15 +171,15 @@ def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame
         guards.append(Thresholdout((parts[0], "y"), train=(parts[1], "y"), random_state=3))
     found, wanted = guards
     assert repr(found.certificate) == repr(wanted.certificate)
-    for question in (c("good") == c("y"), c("x"), c("x") > 0.5):
-        first, second = (guard.ask(question) for guard in guards)
+    for query in (c("good") == c("y"), c("x"), c("x") > 0.5):
+        first, second = (guard.ask(query) for guard in guards)
         assert (first.value, first.interval, first.source) == (second.value, second.interval, second.source)
     first, second = (guard.score("good", "accuracy") for guard in guards)
     assert (first.value, first.interval) == (second.value, second.interval)
 
 
 def test_an_order_of_texts_is_refused_where_some_may_be_objects(dask: Scan, files: Path) -> None:
-    with pytest.raises(InputError, match="question: < of texts in Dask; expected: == or != of texts"):
+    with pytest.raises(InputError, match="query: < of texts in Dask; expected: == or != of texts"):
         LazyPart(dask(files), "holdout").totals(c("s") < "a")
 
 

@@ -37,7 +37,7 @@ from tests.sizes import sizes
 Table = npt.NDArray[np.float64]
 Made = tuple[DependenceModel, Table]
 
-#: Moments at which questions are tried, over the root of n.
+#: Moments at which queries are tried, over the root of n.
 MOMENTS = (0.02, 0.5, 2.0, 8.0, 32.0)
 
 

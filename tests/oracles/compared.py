@@ -1,6 +1,6 @@
 """All analysts of small depth who compare models, against the program itself: the largest probability of a false claim.
 
-Outcomes of the holdout are enumerated with their probabilities. A question has a truth, what is known of it before, and
+Outcomes of the holdout are enumerated with their probabilities. A query has a truth, what is known of it before, and
 what the program reads at each outcome; after each, the outcomes part by what was shown, and by whatever else a broken
 twin shows. By backward induction the best analyst is found.
 """
@@ -27,7 +27,7 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Posed:
-    """A question: its truth in units of the range, and the program's reading of it at each outcome."""
+    """A query: its truth in units of the range, and the program's reading of it at each outcome."""
 
     truth: float
     train: float
@@ -53,7 +53,7 @@ def wins(
     kinds: Sequence[int],
     train: PairedCounts,
 ) -> Posed | None:
-    """Return a question about the share of wins, each value being a loss (-1), a tie or a win (1)."""
+    """Return a query about the share of wins, each value being a loss (-1), a tie or a win (1)."""
     won, lost = (sum(p for p, kind in zip(shares, kinds, strict=True) if kind == side) for side in (1, -1))
     if won + lost == 0.0:
         return None
@@ -74,7 +74,7 @@ def wins(
 def scored(
     claims: ClaimsMechanism, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: float
 ) -> Posed:
-    """Return a question about a mean, each value being 0 or 1."""
+    """Return a query about a mean, each value being 0 or 1."""
     truth = sum(p for p, kind in zip(shares, kinds, strict=True) if kind == 1)
     seen = tuple(sum(k for k, kind in zip(count, kinds, strict=True) if kind == 1) for count in counts)
     known, n = Known(binary=True), sum(counts[0])
@@ -84,7 +84,7 @@ def scored(
 def given_features(
     claims: ClaimsMechanism, expectations: Sequence[float], differ: Sequence[int], binary: bool, train: float
 ) -> Posed:
-    """Return a question about two models on the records where they differ; 1 and -1 say who is right if the label is 1.
+    """Return a query about two models on the records where they differ; 1 and -1 say who is right if the label is 1.
 
     Labels are 0 or 1, bit i of an outcome that of record i. Without `binary` a label 0 is a tie.
     """
@@ -106,7 +106,7 @@ def given_features(
 
 @dataclass
 class Compared:
-    """The best analyst who asks some questions of the program.
+    """The best analyst who asks some queries of the program.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Compared:
         Without noise.
     chances : sequence of float
         Of the outcomes.
-    questions : sequence of Posed
+    queries : sequence of Posed
         Whatever may be asked, as often as one likes.
     shows : callable
         What is shown of a reading besides the answer: nothing, but for broken twins.
@@ -122,19 +122,19 @@ class Compared:
 
     claims: ClaimsMechanism
     chances: Sequence[float]
-    questions: Sequence[Posed]
+    queries: Sequence[Posed]
     shows: Callable[[Hashable], Hashable] = lambda reading: None
     _values: dict[tuple[int, ClaimsState, int], float] = field(default_factory=dict)
     _steps: dict[tuple[ClaimsState, int, Hashable], tuple[ClaimsState, Outcome]] = field(default_factory=dict)
 
     def worst(self, depth: int) -> float:
-        """Return the largest probability of a false claim within so many questions."""
+        """Return the largest probability of a false claim within so many queries."""
         return self._value((1 << len(self.chances)) - 1, self.claims.start(SeededNoise(0)), depth)
 
     def _step(self, state: ClaimsState, number: int, reading: Hashable) -> tuple[ClaimsState, Outcome]:
         key = (state, number, reading)
         if key not in self._steps:
-            posed = self.questions[number]
+            posed = self.queries[number]
             self._steps[key] = self.claims.step(state, posed.train, posed.made(reading), SeededNoise(0))
         return self._steps[key]
 
@@ -143,11 +143,11 @@ class Compared:
         if depth == 0 or not seen:
             return 0.0
         if key not in self._values:
-            self._values[key] = max(self._asked(seen, state, depth, k) for k in range(len(self.questions)))
+            self._values[key] = max(self._asked(seen, state, depth, k) for k in range(len(self.queries)))
         return self._values[key]
 
     def _asked(self, seen: int, state: ClaimsState, depth: int, number: int) -> float:
-        posed, total = self.questions[number], 0.0
+        posed, total = self.queries[number], 0.0
         children: dict[Hashable, tuple[ClaimsState, bool, int]] = {}
         for place, reading in enumerate(posed.readings):
             if seen >> place & 1:

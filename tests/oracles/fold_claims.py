@@ -1,6 +1,6 @@
 """All analysts and all learners on small models: the largest probability that some claim about folds is false.
 
-Nothing is drawn. Records are coins; a question is a learner, which maps the records outside of a fold to a prediction
+Nothing is drawn. Records are coins; a query is a learner, which maps the records outside of a fold to a prediction
 for it, so that its truth, the average risk of its models, is a function of the records, as its average is. A set of
 outcomes is an integer with a bit for each. By backward induction the best analyst is found for a rule of outcomes
 (`FoldLetters`), or for the program itself (`FoldProgram`), which is stepped with every outcome.
@@ -138,10 +138,10 @@ class FoldProgram:
     def __post_init__(self) -> None:
         self._law = coins([self.p] * len(self.folds))
         self._noise = SeededNoise(0)
-        self._questions = truths_and_counts(self.folds, self.p)
+        self._queries = truths_and_counts(self.folds, self.p)
 
     def worst(self, depth: int) -> float:
-        """Return the largest probability of a false interval within so many questions."""
+        """Return the largest probability of a false interval within so many queries."""
         return self._value((1 << len(self._law)) - 1, self.mechanism.start(self._noise), depth)
 
     def _step(self, state: ClaimsState, expected: float | None, count: int) -> tuple[ClaimsState, tuple[float, float]]:
@@ -160,8 +160,8 @@ class FoldProgram:
             return 0.0
         key = (seen, state, depth)
         if key not in self._memo:
-            asked = itertools.product(self._questions, self.expected)
-            self._memo[key] = max(self._asked(seen, state, depth, *question, expected) for question, expected in asked)
+            asked = itertools.product(self._queries, self.expected)
+            self._memo[key] = max(self._asked(seen, state, depth, *query, expected) for query, expected in asked)
         return self._memo[key]
 
     def _asked(

@@ -1,6 +1,6 @@
 """Small interactions with the guard, enumerated: all records, all histories, and the noise's whole law.
 
-Records are fair bits that are independent, or come in identical pairs. A question flips some of the bits: its value in
+Records are fair bits that are independent, or come in identical pairs. A query flips some of the bits: its value in
 a state is the mean of the bits that agree with its mask, so its truth is 1/2 whatever the mask. The guard answers by
 the train value 1/2 unless the noisy distance exceeds the threshold, and otherwise with a noisy mean, rounded to a grid.
 Nothing here draws noise or uses the certificates.
@@ -55,7 +55,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Round:
-    """An answered round: what had happened, the question, its answer, and how likely all this is in each state."""
+    """An answered round: what had happened, the query, its answer, and how likely all this is in each state."""
 
     history: History
     mask: int
@@ -87,7 +87,7 @@ class SmallGuard:
         return np.repeat(bits, self.group, axis=1)
 
     def sums(self, mask: int) -> Masks:
-        """n times the value of a question in each state."""
+        """n times the value of a query in each state."""
         flips = (mask >> np.arange(self.n)) & 1
         return np.asarray((self.states ^ flips).sum(axis=1))
 

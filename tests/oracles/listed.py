@@ -20,12 +20,12 @@ Interval = tuple[float, float]
 Shown = tuple[int, tuple[Interval, ...]]
 """The place of the best, or -1 for all, and intervals."""
 
-_Questions = tuple[tuple[tuple[int, ...], float], tuple[tuple[int, ...], float]]
+_Queries = tuple[tuple[tuple[int, ...], float], tuple[tuple[int, ...], float]]
 
 
 @dataclass
 class ListProgram(Program):
-    """As `Program`; the list's training values are ``pairs``, what it keeps for later questions is one of ``keeps``."""
+    """As `Program`; the list's training values are ``pairs``, what it keeps for later queries is one of ``keeps``."""
 
     keeps: tuple[float, ...] = (0.0, 0.5)
     pairs: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.0, 1.0))
@@ -84,21 +84,21 @@ class ListProgram(Program):
         seen: int,
         state: ClaimsState,
         depth: int,
-        questions: _Questions,
+        queries: _Queries,
         trains: tuple[float, float],
         reserve: float,
         *,
         best_only: bool,
     ) -> float:
         children: dict[tuple[ClaimsState, Shown], int] = {}
-        (first, _), (second, _) = questions
+        (first, _), (second, _) = queries
         for (i, a), (j, b) in itertools.product(enumerate(first), enumerate(second)):
             if seen & a & b:
                 told = self._told(state, (i, j), trains, reserve, best_only)
                 children[told] = children.get(told, 0) | (seen & a & b)
         total = 0.0
         for (after, shown), part in children.items():
-            total += self._value(part, after, depth - 1) if _holds(shown, questions) else self._mass_of(part)
+            total += self._value(part, after, depth - 1) if _holds(shown, queries) else self._mass_of(part)
         return total
 
     def _mass_of(self, part: int) -> float:
@@ -109,10 +109,10 @@ def _stated(outcomes: Sequence[Outcome]) -> tuple[Interval, ...]:
     return tuple(outcome.interval for outcome in outcomes if outcome.interval is not None)
 
 
-def _holds(shown: Shown, questions: _Questions) -> bool:
+def _holds(shown: Shown, queries: _Queries) -> bool:
     """Whether all intervals contain their truths, or that of the best one does, and no other truth is above it."""
     place, intervals = shown
-    truths = [truth for _, truth in questions]
+    truths = [truth for _, truth in queries]
     if place < 0:
         return all(low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True))
     ((low, high),) = intervals

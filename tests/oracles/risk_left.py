@@ -30,7 +30,7 @@ Shares = tuple[float, float, float, float]
 class Rule:
     """Levels and what is left of R: (level of confirmed, left after it, level of a direction, left after it).
 
-    ``free`` are partitions that are shown without an outcome: "raised" (a question that fails on some outcomes),
+    ``free`` are partitions that are shown without an outcome: "raised" (a query that fails on some outcomes),
     "width" (a width that depends on the holdout's variance). ``level`` is how the probability of *confirmed* is
     computed.
     """
@@ -53,7 +53,7 @@ def coins(expectations: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Model:
-    """Records that are 0 or 1, questions (each record's own function of its value), and a secret noise of the edges."""
+    """Records that are 0 or 1, queries (each record's own function of its value), and a secret noise of the edges."""
 
     expectations: tuple[float, ...]
     signed: bool = True  # also 1 - x, and 1, as functions of a record
@@ -65,8 +65,8 @@ class Model:
         return [mass * p for _, mass in self.noise for p in coins(self.expectations)]
 
     @cached_property
-    def questions(self) -> list[tuple[tuple[int, ...], float]]:
-        """For each question K at each of the 2^n outcomes of the records, and the expectation of K / n."""
+    def queries(self) -> list[tuple[tuple[int, ...], float]]:
+        """For each query K at each of the 2^n outcomes of the records, and the expectation of K / n."""
         n = len(self.expectations)
         kinds = ((0, 0), (0, 1), (1, 0), (1, 1)) if self.signed else ((0, 0), (0, 1))
         found = {}
@@ -79,7 +79,7 @@ class Model:
 
 @dataclass
 class Outcomes:
-    """The best analyst against a rule: at each node any question, any edges, any share set aside, any claims."""
+    """The best analyst against a rule: at each node any query, any edges, any share set aside, any claims."""
 
     model: Model
     rule: Rule
@@ -89,7 +89,7 @@ class Outcomes:
         outcomes = range(1 << len(self.model.expectations))
         actions: dict[tuple[int, int, int], float] = {}
         self._free: set[tuple[int, ...]] = set()
-        for counts, truth in self.model.questions:
+        for counts, truth in self.model.queries:
             n = len(self.model.expectations)
             widths: dict[int, int] = {}
             for x in outcomes:
@@ -168,7 +168,7 @@ def _mass(mask: int, law: tuple[float, ...]) -> float:
 
 @dataclass
 class Program:
-    """The best analyst against `ClaimsMechanism` itself, without noise: any question, training value and failure."""
+    """The best analyst against `ClaimsMechanism` itself, without noise: any query, training value and failure."""
 
     model: Model
     mechanism: ClaimsMechanism
@@ -182,11 +182,11 @@ class Program:
         self._noise = SeededNoise(0)
         self._parts = [
             (tuple(sum(1 << x for x, k in enumerate(counts) if k == j) for j in range(n + 1)), truth)
-            for counts, truth in self.model.questions
+            for counts, truth in self.model.queries
         ]
 
     def worst(self, depth: int) -> float:
-        """Return the largest probability of a false interval within so many questions."""
+        """Return the largest probability of a false interval within so many queries."""
         return self._value((1 << len(self._law)) - 1, self.mechanism.start(self._noise), depth)
 
     def _step(self, state: ClaimsState, train: float, count: int) -> tuple[ClaimsState, tuple[float, float]]:
@@ -210,7 +210,7 @@ class Program:
             for parts, truth in self._parts:
                 for train in self.trains:
                     best = max(best, self._asked(seen, state, depth, parts, truth, train))
-                if failed is not None:  # it fails where K is large, and is a dull question elsewhere
+                if failed is not None:  # it fails where K is large, and is a dull query elsewhere
                     high = sum(parts[1 + len(parts) // 2 :])
                     calm = self._step(state, 0.5, 0)[0]
                     total = self._value(seen & high, failed, depth - 1) + self._value(seen & ~high, calm, depth - 1)

@@ -18,11 +18,11 @@ __all__ = ["Channel", "ListRule", "Lists", "Looks", "LooksRule", "Statistics", "
 
 @dataclass(frozen=True)
 class ListRule:
-    """What is broken, if anything, in a rule for questions that were fixed together.
+    """What is broken, if anything, in a rule for queries that were fixed together.
 
-    ``level``: "all of it" gives every question of a list the level of the whole list. ``left``: "not reduced" leaves to
+    ``level``: "all of it" gives every query of a list the level of the whole list. ``left``: "not reduced" leaves to
     all outcomes together what there was before the list; "each all of it" leaves to every outcome what was kept.
-    ``best``: "one level" gives the best question the level of a single one; "place for nothing" leaves to every place a
+    ``best``: "one level" gives the best query the level of a single one; "place for nothing" leaves to every place a
     share of its own. ``partial``: every confirmation of some claims leaves the level of all of them.
     """
 
@@ -34,7 +34,7 @@ class ListRule:
 
 @dataclass
 class Lists:
-    """The best analyst against a rule for lists of two questions, on ``2^n`` outcomes of n fair coins."""
+    """The best analyst against a rule for lists of two queries, on ``2^n`` outcomes of n fair coins."""
 
     n: int
     rule: ListRule = ListRule()
@@ -47,7 +47,7 @@ class Lists:
 
     @cached_property
     def counts(self) -> list[tuple[int, ...]]:
-        """For each question its value at each outcome."""
+        """For each query its value at each outcome."""
         kinds = ((0, 0), (0, 1), (1, 0), (1, 1)) if self.signed else ((0, 0), (0, 1))
         found = {
             tuple(sum(g[x >> i & 1] for i, g in enumerate(each)) for x in range(self.outcomes))
@@ -63,7 +63,7 @@ class Lists:
 
     @cached_property
     def best_lists(self) -> list[tuple[tuple[int, ...], ...]]:
-        """For every list, the outcomes of each place: where a question is the best, by its value."""
+        """For every list, the outcomes of each place: where a query is the best, by its value."""
         found = set()
         for a, b in itertools.combinations(self.counts, 2):
             first = [(x, a[x]) for x in range(self.outcomes) if a[x] >= b[x]]
@@ -73,7 +73,7 @@ class Lists:
 
     @cached_property
     def _pairs(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-        """For each pair of questions the sets of outcomes with one value of each, and where the first is the best."""
+        """For each pair of queries the sets of outcomes with one value of each, and where the first is the best."""
         return [
             (_parts(a), _parts(b), sum(1 << x for x in range(self.outcomes) if a[x] >= b[x]))
             for a, b in itertools.combinations(self.counts, 2)
@@ -134,7 +134,7 @@ class Lists:
         return best
 
     def _broken(self, first: Sequence[int], second: Sequence[int], wins: int, seen: int, risk: int, depth: int) -> int:
-        """Single values of two questions for which their claims are false."""
+        """Single values of two queries for which their claims are false."""
         best = 0
         for a, b in itertools.product(first, second):
             if self.rule.partial and a.bit_count() <= risk // 2:  # b's claim is true, and confirmed by every outcome

@@ -1,4 +1,4 @@
-"""Any interleaving of questions, repeats, crashes and reopenings keeps the guard's promises."""
+"""Any interleaving of queries, repeats, crashes and reopenings keeps the guard's promises."""
 
 import shutil
 import tempfile
@@ -24,7 +24,7 @@ class PowerCut(BaseException):
 
 
 class FailingNoise(LaplaceOnly):
-    """Noise that fails at a chosen draw, as a process that dies in the middle of a question."""
+    """Noise that fails at a chosen draw, as a process that dies in the middle of a query."""
 
     for_release = True
 
@@ -105,7 +105,7 @@ class GuardMachine(RuleBasedStateMachine):
             self.reopen()
         except BudgetExhausted:
             self.noise.fail_at = None
-        else:  # the question needed fewer draws: it was answered
+        else:  # the query needed fewer draws: it was answered
             self.noise.fail_at = None
             if not answer.repeated:
                 self.count += 1

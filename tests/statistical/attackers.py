@@ -1,7 +1,7 @@
 """Attackers that every mechanism behind a guard has to survive.
 
 Each attacker plays one session against a guard that it has opened by the call that it is given, on records whose law it
-knows: so it knows the truth of every question, and says whether some answer was off by more than its half-width. Where
+knows: so it knows the truth of every query, and says whether some answer was off by more than its half-width. Where
 a guard does not serve, its refusal is left to whoever plays.
 
 A new mechanism is attacked by adding it to a table; a new attack, by adding it to `ATTACKERS`.
@@ -45,7 +45,7 @@ class Guard(Protocol):
         """The mechanism's public parameters."""
 
     def ask(self, train_values: float, holdout_values: Any) -> Answer:
-        """Ask one question."""
+        """Ask one query."""
 
 
 class Open(Protocol):
@@ -107,10 +107,10 @@ class Session:
 
 
 class Unaccounted:
-    """A guard as one would make it who forgets that questions depend on answers. Every attacker of answers breaks it.
+    """A guard as one would make it who forgets that queries depend on answers. Every attacker of answers breaks it.
 
     It answers with the training value while that is within a threshold of the holdout mean, else with the mean, and
-    says half-widths that hold for questions which are fixed in advance.
+    says half-widths that hold for queries which are fixed in advance.
     """
 
     def __init__(self, n: int, queries: int) -> None:

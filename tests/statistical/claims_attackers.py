@@ -23,7 +23,7 @@ RATE = 1e-9
 
 @dataclass
 class Session:
-    """One holdout of independent uniform numbers, from which questions with any truth are made, and the mechanism."""
+    """One holdout of independent uniform numbers, from which queries with any truth are made, and the mechanism."""
 
     mechanism: ClaimsMechanism
     n: int
@@ -108,7 +108,7 @@ def _misleading(session: Session, kind: str) -> None:
 
 
 def _repeated(session: Session, kind: str) -> None:
-    """One question forty times, by its last answer's end."""
+    """One query forty times, by its last answer's end."""
     shape, truth = SHAPES[kind], 0.7
     values, train = shape.draw(session.rng, session.n, truth), 0.72
     for turn in range(40):

@@ -137,7 +137,7 @@ Ask = Callable[[float], Any]
 class TestGuard:
     """One record whose values are 0 or 1, budget 1, noise scale 1: the interaction costs at most 2.25 nats.
 
-    Five questions whose test fails more easily on one holdout, then one that it passes more easily there; with half the
+    Five queries whose test fails more easily on one holdout, then one that it passes more easily there; with half the
     noise, the log ratio of this pattern is up to 4.
     """
 

@@ -1,4 +1,4 @@
-"""Attackers with known truth against single questions to `ClaimsMechanism`: how many sessions have a false interval.
+"""Attackers with known truth against single queries to `ClaimsMechanism`: how many sessions have a false interval.
 
 More than ``binom.isf(1e-9, sessions, beta)`` broken sessions are rejected: a valid mechanism is rejected with
 probability at most 1e-9. The attack that places truths just outside of claims has to come near beta, so that a

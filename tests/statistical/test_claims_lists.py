@@ -1,4 +1,4 @@
-"""Attackers with known truth against lists of questions to `ClaimsMechanism`, and against the best of a list.
+"""Attackers with known truth against lists of queries to `ClaimsMechanism`, and against the best of a list.
 
 See `claims_attackers` for what a broken session is; a valid mechanism is rejected with probability at most 1e-9.
 """
@@ -22,7 +22,7 @@ def test_lists_break_no_more_sessions_than_promised(attack: str, kind: str) -> N
 
 
 @pytest.mark.parametrize("attack", ["listed", "best of many"])
-def test_lists_at_the_level_of_one_question_are_rejected(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_at_the_level_of_one_query_are_rejected(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The side that must fail: no level is shared over a list, and all of the risk is left."""
     monkeypatch.setattr(mechanism_module, "list_level", lambda risk, k, keep: risk - math.log(2.0))
     monkeypatch.setattr(mechanism_module, "after_list", lambda risk, keep, told: risk)

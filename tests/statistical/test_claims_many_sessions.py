@@ -1,4 +1,4 @@
-"""Every attack on `ClaimsMechanism` by single questions, on every kind of values with every noise, in many sessions.
+"""Every attack on `ClaimsMechanism` by single queries, on every kind of values with every noise, in many sessions.
 
 See `claims_attackers` for what a broken session is. The sessions of each noise are counted, and those of all noises
 together, which sees a mechanism that is a little wrong with each of them: four counts, each with a quarter of the 1e-9

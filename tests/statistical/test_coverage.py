@@ -65,7 +65,7 @@ class Analyst:
     First she forces answers from the holdout about attributes that she draws, the constant one first, with train values
     far off. Then she adds the attributes up with the signs that she saw, so that the sum agrees with the holdout more
     than with the truth, and asks for it again and again with a train value that is just too far from the truth on the
-    same side: any question that passes breaks the certificate. She keeps one hit for the end.
+    same side: any query that passes breaks the certificate. She keeps one hit for the end.
     """
 
     def __init__(self, rng: np.random.Generator, forced: int) -> None:
@@ -79,7 +79,7 @@ class Analyst:
         noise = SeededNoise(seed)
         state = mechanism.start(noise)
         hits, total = 0, np.zeros(records.size)
-        for query, (weights, forced) in enumerate(self._questions(limit), start=1):
+        for query, (weights, forced) in enumerate(self._queries(limit), start=1):
             signs = weights if forced else np.where(total >= 0, 1, -1)
             train = 0.0 if forced else min(1.0, 0.5 + 1.0001 * widths.half_width(query, hits, "train"))
             try:
@@ -94,7 +94,7 @@ class Analyst:
                 total += (outcome.value - 0.5) * weights
         return False
 
-    def _questions(self, limit: int) -> Iterator[tuple[Signs, bool]]:
+    def _queries(self, limit: int) -> Iterator[tuple[Signs, bool]]:
         yield np.ones(N, dtype=np.int64), True
         for _ in range(self.forced - 1):
             yield 2 * self.rng.integers(0, 2, N) - 1, True

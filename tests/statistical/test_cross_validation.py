@@ -61,13 +61,13 @@ def stripes(n: int, folds: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]
     return [(np.flatnonzero(home != fold), np.flatnonzero(home == fold)) for fold in range(folds)]
 
 
-def climb(guard: KFoldGuard, folds: int, seed: int, questions: int) -> bool:
+def climb(guard: KFoldGuard, folds: int, seed: int, queries: int) -> bool:
     """Keep patterns that seem to do well, ask for their majority; return whether the promise was kept."""
     kept: list[int] = []
-    for question in range(questions - 1):
-        fresh = 100 * seed + question
+    for query in range(queries - 1):
+        fresh = 100 * seed + query
         answer = guard.score(Conspirator((fresh,), folds), "accuracy", expected=0.5)
-        if answer > 0.5 or question % 3 == 0:
+        if answer > 0.5 or query % 3 == 0:
             kept.append(fresh)
     guard.score(Conspirator(tuple(kept), folds), "accuracy", expected=0.5)
     return all(answer.interval[0] <= 0.5 <= answer.interval[1] for answer in guard.answers)

@@ -65,12 +65,12 @@ class Analyst:
         self.often = often
         self.group = group
 
-    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
+    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, queries: int, seed: int) -> bool:
         """Run one interaction; whether any answer was off by more than its half-width."""
         noise, n = SeededNoise(seed), self.total.size
         state = mechanism.start(noise)
-        for question in range(questions):
-            asks_for_all = question % self.often == self.often - 1
+        for query in range(queries):
+            asks_for_all = query % self.often == self.often - 1
             fresh = signs_of(self.rng, n, self.group)
             signs = np.where(self.total == 0, fresh, np.sign(self.total)) if asks_for_all else fresh
             # Forces an answer from the records, then invites a confirmation of a value that is too large.
@@ -87,17 +87,17 @@ class Analyst:
 
 
 class Climber:
-    """Shows small changes of her best question to a leaderboard, and keeps those that were shown as better."""
+    """Shows small changes of her best query to a leaderboard, and keeps those that were shown as better."""
 
     def __init__(self, rng: np.random.Generator, records: int, often: int, group: int) -> None:
         self.rng = rng
         self.total = np.zeros(records)
 
-    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
+    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, queries: int, seed: int) -> bool:
         """Run one interaction; whether the best truth, a half, was ever outside of the interval."""
         noise, n, best = SeededNoise(seed), self.total.size, -1.0
         state = mechanism.start(noise)
-        for _ in range(questions):
+        for _ in range(queries):
             fresh = self.total + self.rng.normal(size=n)
             reading = mechanism.read(fresh > 0, n, (0.0, 1.0), "v", Known(binary=True))
             state, outcome = mechanism.step(state, 0.5, reading, noise)
@@ -111,14 +111,14 @@ class Climber:
 def breaks(
     mechanism: AnyMechanism,
     half_width: HalfWidth,
-    questions: int,
+    queries: int,
     often: int = 10,
     attack: type[Analyst] | type[Climber] = Analyst,
     group: int = 1,
 ) -> int:
     """Count broken runs."""
     rng = np.random.default_rng(1)
-    return sum(attack(rng, N, often, group).broken(mechanism, half_width, questions, seed) for seed in range(RUNS))
+    return sum(attack(rng, N, often, group).broken(mechanism, half_width, queries, seed) for seed in range(RUNS))
 
 
 LIMIT = int(binom.isf(RATE, RUNS, BETA))

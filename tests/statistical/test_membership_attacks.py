@@ -1,7 +1,7 @@
-"""Whoever can find out which rows are in the holdout, for nothing, breaks every guard with one charged question.
+"""Whoever can find out which rows are in the holdout, for nothing, breaks every guard with one charged query.
 
 Records are drawn from a list of codes that everybody knows. The attacker probes every code, takes those that look
-different from a row that nobody has, and asks one question: how frequent are they? At confidence 0.95 a session is
+different from a row that nobody has, and asks one query: how frequent are they? At confidence 0.95 a session is
 broken with probability at most 0.05, so more than ``binom.isf(1e-9, SESSIONS, 0.05)`` broken ones reject a guard, a
 valid one with probability at most 1e-9. The same attacker with a membership oracle must be rejected.
 """

@@ -3,7 +3,7 @@
 At confidence 0.9 a session has an answer whose interval is without the truth with probability at most 0.1. More
 than ``binom.isf(1e-9, sessions, 0.1)`` broken sessions reject a mechanism, a valid one with probability at most 1e-9.
 Mechanisms that an attacker would break are refused, with a message that names what serves; a guard that forgets that
-questions depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
+queries depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
 """
 
 from contextlib import suppress
@@ -38,7 +38,7 @@ def private(model: DependenceModel, queries: int) -> Any:
 
 WHOLE: dict[str, Any] = {
     "default": None,
-    "claims, any number of questions": ClaimsParameters(),
+    "claims, any number of queries": ClaimsParameters(),
     "claims without noise": Claims(noise=0.0),
     "algorithm 1": private,
     "ladder": "ladder",
@@ -100,7 +100,7 @@ class Opened:
 
 
 class Careless:
-    """Opens guards that forget that questions depend on answers."""
+    """Opens guards that forget that queries depend on answers."""
 
     def __call__(
         self,
@@ -133,7 +133,7 @@ def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
-@pytest.mark.parametrize("mechanism", ["default", "claims, any number of questions", "claims without noise"])
+@pytest.mark.parametrize("mechanism", ["default", "claims, any number of queries", "claims without noise"])
 def test_claims_survive_many_sessions(attacker: str, mechanism: str) -> None:
     many = 400
     assert broken(attacker, Opened(WHOLE[mechanism]), many) <= binom.isf(1e-9, many, 1 - CONFIDENCE)

@@ -1,4 +1,4 @@
-"""Pictures of histories: by name where there are few, over the questions otherwise."""
+"""Pictures of histories: by name where there are few, over the queries otherwise."""
 
 import io
 from itertools import pairwise
@@ -63,8 +63,8 @@ def test_sixty_names_have_room() -> None:
 
 
 @pytest.mark.parametrize("asked", [history(61), history(8, candidate=""), history(1)])
-def test_many_and_nameless_answers_are_drawn_over_the_questions(asked: pd.DataFrame) -> None:
-    assert plot_history(asked).get_xlabel() == "question"
+def test_many_and_nameless_answers_are_drawn_over_the_queries(asked: pd.DataFrame) -> None:
+    assert plot_history(asked).get_xlabel() == "query"
     assert plot_history(asked, names=True).get_xlabel() == "answer"
 
 
@@ -74,9 +74,9 @@ def test_another_range_is_left_out_and_said() -> None:
     assert plot_history(asked).get_xlabel() == "answer (1 of another kind left out)"
 
 
-def test_equal_names_get_the_numbers_of_their_questions() -> None:
+def test_equal_names_get_the_numbers_of_their_queries() -> None:
     assert labels(plot_history(history(3, candidate=["a", "a", "b"]))) == ["b", "a #2", "a #1"]
-    assert labels(plot_history(history(2, candidate="", name=["", "accuracy"]))) == ["accuracy", "question #1"]
+    assert labels(plot_history(history(2, candidate="", name=["", "accuracy"]))) == ["accuracy", "query #1"]
     two = history(2, candidate="", name=["recall", "accuracy"])
     assert sorted(labels(plot_history(two, names=True))) == ["accuracy", "recall"]
 

@@ -24,8 +24,8 @@ def state() -> tuple[object, ...]:
     return (id(warnings.filters), list(warnings.filters), warnings.showwarning, vars(warnings)["_showwarnmsg"])
 
 
-def test_questions_in_many_threads_leave_warnings_as_they_were() -> None:
-    """Two questions that overlap, the second ending last: with `catch_warnings` the process stays silent."""
+def test_queries_in_many_threads_leave_warnings_as_they_were() -> None:
+    """Two queries that overlap, the second ending last: with `catch_warnings` the process stays silent."""
     holdout = np.arange(400.0)
     guard = Thresholdout(holdout, train=holdout + 0.5, queries=100, mechanism=Claims(holdout_answers=50))
     before = state()

@@ -452,7 +452,7 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
             before = guard.status.information_released
             guard.score(model, name, cv="training")
             costs[getattr(name, "name", name), case] = guard.status.information_released - before > math.log(2)
-    halved = [question for question, half in costs.items() if half]
+    halved = [query for query, half in costs.items() if half]
     assert halved == [("r2(clip=4)", "one law"), ("balanced_accuracy", "laws"), ("balanced_accuracy", "groups")]
 
 
@@ -471,7 +471,7 @@ def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
         assert len(shown) == 1
 
 
-def test_a_statistic_that_does_not_exist_on_the_holdout_is_a_question_that_fails() -> None:
+def test_a_statistic_that_does_not_exist_on_the_holdout_is_a_query_that_fails() -> None:
     y = np.concatenate([np.zeros(N, dtype=np.int64), np.arange(N) % 2])
     guard = guarded(y)
     with pytest.raises(InputError, match="failed on the holdout"):

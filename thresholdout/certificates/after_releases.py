@@ -1,7 +1,7 @@
 """What the answers of a guard are still worth when its holdout is also looked at in other private ways.
 
 Such a look is, say, the training of a differentially private model on the holdout's records, or a table of noisy
-counts. Whoever saw what it released may ask the guard better questions about these very records.
+counts. Whoever saw what it released may ask the guard better queries about these very records.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ class Estimand:
         return Estimand(f"{self.short}, given their features", sentence)
 
 
-_KNOWN = "given what was known before the first question"
+_KNOWN = "given what was known before the first query"
 _POPULATION = "the mean of the population, if all records have one law"
-_EXPECTED = f"of what a question's values are expected to be, {_KNOWN}"
+_EXPECTED = f"of what a query's values are expected to be, {_KNOWN}"
 _ALL = Estimand(
     "the average over all records",
     f"the average over all records of the holdout {_EXPECTED}; {_POPULATION}",
@@ -101,7 +101,7 @@ def estimand_of(model: DependenceModel, parameters: Parameters) -> Estimand:
     best = "largest" if direction == "maximize" else "smallest"
     return Estimand(
         f"the best truth so far, {plain.short}",
-        f"the {best} one of all questions until then, and not that of the question just asked; for one question it is "
+        f"the {best} one of all queries until then, and not that of the query just asked; for one query it is "
         f"{plain.sentence}",
     )
 
@@ -220,7 +220,7 @@ class Certificate:
             size = (
                 f"at most {shown_above(self.tolerance)} of the range"
                 if self.tolerance < math.inf
-                else "which grows with the questions and with the answers from the holdout so far"
+                else "which grows with the queries and with the answers from the holdout so far"
             )
             trivial = (
                 f" (which any answer in the range is; {_INSTEAD[:-1]})" if 1.0 <= self.tolerance < math.inf else ""
@@ -249,7 +249,7 @@ class Certificate:
         if self.epsilon is None:
             return ""
         if self.epsilon == math.inf:
-            return "The answers are not private any more: a question has failed on the holdout. "
+            return "The answers are not private any more: a query has failed on the holdout. "
         return (
             f"All answers together are differentially private under replacing one record, with epsilon "
             f"{shown_above(self.epsilon)} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row "
@@ -280,7 +280,7 @@ class Certificate:
         Parameters
         ----------
         query : int
-            Number of the question, from 1.
+            Number of the query, from 1.
         hits : int
             Answers from the holdout before it.
         source : {"train", "holdout"}
@@ -297,7 +297,7 @@ class Certificate:
             When no such round exists.
         """
         if not 0 <= hits < query:
-            raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the question")
+            raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the query")
         if self.chosen is None or self.chosen.widths is None:
             return math.inf
         return min(1.0, self.chosen.widths.half_width(query, hits, source))
@@ -358,7 +358,7 @@ class Certificate:
         float
             At most `tolerance`. *Algorithm 1, the Ladder*: the larger side of the widest interval if every answer had
             this value. *Claims*: half the
-            length of an interval, on the average over the declared questions, or 100, that go as they are expected to;
+            length of an interval, on the average over the declared queries, or 100, that go as they are expected to;
             `thresholdout.plan` compares this with other ways of asking. The tolerance itself where a route does not
             look at values.
 
@@ -437,11 +437,11 @@ def certify(
     model : graphs.DependenceModel
         How the records depend on each other, given what the analyst knows at the start.
     threshold, noise_scale : float
-        T and sigma, in units of a question's range.
+        T and sigma, in units of a query's range.
     budget : int or None
         B, how many answers may come from the holdout. ``None`` for any number.
     queries : int or None
-        m, how many questions may be asked. ``None`` for any number. Without both limits the half-widths grow with what
+        m, how many queries may be asked. ``None`` for any number. Without both limits the half-widths grow with what
         has happened, and the tolerance is infinite.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).

@@ -27,13 +27,13 @@ Floats = NDArray[np.float64]
 
 NAME = "drift bound"
 SOURCE = "PROOFS.md, 'Drift bound'"
-ASSUMES = "independent records or independent groups; questions are means of per-record values"
+ASSUMES = "independent records or independent groups; queries are means of per-record values"
 
 _MOST_STEPS = 128  # of the recursion; beyond it the slightly larger solution of a differential equation is used
 
 
 def belief_drift(step: float, steps: int, failure: float) -> float:
-    """Bound how far the analyst's expectation of any question is ever from the truth.
+    """Bound how far the analyst's expectation of any query is ever from the truth.
 
     Parameters
     ----------

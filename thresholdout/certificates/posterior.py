@@ -129,7 +129,7 @@ class LogOdds:
 
 NAME = "posterior"
 SOURCE = "PROOFS.md, 'Posterior certificate'; after [J20]"
-ASSUMES = "questions are means of per-record values; the declared dependence; records unseen by the analyst"
+ASSUMES = "queries are means of per-record values; the declared dependence; records unseen by the analyst"
 
 
 def posterior(setting: Setting) -> Route:
@@ -151,7 +151,7 @@ def posterior(setting: Setting) -> Route:
     Notes
     -----
     The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values from
-    anywhere, and the choice of questions by their answers are all covered. PROOFS.md, "Posterior certificate".
+    anywhere, and the choice of queries by their answers are all covered. PROOFS.md, "Posterior certificate".
 
     References
     ----------

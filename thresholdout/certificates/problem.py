@@ -9,9 +9,9 @@ answers from the holdout, let
   holdout mean;
 * ``X = max of B draws of abs(Lap(c))``: by how much an answer from the holdout can.
 
-The largest error is stochastically at most ``M = max(T + G, X + grid/2)``. The number of questions does not matter: a
+The largest error is stochastically at most ``M = max(T + G, X + grid/2)``. The number of queries does not matter: a
 train value too far away that does not pass ends the threshold and costs budget, so whoever waits for a lucky draw has
-B attempts, and not one for each question. PROOFS.md, "The law of the largest error".
+B attempts, and not one for each query. PROOFS.md, "The law of the largest error".
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Setting:
     n : int
         Number of records.
     queries, budget : int or None
-        Limits of the guard; no more answers come from the holdout than there are questions.
+        Limits of the guard; no more answers come from the holdout than there are queries.
     beta : float
         1 - confidence.
     slack : float

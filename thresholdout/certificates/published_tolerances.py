@@ -39,7 +39,7 @@ __all__ = [
 
 NAME = "published"
 SOURCE = "[Z17, Theorem 2]"
-ASSUMES = "fewer than B questions overfit; its proof uses a concentration inequality for independent records"
+ASSUMES = "fewer than B queries overfit; its proof uses a concentration inequality for independent records"
 
 LeakageRoute = Literal["quilt-published", "blanket-published"]
 
@@ -147,7 +147,7 @@ def theorem_2(
     beta : float
         In (0, 1).
     c : float
-        In (0, 1): a question overfits when its train value is off by ``c tau``.
+        In (0, 1): a query overfits when its train value is off by ``c tau``.
 
     Returns
     -------

@@ -25,7 +25,7 @@ class HalfWidths(Protocol):
     """Half-widths of the single answers by one route, in units of the range."""
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        """Return what the answer to question ``query`` (from 1) is worth, given ``hits`` holdout answers before it."""
+        """Return what the answer to query ``query`` (from 1) is worth, given ``hits`` holdout answers before it."""
 
 
 @runtime_checkable

@@ -192,4 +192,4 @@ def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
         else:
             made = report_of(opened, chosen, title=title)
     saved = made.save(in_folder(output))
-    show({"guard": chosen, "file": saved, "queries": made.questions}, f"{saved}: {made.questions} queries")
+    show({"guard": chosen, "file": saved, "queries": made.queries}, f"{saved}: {made.queries} queries")

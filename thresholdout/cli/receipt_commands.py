@@ -132,7 +132,7 @@ def _page(found: AuditReport) -> str:
         f"Checkpoint of the history: {found.checkpoint}",
         *(f"Note: {note}" for note in found.notes),
         table(("team", "answers", "first", "last", "nats"), teams),
-        table(("number", "time", "team", "question", "kind", "value", "low", "high", "nats"), signals),
+        table(("number", "time", "team", "query", "kind", "value", "low", "high", "nats"), signals),
     ]
     return "\n\n".join(parts)
 

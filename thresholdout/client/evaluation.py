@@ -53,7 +53,7 @@ class Asked(Protocol):
 
     @property
     def remaining(self) -> int | None:
-        """Questions that are left; None for any number."""
+        """Queries that are left; None for any number."""
 
     @property
     def quota(self) -> int | None:

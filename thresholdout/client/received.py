@@ -35,9 +35,9 @@ class Holdout:
     public : bool
         Whether visitors see the leaderboard.
     records, asked : int or None
-        Of the holdout; questions so far.
+        Of the holdout; queries so far.
     remaining, information_released, quota, quota_days, confidence, made : number or None
-        Questions and nats, limits of a team, the probability that all intervals hold, and when it was made.
+        Queries and nats, limits of a team, the probability that all intervals hold, and when it was made.
     notes : tuple of str
         What happened to it since.
     rows : int or None
@@ -88,7 +88,7 @@ class Submission:
     verdict : str or None
         ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` where there was no incumbent.
     query : int or None
-        Number of its question in the holdout's history.
+        Number of its query in the holdout's history.
     repeated : bool
         Whether the answer was stored before, and this call charged nothing.
     received : float or None

@@ -161,7 +161,7 @@ def _nanoseconds(column: NDArray[Any]) -> NDArray[np.int64]:
 
 def _told(item: object) -> float | int | str:
     """Return a number or something missing as a float, a time as an integer of nanoseconds, anything else as text."""
-    if type(item) is str:  # most are, and the questions below take longer
+    if type(item) is str:  # most are, and the queries below take longer
         return item
     if item is None or type(item).__name__ in _MISSING:
         return math.nan

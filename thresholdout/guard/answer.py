@@ -33,7 +33,7 @@ class Answer:
     source : {"train", "holdout"}
         Where the value comes from. Only ``"holdout"`` uses up an answer from the holdout.
     query : int
-        Number of the question, from 1.
+        Number of the query, from 1.
     remaining : int or None
         Answers from the holdout that are left after this one; ``None`` when no budget was declared.
     lower, upper : float
@@ -42,8 +42,8 @@ class Answer:
         What was asked, as the caller named it.
     repeated : bool
         Whether this is an earlier answer, given again because its key was used again.
-    about : {"question", "best"}
-        What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
+    about : {"query", "best"}
+        What value and interval are about: the query that was asked, or (the Ladder) the best one so far.
     candidate : str
         Which model it is about: its name, or its class with the parameters that are no defaults.
     estimand : str
@@ -70,7 +70,7 @@ class Answer:
     upper: float = 1.0
     name: str = ""
     repeated: bool = False
-    about: Literal["question", "best"] = "question"
+    about: Literal["query", "best"] = "query"
     candidate: str = ""
     estimand: str = ""
 
@@ -131,7 +131,7 @@ class Answer:
             facts.append(("answers from the holdout left", f"{self.remaining:,}"))
         notes = [f"The estimand: {self.estimand}."] if self.estimand else []
         if self.about == "best":
-            notes.append("About the best question so far, not about this one.")
+            notes.append("About the best query so far, not about this one.")
         if self.repeated:
             notes.append("An earlier answer, given again: it costs nothing.")
         return Card(

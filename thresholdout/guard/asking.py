@@ -96,7 +96,7 @@ def compare(
 
 def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, greater_is_better: bool) -> Answer:
     """Return an answer; warn where it is far from the training value, if that was not the one of a fit."""
-    if cv != "training" and answer.about == "question":
+    if cv != "training" and answer.about == "query":
         size = None if isinstance(guard._records, LazyRecords) else guard._records.train_size
         warn_of_gap(answer, query.shown, size, greater_is_better=greater_is_better)
     return answer
@@ -104,7 +104,7 @@ def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, great
 
 def ask_all(
     guard: Thresholdout,
-    questions: Sequence[tuple[object, object]],
+    queries: Sequence[tuple[object, object]],
     bounds: tuple[float, float],
     names: Sequence[str] | None,
     keys: Sequence[str] | None,
@@ -113,12 +113,12 @@ def ask_all(
 ) -> list[Answer]:
     """Ask pairs of values; see `Thresholdout.ask_all`."""
     limits = check_bounds(bounds)
-    _check_lists(questions, names=names, keys=keys)
-    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in questions):
-        raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
+    _check_lists(queries, names=names, keys=keys)
+    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in queries):
+        raise InputTypeError("queries", "something else than pairs", "pairs (train_values, holdout_values)")
     asked = [
         guard._queries.pair(*pair, limits, names[k] if names else "", keys[k] if keys else None, binary)
-        for k, pair in enumerate(questions)
+        for k, pair in enumerate(queries)
     ]
     first = first_places([query.key for query, _ in asked])
     places = sorted(set(first))
@@ -219,7 +219,7 @@ def _recalled(
 
 
 def first_places(keys: Sequence[str | None]) -> list[int]:
-    """Return for each question of a list the place of the first one that is the same by its content.
+    """Return for each query of a list the place of the first one that is the same by its content.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class Listed(NamedTuple):
     model : estimator
         Fitted.
     key : str or None
-        Identity of its question.
+        Identity of its query.
     """
 
     name: str
@@ -287,19 +287,19 @@ def _names(candidates: Sequence[Listed], *, unique: bool) -> list[str]:
     ]
 
 
-def _check_lists(questions: object, **others: object) -> None:
+def _check_lists(queries: object, **others: object) -> None:
     """Refuse what is no list, an empty one, and lists that do not go with it."""
-    if not isinstance(questions, (list, tuple)):
-        raise InputTypeError("questions", f"a {type(questions).__name__}", "a list")
-    if not questions:
-        raise InputError("questions", "an empty list", "at least one question")
+    if not isinstance(queries, (list, tuple)):
+        raise InputTypeError("queries", f"a {type(queries).__name__}", "a list")
+    if not queries:
+        raise InputError("queries", "an empty list", "at least one query")
     for argument, values in others.items():
         if values is None:
             continue
         if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
             raise InputTypeError(argument, f"a {type(values).__name__}", "a list of texts")
-        if len(values) != len(questions):
-            raise InputError(argument, f"{len(values)} of them", f"{len(questions)}, one for each question")
+        if len(values) != len(queries):
+            raise InputError(argument, f"{len(values)} of them", f"{len(queries)}, one for each query")
 
 
 def _checked_values(values: object, models: int) -> Sequence[Any]:

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Unrecognised(Exception):
-    """What keeps a question from being known by its content, in words that show nothing of it."""
+    """What keeps a query from being known by its content, in words that show nothing of it."""
 
 
 def _words(text: str) -> frozenset[str]:

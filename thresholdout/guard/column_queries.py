@@ -91,7 +91,7 @@ class ColumnQueries:
         key: str | None,
         binary: bool | None,
     ) -> Read:
-        """Return the question about an expression, for both parts or one for each."""
+        """Return the query about an expression, for both parts or one for each."""
         if callable(train):
             self.records.apply(train)
         if holdout is None and as_real(train) is not None:
@@ -100,11 +100,11 @@ class ColumnQueries:
             if hasattr(values, "__len__") and not isinstance(values, str):
                 self.records.ordered(values, name_of)
         argument = "train_values" if holdout is None else "holdout_values"
-        return self._column_question(
+        return self._column_query(
             train, train if holdout is None else holdout, argument, limits, name, key, binary, None
         )
 
-    def _column_question(
+    def _column_query(
         self,
         train: object,
         holdout: Any,
@@ -115,7 +115,7 @@ class ColumnQueries:
         binary: bool | None,
         missing: float | None,
     ) -> Read:
-        """Return a question about values of the holdout that an expression has.
+        """Return a query about values of the holdout that an expression has.
 
         A value out of range counts as the nearer end, a missing one as `missing`, the lower end by default: functions
         of each record alone.
@@ -135,13 +135,13 @@ class ColumnQueries:
                 raise InputError("binary", "True for values between the ends of the range", "False, or nothing")
             told = found.mean.total, found.n
         content = compiled.text, frames.content(compiled.columns), limits, binary, missing, told
-        question = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
+        query = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
         squares = self.mechanism.needs_squares(known)
 
         def count() -> Totals:
             return frames.part.totals(holdout, limits, missing=missing, squares=squares, argument=argument)
 
-        return question, Scan(count, lambda totals: self.engine.read(totals, self.records.n, question, argument))
+        return query, Scan(count, lambda totals: self.engine.read(totals, self.records.n, query, argument))
 
     def _train_totals(self, train: Any, limits: tuple[float, float], missing: float | None) -> Totals:
         """Let the engine count the training part's values."""
@@ -197,7 +197,7 @@ class ColumnQueries:
         key: str | None,
         given: object | None = None,
     ) -> Read:
-        """Return the question about the score of a column of predictions."""
+        """Return the query about the score of a column of predictions."""
         chosen = self.checked(metric, sample_weight)[0]
         column = self._column(estimator)
         if cv is not None:
@@ -211,10 +211,10 @@ class ColumnQueries:
         expression = self._values_of(chosen, column)
         worst = chosen.bounds[0] if chosen.greater_is_better else chosen.bounds[1]
         train = expression if given is None else given
-        return self._column_question(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
+        return self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
 
     def _statistic_of_column(self, column: str, statistic: Statistic, key: str | None, given: float | None) -> Read:
-        """Return the question about a statistic that is a function of counts of classes."""
+        """Return the query about a statistic that is a function of counts of classes."""
         frames, train = self.records, self._train_frame()
         label = frames.label
         assert label is not None
@@ -224,15 +224,15 @@ class ColumnQueries:
         if given is not None:
             found = statistic.moved(found, given, known)
         layout = statistic.layout(found, known, None, self.dependence, self.declared.iid)
-        question = Query(
+        query = Query(
             statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
         )
 
         def read(counts: dict[Any, ClassCounts]) -> Any:
             evidence = statistic.evidence_of_counts(counts, known, self.dependence, self.declared.iid)
-            return self.engine.statistic(evidence, question.known)
+            return self.engine.statistic(evidence, query.known)
 
-        return question, Scan(lambda: class_counts(frames.part, column, label, classes), read)
+        return query, Scan(lambda: class_counts(frames.part, column, label, classes), read)
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -276,20 +276,20 @@ class ColumnQueries:
                 raise InputError("about", f"'wins' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'")
             paired_counts = _paired_counts(trained, metric)
             known = Known(difference=True, paired_counts=paired_counts)
-            question = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+            query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
             known = replace(known, difference=True)
-            question = Query(mean, (-most, most), f"{metric.name}, difference", key, known)
+            query = Query(mean, (-most, most), f"{metric.name}, difference", key, known)
 
         def read(found: Joint) -> Any:
             if about == "wins":
                 if not found.right_or_wrong:
                     raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
                 return self.engine.paired_counts(_paired_counts(found, metric), known)
-            return self.engine.read(found, self.records.n, question, "b")
+            return self.engine.read(found, self.records.n, query, "b")
 
-        return question, Scan(lambda: frames.part.joint(first, second, metric.bounds), read)
+        return query, Scan(lambda: frames.part.joint(first, second, metric.bounds), read)
 
 
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:

@@ -1,8 +1,8 @@
-"""Keys of questions: digests of what a question is a function of, code included.
+"""Keys of queries: digests of what a query is a function of, code included.
 
-A key is right when equal keys mean equal questions. So whatever might count does: the order of a dict, the bytes of a
+A key is right when equal keys mean equal queries. So whatever might count does: the order of a dict, the bytes of a
 number (-0.0 is another one than 0.0), the version of each package that a class or a function comes from. Two equal
-questions with different keys are asked twice, and no more than that.
+queries with different keys are asked twice, and no more than that.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def content_digest(*things: Any) -> str:
     >>> content_digest(np.zeros(2)) == content_digest(-np.zeros(2))
     False
     >>> threshold = 1.0
-    >>> def question(X):
+    >>> def query(X):
     ...     return X > threshold
-    >>> before, threshold = content_digest(question), 2.0
-    >>> content_digest(question) == before
+    >>> before, threshold = content_digest(query), 2.0
+    >>> content_digest(query) == before
     False
     """
     walk = _Walk()

@@ -33,7 +33,7 @@ _MOST_FACTORS: Final = 8
 """Most names of columns that are groups at once."""
 
 _NOTHING_LEFT: Final = 0.5
-"""Half-width of one question from which on an answer says nothing."""
+"""Half-width of one query from which on an answer says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

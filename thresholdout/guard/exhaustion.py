@@ -26,7 +26,7 @@ POLICIES: Final[tuple[Exhausted, ...]] = get_args(Exhausted)
 _CONSEQUENCES: Final[dict[Exhausted, str]] = {
     "train": "training values, which no certificate covers, stand in from here on",
     "nan": "NaN stands in from here on",
-    "stop": "no further question is asked; what has no answer is NaN and ranked last",
+    "stop": "no further query is asked; what has no answer is NaN and ranked last",
 }
 
 _SAVING: Final = "; training values by cross-validation spend less of it"

@@ -1,4 +1,4 @@
-"""Questions that are functions: applied to the training part first, where a mistake costs nothing."""
+"""Queries that are functions: applied to the training part first, where a mistake costs nothing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _EXPECTED = "a function of X and y that returns one value per record, such as mo
 
 
 def applied(query: Callable[..., object], train: Part) -> object:
-    """Apply a question to the training part.
+    """Apply a query to the training part.
 
     Parameters
     ----------
     query : callable
-        The question.
+        The query.
     train : tuple
         The pieces of the training part, which are its arguments.
 

@@ -29,7 +29,7 @@ from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
 from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
 from thresholdout.guard.training_values import check_refit
-from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
+from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
     PROVED,
@@ -290,7 +290,7 @@ class Gate(Shared):
         if self.certify == "each":
             expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
             raise InputError("last_look", "a gate with certify='each'", expected)
-        check_question(key, 0.0, "")
+        check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
             new, old = self._incumbent, self._certified
@@ -313,7 +313,7 @@ class Gate(Shared):
 
     def _proposed(self, new: _Model, key: str | None, name: str) -> Decision:
         """Decide about a candidate of which the training values are known."""
-        check_question(key, 0.0, "")
+        check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
             level = float(np.mean(new.values))
@@ -386,13 +386,13 @@ class Gate(Shared):
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
         most = self._range
-        question = Query(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
+        query = Query(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
         known_as = class_and_parameters(new.estimator)
-        question = question.about(name or known_as)
+        query = query.about(name or known_as)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
 
         entry, repeated = self.guard._engine.decide(
-            question,
+            query,
             at_gate(title, plan),
             read,
             rules.blank(),

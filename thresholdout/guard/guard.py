@@ -270,7 +270,7 @@ class Thresholdout(Shared):
 
     def ask_all(
         self,
-        questions: Sequence[tuple[object, object]],
+        queries: Sequence[tuple[object, object]],
         *,
         bounds: tuple[float, float] = (0.0, 1.0),
         names: Sequence[str] | None = None,
@@ -284,12 +284,12 @@ class Thresholdout(Shared):
 
         Parameters
         ----------
-        questions : sequence of (train_values, holdout_values)
+        queries : sequence of (train_values, holdout_values)
             As in `ask`, one pair for each query; so are ``bounds``, ``names``, ``keys`` and ``binary``.
         reserve : float, default=0.2
             Share of the error budget for queries after the list, at most 0.99; 0 for a list that is the last.
         """
-        return ask_all(self, questions, bounds, names, keys, binary, reserve)
+        return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
     def score(
         self,

@@ -27,10 +27,10 @@ class GuardState(Generic[S]):
     mechanism : MechanismState
         The mechanism's state.
     failures : int
-        How many questions have failed on the holdout.
+        How many queries have failed on the holdout.
     corrected : str
         Labels that were corrected since the guard was made, in the words of who keeps them: one line of text, empty
-        where there are none. Values that were computed with other labels are about another question.
+        where there are none. Values that were computed with other labels are about another query.
 
     Examples
     --------

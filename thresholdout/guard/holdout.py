@@ -185,7 +185,7 @@ class Records:
         return self.train, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
-        """Apply a question to the training part, and return how to apply it to the holdout."""
+        """Apply a query to the training part, and return how to apply it to the holdout."""
         return applied(query, self.train), lambda: query(*handed_out(self.holdout))
 
     def train_mean(

@@ -48,11 +48,11 @@ __all__ = ["KFoldGuard"]
 
 
 class KFoldGuard(Shared):
-    """Cross-validation that can be asked many adaptive questions.
+    """Cross-validation that can be asked many adaptive queries.
 
-    A question is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
+    A query is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
     the other folds. With probability ``confidence`` the *average risk of the fitted models* is in the ``interval`` of
-    every answer, for all questions at once and however each was chosen from earlier answers.
+    every answer, for all queries at once and however each was chosen from earlier answers.
 
     **What the analyst must not do.** All that he learns about these records has to come from the answers: no training
     scores, no pictures of the data, no features chosen by hand, no model that was fitted to them elsewhere. What is
@@ -108,9 +108,9 @@ class KFoldGuard(Shared):
 
     Notes
     -----
-    Limits for one question are those of a holdout of n/K records, since nothing is assumed about the learner: there are
+    Limits for one query are those of a holdout of n/K records, since nothing is assumed about the learner: there are
     learners whose errors in all folds agree. What is gained over such a holdout is that all records train. The truth of
-    an answer depends on the records here, so that answers that agree cost something too, and twenty questions are
+    an answer depends on the records here, so that answers that agree cost something too, and twenty queries are
     answered much more narrowly than a hundred.
 
     Examples
@@ -190,7 +190,7 @@ class KFoldGuard(Shared):
         key: str | None = None,
         n_jobs: int | None = None,
     ) -> Answer:
-        """Ask for an estimator's cross-validated score: one question, K fits.
+        """Ask for an estimator's cross-validated score: one query, K fits.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class KFoldGuard(Shared):
             answer that agrees costs little. By default the last answer about this metric; before the first one nothing
             is expected, and the history shows the middle of the range.
         key : str, optional
-            Identity of the question. Asking again with the same key gives the same answer, fits nothing and costs
+            Identity of the query. Asking again with the same key gives the same answer, fits nothing and costs
             nothing, also after a crash; it is about the models that were fitted then.
         n_jobs : int, optional
             Folds that are fitted at once.
@@ -219,7 +219,7 @@ class KFoldGuard(Shared):
             When an argument cannot be used (nothing is spent), or when the estimator fails on these records, which is
             charged.
         BudgetExhausted
-            When the answers that may differ, or the declared number of questions, are used up; nothing is fitted then.
+            When the answers that may differ, or the declared number of queries, are used up; nothing is fitted then.
         """
         chosen = check_mean(metric)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
@@ -233,8 +233,8 @@ class KFoldGuard(Shared):
         if not lower <= baseline <= upper:
             raise InputError("expected", baseline, f"a number in [{lower:g}, {upper:g}], the range of {chosen.name}")
         unit = min(1.0, max(0.0, (baseline - lower) / (upper - lower)))
-        question = Query(unit, chosen.bounds, chosen.name, key, Known(vague=last is None))
-        return self._guard.out_of_fold(question, lambda X, y: self._values(estimator, chosen, X, y, n_jobs))
+        query = Query(unit, chosen.bounds, chosen.name, key, Known(vague=last is None))
+        return self._guard.out_of_fold(query, lambda X, y: self._values(estimator, chosen, X, y, n_jobs))
 
     def _values(self, estimator: Any, metric: Metric, X: Any, y: Any, n_jobs: int | None) -> NDArray[Any]:
         """Return each record's value under the model that was fitted without its fold."""
@@ -292,7 +292,7 @@ class KFoldGuard(Shared):
 
     @property
     def history(self) -> pd.DataFrame:
-        """Every question and answer so far; ``train`` is what was expected. Nothing in it is secret."""
+        """Every query and answer so far; ``train`` is what was expected. Nothing in it is secret."""
         return self._guard.history
 
     @property

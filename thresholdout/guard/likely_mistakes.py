@@ -56,7 +56,7 @@ _ALIKE: Final = (
 )
 
 _PARTS: Final = tuple(
-    f"thresholdout.guard.{name}" for name in ("asking", "column_questions", "comparing", "gating", "searching")
+    f"thresholdout.guard.{name}" for name in ("asking", "column_queries", "comparing", "gating", "searching")
 )
 """Modules of classes that are nothing but parts of a guard."""
 
@@ -117,11 +117,11 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
     width = mechanism.first_half_width(_SCORE)
     if width is None:
         width = math.inf if certificate.chosen is None else certificate.expected_half_width(_SCORE)
-        if width == math.inf and certificate.chosen is not None:  # it grows with the questions
+        if width == math.inf and certificate.chosen is not None:  # it grows with the queries
             return
     if width < _WIDE and records >= _FEW:
         return
-    asked = "any number of questions" if queries is None else f"{queries:,} question{'' if queries == 1 else 's'}"
+    asked = "any number of queries" if queries is None else f"{queries:,} query{'' if queries == 1 else 's'}"
     size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
     paid = "; scores that were seen before (prior_queries=) count" if certificate.prior_queries is not None else ""
     says = "say next to nothing" if width >= _USELESS else "be wide"

@@ -25,12 +25,12 @@ class OutOfFoldGuard(Thresholdout):
     _last: tuple[int, dict[str, float]] = (0, {})
     """How many entries have been read, and the last answer about each metric among them."""
 
-    def out_of_fold(self, question: Query, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
+    def out_of_fold(self, query: Query, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
         before = self._engine.failures()
         try:
-            read = self._models.reading("estimator", question, lambda: compute(*self._records.holdout))
-            return self._engine.evaluate("estimator", question, read)
+            read = self._models.reading("estimator", query, lambda: compute(*self._records.holdout))
+            return self._engine.evaluate("estimator", query, read)
         except InputError:
             if self._engine.failures() == before:
                 raise
@@ -45,7 +45,7 @@ class OutOfFoldGuard(Thresholdout):
         return Query(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
 
     def answers(self) -> list[Answer]:
-        """Return all answers, in the order of the questions."""
+        """Return all answers, in the order of the queries."""
         return [
             Query(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
             for entry in self._ledger.entries(self._id)

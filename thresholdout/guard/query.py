@@ -1,4 +1,4 @@
-"""One question on its way through a guard: from units of the range to the user's units, and to an answer."""
+"""One query on its way through a guard: from units of the range to the user's units, and to an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERED: Final = frozenset(get_args(AnswerSource))
 
 
 class Query:
-    """A question as the ledger records it.
+    """A query as the ledger records it.
 
     Parameters
     ----------
@@ -32,20 +32,20 @@ class Query:
     name : str
         What is asked, in words.
     key : str or None
-        The question's identity.
+        The query's identity.
     known : Known
         What is known of the values before the holdout is looked at.
     estimand : str
         What its interval is about, in words; empty for means.
     candidate : str
-        What the question is about, such as a model's name; see `about`.
+        What the query is about, such as a model's name; see `about`.
 
     Attributes
     ----------
     shown : float
         The training value in the user's units.
     quota : int or None
-        How many questions whoever asks may have asked after this one; see `asked_by`.
+        How many queries whoever asks may have asked after this one; see `asked_by`.
     since : float or None
         From which time on these count.
     corrected : str
@@ -89,7 +89,7 @@ class Query:
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Query:
-        """Say who asks this, and how many questions this client may have asked after it since a time; return itself."""
+        """Say who asks this, and how many queries this client may have asked after it since a time; return itself."""
         if client != self.known.client:
             self.known = replace(self.known, client=client)
         self.quota, self.since = quota, since
@@ -97,17 +97,17 @@ class Query:
 
     @classmethod
     def recalled(cls, entry: Entry, key: str, estimand: str = "") -> Query:
-        """Return a question of which the answer is stored already, as far as the answer needs it."""
+        """Return a query of which the answer is stored already, as far as the answer needs it."""
         return cls(entry.train, (entry.lower, entry.upper), entry.name, key, estimand=estimand)
 
     def about(self, candidate: str) -> Query:
-        """Return the same question, about a candidate that the history names."""
+        """Return the same query, about a candidate that the history names."""
         other = Query(self.train, self.limits, self.name, self.key, self.known, self.estimand)
         other.candidate, other.corrected = candidate, self.corrected
         return other
 
     def without_key(self) -> Query:
-        """Return the same question with a new key, which the ledger makes."""
+        """Return the same query with a new key, which the ledger makes."""
         return Query(self.train, self.limits, self.name, None, self.known, self.estimand)
 
     def entry(self, outcome: Outcome, remaining: int | None, interval: tuple[float, float] | None = None) -> Entry:
@@ -175,7 +175,7 @@ class Query:
         )
 
     def check(self, entry: Entry, repeated: bool) -> None:
-        """Refuse a stored entry that is another question's, or that of a failure.
+        """Refuse a stored entry that is another query's, or that of a failure.
 
         Raises
         ------
@@ -185,27 +185,27 @@ class Query:
         known = isinstance(self.key, ContentKey)
         if repeated and not known and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
             was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
-            raise InputError("key", was, "a key names one question; use another key, or None")
+            raise InputError("key", was, "a key names one query; use another key, or None")
         if entry.source == "failed":
-            seen = f"{entry.key!r}, a question that failed on the holdout and was charged"
-            expected = "another key, for a question that works on both parts"
+            seen = f"{entry.key!r}, a query that failed on the holdout and was charged"
+            expected = "another key, for a query that works on both parts"
             if known:
-                seen = "left out for a question that failed on the holdout before and was charged"
-                expected = "a question that works on both parts; or key=, to try and pay once more (an interrupt, say)"
+                seen = "left out for a query that failed on the holdout before and was charged"
+                expected = "a query that works on both parts; or key=, to try and pay once more (an interrupt, say)"
             raise InputError("key", seen, expected)
 
-    def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
+    def answer(self, entry: Entry, repeated: bool, about: Literal["query", "best"]) -> Answer:
         """Return the answer that the ledger stored.
 
         Raises
         ------
         InputError
-            When the key belongs to another question, or the question could not be computed on the holdout.
+            When the key belongs to another query, or the query could not be computed on the holdout.
         """
         self.check(entry, repeated)
         if entry.source not in _ANSWERED:
             seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"
-            raise InputError("key", seen, "a key names one question; use another key, or None")
+            raise InputError("key", seen, "a key names one query; use another key, or None")
         return Answer(
             value=entry.value,
             interval=(entry.low, entry.high),

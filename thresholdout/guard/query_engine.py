@@ -22,7 +22,7 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.guard_state import GuardState, corrected_of
 from thresholdout.guard.query import Query
 from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import MADE, ContentKey, check_questions, check_repeat, check_short_texts
+from thresholdout.ledger.entry_checks import MADE, ContentKey, check_queries, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
@@ -557,7 +557,7 @@ def check_texts(queries: Sequence[Query]) -> None:
     Afterwards, a refusal instead of *raised*, or of the answer, would be an outcome that keeps all of R (PROOFS.md,
     B2).
     """
-    check_questions(map(as_asked, queries))
+    check_queries(map(as_asked, queries))
     for query in queries:
         check_short_texts(candidate=query.candidate)
 

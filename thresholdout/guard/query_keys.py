@@ -1,14 +1,14 @@
-"""Keys that a guard makes from questions themselves, so that asking one again costs nothing.
+"""Keys that a guard makes from queries themselves, so that asking one again costs nothing.
 
-*What is known again.* Everything that a question is a function of: an estimator by its class and its fitted state, a
+*What is known again.* Everything that a query is a function of: an estimator by its class and its fitted state, a
 function by its code and what the code finds outside of itself, the metric, the cross-validation, weights, bounds. And
 what comes out for training records, so that a prediction that is another one each time, or depends on what nobody can
-see, is another question.
+see, is another query.
 
-*What is not.* Values that come as arrays. A key from the training values would give one question another's answer: two
+*What is not.* Values that come as arrays. A key from the training values would give one query another's answer: two
 models that are equal on the training part need not be equal anywhere else. A key from the holdout's values would stand
 in the history, which is public, and whoever knows all records but one could try what that one has to be. So arrays are
-a new question each time, unless a key comes with them.
+a new query each time, unless a key comes with them.
 
 *What a key tells.* The digest of the content is made once more with 256 random bits that are a secret of the guard, so
 that a key says nothing even where a function has closed over records of the holdout: only asking it again does.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Digest", "KeyMaker", "QueryKeys", "check_own", "estimator_digest", "outputs", "rounded"]
 
-_SECRET: Final = "questions/secret"
+_SECRET: Final = "queries/secret"
 _FEW: Final = 200
 """Training records for which a model says what it says."""
 
@@ -63,7 +63,7 @@ def check_own(key: object) -> None:
     thresholdout.errors.InputError: key: a text that begins with 'content:'; expected: another text, ...
     """
     if isinstance(key, str) and key.startswith(MADE) and not isinstance(key, ContentKey):
-        expected = "another text, or no key: such keys are made from questions themselves, and asking again finds them"
+        expected = "another text, or no key: such keys are made from queries themselves, and asking again finds them"
         raise InputError("key", f"a text that begins with {MADE!r}", expected)
 
 
@@ -126,8 +126,8 @@ class QueryKeys:
         if not self._unrecognised:
             self._unrecognised = True
             warnings.warn(
-                f"a question cannot be known by its content: {reason}. Asked again it is a new question, which costs "
-                "what a new question costs, unless it comes with a key=",
+                f"a query cannot be known by its content: {reason}. Asked again it is a new query, which costs "
+                "what a new query costs, unless it comes with a key=",
                 UserWarning,
                 stacklevel=outside(),
             )
@@ -153,7 +153,7 @@ def outputs(estimator: Any, response: str, train: Part) -> Any:
     """Return what a fitted estimator says of the first training records, in single precision.
 
     Sums of threads come in any order, so that the last digits differ from call to call. Whatever else differs makes
-    another question.
+    another query.
 
     Parameters
     ----------

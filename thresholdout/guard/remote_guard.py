@@ -34,9 +34,9 @@ Thresholdout.served = frozenset(
 
 
 class RemoteGuard(Proxy, Thresholdout):
-    """What a `Thresholdout` is in every process but its own: it sends the questions there.
+    """What a `Thresholdout` is in every process but its own: it sends the queries there.
 
-    It has the guard's methods and attributes. A question takes its key with it, so that one whose answer gets lost is
+    It has the guard's methods and attributes. A query takes its key with it, so that one whose answer gets lost is
     not charged twice; functions and estimators are sent along, and applied to the holdout where the holdout is.
 
     Examples

@@ -1,4 +1,4 @@
-"""Weighted questions: means of weight times value."""
+"""Weighted queries: means of weight times value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Weights:
 
     A weighted mean on the holdout, ``sum w v / sum w``, is no mean over records: each of them moves the denominator
     too. So both parts are divided by the mean weight c of the *training* records, and the values ``w v / c`` are those
-    of an ordinary question, whose truth is ``E[w v] / c``. Holdout weights are cut to the largest training weight, so
+    of an ordinary query, whose truth is ``E[w v] / c``. Holdout weights are cut to the largest training weight, so
     that the range is known without looking at the holdout.
 
     Parameters

@@ -72,14 +72,14 @@ class GuardScorer(Shared):
     What it does depends on the records that it is given, and never on the order of calls:
 
     - the placeholder of `TrainSplit` (two or more equal rows that are a training record), or exactly the holdout's
-      records, in any order: it asks the guard for the estimator's score, one question for each metric;
+      records, in any order: it asks the guard for the estimator's score, one query for each metric;
     - any other training records, as with ``return_train_score=True`` or in an outer cross-validation: it computes the
       plain score on them, which is free;
     - anything else is refused, in the same words for a part of the holdout, whose score no guard has looked after, and
       for records that nobody knows: a scorer does not tell which rows are in the holdout.
 
     It works in any process: a copy in a worker process asks the guard where the guard lives. Row hashes travel there to
-    find out what the records are, and the estimator when it is a question; never the holdout in the other direction.
+    find out what the records are, and the estimator when it is a query; never the holdout in the other direction.
     ``copy``, ``deepcopy`` and scikit-learn's ``clone`` return the scorer itself.
 
     Parameters
@@ -119,7 +119,7 @@ class GuardScorer(Shared):
     In a halving search every candidate is scored on the whole holdout, whatever part of the training records it was
     fitted to.
 
-    A scorer sees one candidate at a time, in the order in which workers finish, so every question is adaptive: it pays
+    A scorer sees one candidate at a time, in the order in which workers finish, so every query is adaptive: it pays
     for what the answers before it have told. `GuardedSearchCV` fits first and asks about all candidates as one list:
     for 20 of them its intervals were 1.6 to 2 times narrower, measured at 1,000 and 5,000 records. A line in the log
     (``thresholdout.guard.scorer``, at INFO) says so once.
@@ -176,17 +176,17 @@ class GuardScorer(Shared):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of its metrics; each is a question."""
+        """Names of its metrics; each is a query."""
         return tuple(metric.name for metric in self._declared.metrics.values())
 
     @property
     def asked(self) -> int:
-        """How many questions the guard has answered for this scorer, in all processes."""
+        """How many queries the guard has answered for this scorer, in all processes."""
         return self._asked
 
     @property
     def replaced(self) -> int:
-        """How many questions were not answered any more, so that something else stands in for the answer."""
+        """How many queries were not answered any more, so that something else stands in for the answer."""
         return len(self._replaced)
 
     @property
@@ -240,7 +240,7 @@ class GuardScorer(Shared):
         else:
             self._asks = True
             if sample_weight is not None and not declared.weighted:
-                seen = "weights from the search for a question about the holdout, whose records have none there"
+                seen = "weights from the search for a query about the holdout, whose records have none there"
                 raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
             keys = {name: SpareKey(fresh_key()) for name in declared.metrics}
             return self._result(self._ask(estimator, keys, _round(X)))
@@ -319,16 +319,16 @@ class GuardScorer(Shared):
     def _ask(
         self, estimator: Any, keys: Mapping[str, str], round_: str, given: Mapping[str, Any] | None = None
     ) -> dict[str, float]:
-        """Ask the guard, here where it lives, one question for each metric.
+        """Ask the guard, here where it lives, one query for each metric.
 
         Parameters
         ----------
         estimator : object
             Fitted.
         keys : mapping of str to str
-            Of each metric's question, where it cannot be known by its content.
+            Of each metric's query, where it cannot be known by its content.
         round_ : str
-            Identity of the round of a search that the question is part of.
+            Identity of the round of a search that the query is part of.
         given : mapping of str to Trained, optional
             Each metric's training values, when they were computed elsewhere.
         """
@@ -351,7 +351,7 @@ class GuardScorer(Shared):
     def _answer(
         self, estimator: Any, metric: Metric | Statistic, key: str, round_: str, given: Trained | None = None
     ) -> Answer | float:
-        """Ask one question, or return what stands in for its answer."""
+        """Ask one query, or return what stands in for its answer."""
         told = self.guard._recalled(key, metric)
         if told is not None:
             with self._lock:
@@ -402,7 +402,7 @@ class GuardScorer(Shared):
         return float(np.average(found.values, weights=weights))
 
     def _answers(self, keys: set[str]) -> int:
-        """Count the answers in the ledger: a question of another thread may have one that is still on its way."""
+        """Count the answers in the ledger: a query of another thread may have one that is still on its way."""
         return int(self.guard.history["key"].isin(keys).sum())
 
     def _raise(self, error: BudgetExhausted) -> NoReturn:
@@ -493,7 +493,7 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
 
 
 def _round(X: Any) -> str:
-    """Return what the questions of one round of a search have in common: their placeholder."""
+    """Return what the queries of one round of a search have in common: their placeholder."""
     return f"{rows_of(X)} of {row_hashes(X.iloc[:1] if hasattr(X, 'iloc') else X[:1])[0]}"
 
 

@@ -28,7 +28,7 @@ _CALLS: Final = itertools.count()
 class TrainSplit:
     """One split: fit on all the records that are given; the "test" side is a placeholder, one of them repeated.
 
-    It is another record in every call, which is how a scorer knows which questions are of the same round of a search.
+    It is another record in every call, which is how a scorer knows which queries are of the same round of a search.
 
     Made by `Thresholdout.split`. A search hands the test side to its scorer. A `GuardScorer` never looks at it, but
     asks the guard, who holds the holdout; so the holdout need not pass through the search, and a final refit uses

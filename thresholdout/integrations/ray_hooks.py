@@ -1,7 +1,7 @@
 """Guards in Ray Tune; it is loaded when a hook is made.
 
 Trials run in other processes. A guard in a trainable is sent there as a reference, so ``guard.score(model)``
-in a trainable asks the one guard of the driver, and each question is answered once. The hooks here stay in the driver.
+in a trainable asks the one guard of the driver, and each query is answered once. The hooks here stay in the driver.
 """
 
 from __future__ import annotations

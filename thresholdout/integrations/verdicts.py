@@ -36,7 +36,7 @@ class CandidateVerdict:
     place : int
         1 for the first candidate, k for the k-th that was kept, and 0 for one that was not.
     number : int
-        The question's number in the guard's history; 0 where none was asked.
+        The query's number in the guard's history; 0 where none was asked.
     repeated : bool
         Whether this candidate was judged before: the verdict is that of then, and nothing was charged.
 

@@ -1,6 +1,6 @@
 """Encryption of secrets: keys, where they come from, and authenticated encryption.
 
-An encrypted text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many questions were asked)
+An encrypted text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many queries were asked)
 is its associated data, so that a value opens only where, and when, it was encrypted.
 """
 
@@ -96,7 +96,7 @@ class Cipher:
     -----
     AES-256-GCM with a random nonce of 96 bits for each encryption [NIST SP 800-38D, 8.2.2]. Two encryptions with one
     key share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it
-    has encrypted four billion questions.
+    has encrypted four billion queries.
     """
 
     __slots__ = ("_decrypt", "_encrypt")

@@ -15,8 +15,8 @@ from thresholdout.ledger.entry_checks import (
     JSON,
     Refusals,
     check_entry,
-    check_question,
-    check_questions,
+    check_queries,
+    check_query,
     check_since,
     check_texts,
     scoped_key,
@@ -28,8 +28,8 @@ Compute: TypeAlias = Callable[[str], tuple[str, Entry]]
 """From a guard's state to its next state and the entry that led there."""
 
 ComputeAll: TypeAlias = Callable[[str, tuple[int, ...]], tuple[str, Sequence[Entry]]]
-"""From a guard's state, and the positions of the questions that were not asked before, to the guard's next state and
-the entries that led there, one for each of these questions in their order."""
+"""From a guard's state, and the positions of the queries that were not asked before, to the guard's next state and
+the entries that led there, one for each of these queries in their order."""
 
 Extent: TypeAlias = "tuple[str, int, str, int]"
 """A guard's parameters as text, the number and digest of its last entry as noted, and its entries as found."""
@@ -44,23 +44,23 @@ class Ledger(Refusals, ABC):
     A guard's budget is only worth something if it can't be spent twice. A ledger keeps these promises, and
     ``tests/thresholdout/ledger/contract.py`` checks them for every kind of ledger:
 
-    *One at a time.* Questions to one guard happen one after another, whatever the number of threads (and,
+    *One at a time.* Queries to one guard happen one after another, whatever the number of threads (and,
     for a ledger in a database, of processes and machines): each starts from the state that the one before it left.
 
-    *All or nothing.* A question's new state and its entry are stored together, or neither is; and so are the
-    entries of all questions that are asked together. Whatever goes wrong before that, in the mechanism or in the
+    *All or nothing.* A query's new state and its entry are stored together, or neither is; and so are the
+    entries of all queries that are asked together. Whatever goes wrong before that, in the mechanism or in the
     store, leaves the ledger as it was, and still usable.
 
     *Stored first.* When `ask` returns, both are stored as durably as this kind of ledger can. An answer that
     left is always in the history; the converse may fail when the process dies, or the one who asked is
     interrupted, before the answer is read.
 
-    *Asked once.* A key names one question of a client: what others call theirs plays no part. Asking with a known key
+    *Asked once.* A key names one query of a client: what others call theirs plays no part. Asking with a known key
     returns the stored entry, draws no noise and charges nothing; this is how an answer is fetched that got lost on its
     way.
 
-    *Each for itself.* Threads that ask at the same time may share one transaction. A question that is refused
-    or fails in its mechanism harms no other; a transaction that can't be stored fails all questions in it.
+    *Each for itself.* Threads that ask at the same time may share one transaction. A query that is refused
+    or fails in its mechanism harms no other; a transaction that can't be stored fails all queries in it.
 
     *Nothing changes.* Parameters, documents and entries never change once stored; only the state does. The
     entries of a guard are numbered 1, 2, 3 and so on. A guard that was closed stays so.
@@ -83,7 +83,7 @@ class Ledger(Refusals, ABC):
     *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
 
     A ledger takes a state and a document as opaque text, and compares them with nothing. What a state has of clients
-    (`thresholdout.data.client_states`) is kept in a row for each, and read and written with this client's questions
+    (`thresholdout.data.client_states`) is kept in a row for each, and read and written with this client's queries
     only; these rows hold public numbers, and are stored as they are. Text is any string
     without NUL that UTF-8 can encode; numbers are finite, and come back exactly (though -0.0 comes back as 0.0).
 
@@ -123,7 +123,7 @@ class Ledger(Refusals, ABC):
         parameters : mapping of str to JSON values
             What the guard was made with. Not secret.
         state : str
-            The state before the first question. Secret.
+            The state before the first query. Secret.
         documents : mapping of str to str, optional
             Texts to keep with the guard, stored together with it. Secret. The one that is called `CONTENT` says which
             records the guard is for, and there is one guard only for each.
@@ -168,14 +168,14 @@ class Ledger(Refusals, ABC):
         quota: int | None = None,
         since: float | None = None,
     ) -> tuple[Entry, bool]:
-        """Answer a question once, and store the answer before it leaves.
+        """Answer a query once, and store the answer before it leaves.
 
         Parameters
         ----------
         guard : str
             The guard's identity.
         key : str or None
-            The question's identity; None makes a new one.
+            The query's identity; None makes a new one.
         train : float
             Mean on the training part; must be the same, to nine digits, when a key is repeated.
         name : str
@@ -200,7 +200,7 @@ class Ledger(Refusals, ABC):
         entry : Entry
             The entry as stored.
         repeated : bool
-            Whether it was stored before, and this question charged nothing.
+            Whether it was stored before, and this query charged nothing.
 
         Raises
         ------
@@ -217,7 +217,7 @@ class Ledger(Refusals, ABC):
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
-        check_question(key, train, name, client, quota, since)
+        check_query(key, train, name, client, quota, since)
 
         def alone(state: str, new: tuple[int, ...]) -> tuple[str, tuple[Entry]]:
             after, entry = compute(state)
@@ -227,33 +227,33 @@ class Ledger(Refusals, ABC):
         return self._answered(guard, (asked,), alone, together=False)[0]
 
     def ask_all(self, guard: str, asked: Sequence[Asked], compute: ComputeAll) -> list[tuple[Entry, bool]]:
-        """Answer a list of questions that were fixed together: all of them, or none.
+        """Answer a list of queries that were fixed together: all of them, or none.
 
         Parameters
         ----------
         guard : str
             The guard's identity.
         asked : sequence of Asked
-            The questions, at least one, each with a key of its own.
+            The queries, at least one, each with a key of its own.
         compute : callable
-            As for `ask`, for those of the questions that were not asked before: it is given their positions, and
+            As for `ask`, for those of the queries that were not asked before: it is given their positions, and
             returns an entry for each. The ``list`` of all these is the number of the first of them. Not called when
             all keys are known.
 
         Returns
         -------
         list of tuple
-            For each question what `ask` returns for one: the entry, and whether it was stored before.
+            For each query what `ask` returns for one: the entry, and whether it was stored before.
 
         Raises
         ------
         InputError
-            There is no question, two have the same key, or one is refused as in `ask`.
+            There is no query, two have the same key, or one is refused as in `ask`.
         LedgerMismatch, LedgerClosed, LedgerUnusable, Exception
             As in `ask`; nothing is stored then.
         """
         asked = tuple(asked)
-        check_questions(asked)
+        check_queries(asked)
         asked = tuple(each._replace(key=scoped_key(each.key, each.client)) for each in asked)
         return self._answered(guard, asked, compute, together=True)
 
@@ -261,11 +261,11 @@ class Ledger(Refusals, ABC):
     def _answered(
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
     ) -> list[tuple[Entry, bool]]:
-        """Answer questions that were checked, in one transaction; those of a list are stored as one."""
+        """Answer queries that were checked, in one transaction; those of a list are stored as one."""
 
     @abstractmethod
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's question of this key, or None when it was not asked."""
+        """Return the stored answer to a client's query of this key, or None when it was not asked."""
 
     @abstractmethod
     def state(self, guard: str, client: str = "") -> str:
@@ -281,7 +281,7 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its questions.
+        """Return a guard's history, in the order of its queries.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class Ledger(Refusals, ABC):
         Returns
         -------
         int
-            The number of entries. Questions may be asked meanwhile; their entries are not among these.
+            The number of entries. Queries may be asked meanwhile; their entries are not among these.
 
         Raises
         ------
@@ -535,13 +535,13 @@ class Ledger(Refusals, ABC):
 
     @staticmethod
     def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
-        """Refuse new questions beyond the quota of who asks them, given how many entries a client has since a time."""
+        """Refuse new queries beyond the quota of who asks them, given how many entries a client has since a time."""
         new: dict[str, int] = {}
-        for question in asked:
-            if question.quota is not None:
-                new[question.client] = new.get(question.client, 0) + 1
-                if count(question.client, question.since) + new[question.client] > question.quota:
-                    raise BudgetExhausted("quota", question.quota, question.quota)
+        for query in asked:
+            if query.quota is not None:
+                new[query.client] = new.get(query.client, 0) + 1
+                if count(query.client, query.since) + new[query.client] > query.quota:
+                    raise BudgetExhausted("quota", query.quota, query.quota)
 
     def _settled(
         self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
@@ -555,20 +555,20 @@ class Ledger(Refusals, ABC):
         first : int
             Number of the first.
         asked : sequence of tuple
-            The keys and the questions that they answer.
+            The keys and the queries that they answer.
         together : bool
             Whether they form a list.
         """
         if len(computed) != len(asked):
-            seen = f"the mechanism answered {len(computed)} of {len(asked)} questions"
+            seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
             raise LedgerError(self.location, f"{seen}; nothing was stored")
         settled, now = [], time()
-        for number, (entry, (key, question)) in enumerate(zip(computed, asked, strict=True), first):
+        for number, (entry, (key, query)) in enumerate(zip(computed, asked, strict=True), first):
             if entry.query != number:
                 raise LedgerError(
-                    self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
+                    self.location, f"the mechanism numbered query {number} as {entry.query}; nothing was stored"
                 )
-            stored = entry.settled(key, question, first if together else None, now)
+            stored = entry.settled(key, query, first if together else None, now)
             check_entry(stored)
             settled.append(stored)
         return settled

@@ -49,7 +49,7 @@ class Connection:
 
 
 class Forking:
-    """Holds the locks of connections while a process forks, so that no other thread is in the middle of a question."""
+    """Holds the locks of connections while a process forks, so that no other thread is in the middle of a query."""
 
     def __init__(self, connections: Callable[[], Sequence[Connection]]) -> None:
         self._connections = connections

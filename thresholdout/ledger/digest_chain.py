@@ -8,7 +8,7 @@ line of UTF-8 text, which any language can write:
 - of a new guard, ``thresholdout-guard-1 F P``,
 - of an entry, ``thresholdout-entry-1 D Q R L X E T F K N S C A``.
 
-D is the digest before it, Q the number of the question, R the answers that remain, L the number of its list, and X the
+D is the digest before it, Q the number of the query, R the answers that remain, L the number of its list, and X the
 train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
 first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
 risk that is left, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` where there is

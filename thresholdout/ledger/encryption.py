@@ -1,7 +1,7 @@
 """What stands between a ledger's secrets and its tables.
 
 In an encrypted ledger every secret is encrypted for its place: a document for its guard and name, a state for its
-guard, the number of questions asked and the checkpoint of the history. So a value that is put elsewhere, or put back
+guard, the number of queries asked and the checkpoint of the history. So a value that is put elsewhere, or put back
 from an earlier time, does not open; nor does a state beside a history that was changed. What this can't see is a ledger
 that is put back as a whole, with its history: for that, keep the checkpoint elsewhere, and `verify` it.
 

@@ -1,4 +1,4 @@
-"""One line of a guard's history, the question that it answers, and a history as a table."""
+"""One line of a guard's history, the query that it answers, and a history as a table."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _COLUMNS: Final = (
 
 
 class Asked(NamedTuple):
-    """A question on its way into the ledger.
+    """A query on its way into the ledger.
 
     Parameters
     ----------
     key : str or None
-        The question's identity; None makes a new one.
+        The query's identity; None makes a new one.
     train : float
         Mean on the training part; must be the same, to nine digits, when a key is repeated.
     name : str
         What is asked, for the history.
     client : str
-        Who asks; a key names one question of a client.
+        Who asks; a key names one query of a client.
     quota : int or None
-        How many questions this client may have asked after it, so that it is not answered beyond; None for any number.
+        How many queries this client may have asked after it, so that it is not answered beyond; None for any number.
     since : float or None
-        From which time on a quota counts, in POSIX seconds; None for all questions.
+        From which time on a quota counts, in POSIX seconds; None for all queries.
     """
 
     key: str | None
@@ -50,14 +50,14 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One question and its answer, as the ledger keeps it; nothing in it is secret.
+    """One query and its answer, as the ledger keeps it; nothing in it is secret.
 
     Parameters
     ----------
     query : int
-        Number of the question, 1 for the first that the guard answered.
+        Number of the query, 1 for the first that the guard answered.
     key : str
-        The question's identity: asking again with the same key gives this entry again.
+        The query's identity: asking again with the same key gives this entry again.
     name : str
         What was asked, in the user's words, such as ``"accuracy"``.
     train : float
@@ -67,7 +67,7 @@ class Entry:
     low, high : float
         The certified interval, in the query's own units.
     source : str
-        What kind of answer it is: "train" and "holdout" say where the value comes from, "failed" that the question
+        What kind of answer it is: "train" and "holdout" say where the value comes from, "failed" that the query
         could not be computed on the holdout. Other kinds may follow.
     remaining : int or None
         Answers from the holdout that are left after this one; None when there is no limit.
@@ -77,9 +77,9 @@ class Entry:
         Natural logarithm of the risk that is left after this entry, at most 0, and minus infinity when nothing is;
         None where the mechanism has no such number.
     list : int or None
-        For questions that were asked together, the number of the first of them; None for a question asked alone.
+        For queries that were asked together, the number of the first of them; None for a query asked alone.
     candidate : str
-        What the question was about, such as a model or a proposal.
+        What the query was about, such as a model or a proposal.
     client : str
         Who asked.
     time : float or None
@@ -110,16 +110,16 @@ class Entry:
     time: float | None = None
 
     def settled(self, key: str, asked: Asked, together: int | None, time: float) -> Entry:
-        """Return the entry as it is stored: with the question as it was asked, a key, a list and a time.
+        """Return the entry as it is stored: with the query as it was asked, a key, a list and a time.
 
         Parameters
         ----------
         key : str
-            The question's identity.
+            The query's identity.
         asked : Asked
-            The question.
+            The query.
         together : int or None
-            Number of the first question of its list.
+            Number of the first query of its list.
         time : float
             When it is stored.
         """
@@ -149,7 +149,7 @@ class Entry:
 
 
 def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
-    """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
+    """Return entries of a ledger as a data frame, one row per query; nothing in it is secret.
 
     Columns: ``name``, ``value``, ``candidate``, ``low``, ``high``, ``key``, ``lower``, ``upper``, ``risk`` and ``list``
     (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing where none was kept), ``train``,

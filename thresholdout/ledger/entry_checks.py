@@ -33,8 +33,8 @@ __all__ = [
     "check_entry",
     "check_history",
     "check_key",
-    "check_question",
-    "check_questions",
+    "check_queries",
+    "check_query",
     "check_repeat",
     "check_since",
     "check_slice",
@@ -56,32 +56,32 @@ LONGEST_TEXT: Final = 10_000
 """The most characters of a key, a name, or another text of an entry."""
 
 MADE: Final = "content:"
-"""How keys begin that a guard has made from the content of a question."""
+"""How keys begin that a guard has made from the content of a query."""
 
 LARGEST_COUNT: Final = 2**63 - 1
-"""The largest number of a question that every database takes."""
+"""The largest number of a query that every database takes."""
 
 
 def fresh_key() -> str:
-    """Return a key that no other question has: 128 random bits as 32 hexadecimal digits."""
+    """Return a key that no other query has: 128 random bits as 32 hexadecimal digits."""
     return os.urandom(16).hex()
 
 
 def scoped_key(key: str | None, client: str) -> str | None:
-    """Return the key under which a client's question is stored: no other client's question has it."""
+    """Return the key under which a client's query is stored: no other client's query has it."""
     if key is None or not client:
         return None if key is None else str(key)  # no text of a kind of its own
     return f"client {sha256(client.encode()).hexdigest()[:32]}: {key}"
 
 
 class ContentKey(str):
-    """A key that a guard has made from the content of a question."""
+    """A key that a guard has made from the content of a query."""
 
     __slots__ = ()
 
 
 class SpareKey(str):
-    """A key that another process has chosen, in case that the question cannot be known by its content."""
+    """A key that another process has chosen, in case that the query cannot be known by its content."""
 
     __slots__ = ()
 
@@ -117,9 +117,9 @@ def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
         keys.add(entry.key)
         if entry.list not in (None, number, together):
             seen = f"entry {number} belongs to list {entry.list}"
-            raise InputError("entries", seen, "the number of the list's first question, and no other entry between")
+            raise InputError("entries", seen, "the number of the list's first query, and no other entry between")
         together = entry.list
-        check_question(entry.key, entry.train, entry.name)
+        check_query(entry.key, entry.train, entry.name)
         check_entry(entry)
         yield entry
 
@@ -161,21 +161,21 @@ def check_short_texts(**texts: str) -> None:
             _check_text(argument, text)
 
 
-def check_questions(asked: Iterable[Asked]) -> None:
-    """Refuse questions that no ledger could store, or that are no list; see `Ledger.ask_all`."""
+def check_queries(asked: Iterable[Asked]) -> None:
+    """Refuse queries that no ledger could store, or that are no list; see `Ledger.ask_all`."""
     keys: set[str] = set()
     count = 0
-    for count, question in enumerate(asked, 1):  # noqa: B007 - counted for the check below
-        check_question(question.key, question.train, question.name, question.client, question.quota, question.since)
-        if question.key in keys:
-            raise InputError("asked", f"two questions with the key {question.key!r}", "a key for each")
-        if question.key is not None:
-            keys.add(question.key)
+    for count, query in enumerate(asked, 1):  # noqa: B007 - counted for the check below
+        check_query(query.key, query.train, query.name, query.client, query.quota, query.since)
+        if query.key in keys:
+            raise InputError("asked", f"two queries with the key {query.key!r}", "a key for each")
+        if query.key is not None:
+            keys.add(query.key)
     if not count:
-        raise InputError("asked", "no questions", "at least one")
+        raise InputError("asked", "no queries", "at least one")
 
 
-def check_question(
+def check_query(
     key: str | None,
     train: float,
     name: str,
@@ -183,11 +183,11 @@ def check_question(
     quota: int | None = None,
     since: float | None = None,
 ) -> None:
-    """Refuse a question that no ledger could store; see `Ledger.ask`."""
+    """Refuse a query that no ledger could store; see `Ledger.ask`."""
     check_since(since)
     check_short_texts(name=name, client=client)
     if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
-        raise InputError("quota", repr(quota), "a number of questions, or None for any number")
+        raise InputError("quota", repr(quota), "a number of queries, or None for any number")
     if key is not None:
         check_short_texts(key=key)
         check_short_texts(key=scoped_key(key, client) or key)
@@ -200,17 +200,17 @@ def check_question(
 
 
 def check_repeat(stored: Entry, train: float) -> None:
-    """Refuse a key that is used for another question.
+    """Refuse a key that is used for another query.
 
     The order of a sum may differ between runs, so training values are the same when they agree to nine digits. A key
-    that was made from the content of a question says that it is the same one; its training value may come from fits
+    that was made from the content of a query says that it is the same one; its training value may come from fits
     that are others each time.
     """
     if not stored.key.startswith(MADE) and not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(
             "key",
             f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",
-            "a key names one question; use another key, or None",
+            "a key names one query; use another key, or None",
         )
 
 

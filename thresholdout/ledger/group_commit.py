@@ -1,6 +1,6 @@
 """Transactions that the threads of a process share.
 
-A durable commit costs the disk a synchronisation, whatever the number of questions in it. While one thread
+A durable commit costs the disk a synchronisation, whatever the number of queries in it. While one thread
 waits for the disk, the others queue up; the next of them takes the whole queue into its transaction. A lone
 thread waits for nobody.
 

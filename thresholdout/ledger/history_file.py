@@ -28,7 +28,7 @@ from thresholdout.ledger.entry_checks import (
     JSON,
     LARGEST_COUNT,
     check_entry,
-    check_question,
+    check_query,
     check_texts,
 )
 
@@ -153,7 +153,7 @@ class HistoryFile:
             if not _well_typed(fields):
                 raise ValueError
             entry = Entry(**fields)
-            check_question(entry.key or None, entry.train, entry.name)
+            check_query(entry.key or None, entry.train, entry.name)
             check_entry(entry)
         except (KeyError, ValueError, AttributeError):
             raise self._damaged(number + 1, "it is not an entry") from None

@@ -41,7 +41,7 @@ class _Guard:
     state: str
     documents: dict[str, str]
     entries: dict[str, Entry] = field(default_factory=dict)
-    """By key, in the order of the questions."""
+    """By key, in the order of the queries."""
     digests: list[str] = field(default_factory=list)
     """From the first, which comes before all entries, as far as somebody wanted to know them."""
     closed: str | None = None
@@ -72,7 +72,7 @@ class MemoryLedger(Ledger):
     same budget a second time.
 
     Nothing but this process can change a history here, so its digests are computed when they are asked for. Simulations
-    make many guards: tables of SQLite in memory would take 2 ms for each ledger, and twice the time of a question.
+    make many guards: tables of SQLite in memory would take 2 ms for each ledger, and twice the time of a query.
 
     Examples
     --------
@@ -144,10 +144,10 @@ class MemoryLedger(Ledger):
                 raise self._reentered()
             kept = self._find(guard)
             self._check_closed(kept.closed)
-            stored = [None if question.key is None else kept.entries.get(question.key) for question in asked]
-            for question, before in zip(asked, stored, strict=True):
+            stored = [None if query.key is None else kept.entries.get(query.key) for query in asked]
+            for query, before in zip(asked, stored, strict=True):
                 if before is not None:
-                    check_repeat(before, question.train)
+                    check_repeat(before, query.train)
             new = tuple(place for place, before in enumerate(stored) if before is None)
             found: dict[int, Entry] = {}
             if new:
@@ -170,7 +170,7 @@ class MemoryLedger(Ledger):
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's question of this key, or None."""
+        """Return the stored answer to a client's query of this key, or None."""
         check_texts(key=key, client=client)
         return self._find(guard).entries.get(scoped_key(key, client) or key)
 
@@ -187,7 +187,7 @@ class MemoryLedger(Ledger):
         return self._parsed(guard, self._find(guard).parameters)
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
+        """Return a guard's history, in the order of its queries; see `Ledger.entries`."""
         last = check_slice(start, count)
         kept = self._find(guard)
         with self._lock:

@@ -510,9 +510,7 @@ class PostgresServer(Database):
 
     def _check_process(self) -> None:
         if os.getpid() != self._address.process:
-            raise LedgerUnusable(
-                self.location, "this process was forked in the middle of a question; fork outside of one"
-            )
+            raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
 
     def _make(self, must_exist: bool) -> None:
         """Recognise the tables, or make them; one process at a time."""

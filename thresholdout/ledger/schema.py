@@ -1,7 +1,7 @@
 """The tables of a ledger in a database, and the statements that use them.
 
 SQLAlchemy Core writes the statements, once for each dialect; the database's driver runs them. With an engine, those of
-a question take 310 µs instead of 56 in a file in memory, and a logging level could print a row that holds a state.
+a query take 310 µs instead of 56 in a file in memory, and a logging level could print a row that holds a state.
 
 Triggers refuse to change what never changes. They protect from mistakes and from other programs; whoever may
 write the database can remove them too, and for that there is the chain of digests.
@@ -77,7 +77,7 @@ _entries = Table(
     Column("lower", Double, nullable=False),
     Column("upper", Double, nullable=False),
     Column("risk", Double, comment="natural logarithm of the risk that is left"),
-    Column("list", BigInteger, comment="number of the first entry of a list of questions"),
+    Column("list", BigInteger, comment="number of the first entry of a list of queries"),
     Column("candidate", Text, nullable=False),
     Column("client", Text, nullable=False),
     Column("time", Double, comment="when it was stored, in POSIX seconds"),

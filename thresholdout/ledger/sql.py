@@ -40,7 +40,7 @@ _GuardRow: TypeAlias = "tuple[int, str, str, int, str, str | None]"
 _FIELDS: Final = attrgetter(*Entry.__slots__)
 
 
-class _Question:
+class _Query:
     """One call of `SQLLedger.ask` or `ask_all`, and what comes of it."""
 
     __slots__ = ("answers", "asked", "compute", "computing", "error", "guard", "keys", "made", "together", "tried")
@@ -56,7 +56,7 @@ class _Question:
         self.made: dict[str, Entry] = {}
         """Its own entries in such a transaction."""
         self.computing = False
-        """Whether the mechanism is at work, so that whatever is raised counts as the question's own."""
+        """Whether the mechanism is at work, so that whatever is raised counts as the query's own."""
         self.answers: list[tuple[Entry, bool]] = []
         self.error: BaseException | None = None
 
@@ -128,7 +128,7 @@ class SQLLedger(Ledger):
 
     Notes
     -----
-    SQLite with a write-ahead log, synchronised with the disk at each commit. A question is one transaction
+    SQLite with a write-ahead log, synchronised with the disk at each commit. A query is one transaction
     that has the file for itself from the start, so that no other process can answer from the same state.
     Beside the file stand ``-wal`` and ``-shm`` files while it is open; they belong to it, and must move with
     it. A file that is copied, or put back from an older copy, spends its budget again: nothing here can see
@@ -140,7 +140,7 @@ class SQLLedger(Ledger):
     ask the same guard. Readers wait for nobody.
 
     A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
-    middle of a question.
+    middle of a query.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class SQLLedger(Ledger):
             self.database.close()
             raise
         self._sql = self.database.statements
-        self._questions: GroupCommit[_Question] = GroupCommit(self.database)
+        self._queries: GroupCommit[_Query] = GroupCommit(self.database)
         self.location = self.database.location
         self._secret: str | None = None
 
@@ -214,19 +214,19 @@ class SQLLedger(Ledger):
     def _answered(
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
     ) -> list[tuple[Entry, bool]]:
-        question = _Question(guard, asked, compute, together)
-        self._questions.run(question, self._answer_all, guard)
-        if question.error is not None:
+        query = _Query(guard, asked, compute, together)
+        self._queries.run(query, self._answer_all, guard)
+        if query.error is not None:
             try:
-                raise question.error
+                raise query.error
             finally:
-                question.error = None  # its traceback refers to the question
-        return question.answers
+                query.error = None  # its traceback refers to the query
+        return query.answers
 
-    def _answer_all(self, cursor: Cursor, questions: Sequence[_Question]) -> None:
-        """Answer questions, and store the answers, in the transaction of a cursor."""
+    def _answer_all(self, cursor: Cursor, queries: Sequence[_Query]) -> None:
+        """Answer queries, and store the answers, in the transaction of a cursor."""
         rows: dict[str, _Row | None] = {}
-        guards = {question.guard for question in questions}
+        guards = {query.guard for query in queries}
         for guard in sorted(guards) if len(guards) > 1 else guards:  # locked in one order, or two might wait
             cursor.execute(self._sql.lock_guard, (guard,))
             row = cursor.fetchone()
@@ -234,18 +234,18 @@ class SQLLedger(Ledger):
             if row is not None:
                 guard_id, state, _, asked, checkpoint, closed = row
                 rows[guard] = _Row(guard_id, state, asked, checkpoint, closed)
-        for question in questions:
-            kept = rows[question.guard]
-            stored = [] if kept is None else self._before(cursor, kept, question)
-            question.tried, question.computing, question.error = True, False, None
+        for query in queries:
+            kept = rows[query.guard]
+            stored = [] if kept is None else self._before(cursor, kept, query)
+            query.tried, query.computing, query.error = True, False, None
             progress = None if kept is None else kept.progress
             try:
-                self._answer(cursor, question, kept, stored)
+                self._answer(cursor, query, kept, stored)
             except BaseException as error:
                 answered = kept is not None and kept.progress is not progress
-                if answered or not (question.computing or isinstance(error, Exception)):
+                if answered or not (query.computing or isinstance(error, Exception)):
                     raise  # it was thrown into this thread from outside
-                question.error = error
+                query.error = error
         for guard, kept in rows.items():
             if kept is None:
                 continue
@@ -262,51 +262,49 @@ class SQLLedger(Ledger):
             for key, line in clients.items():
                 cursor.execute(self._sql.set_client, (kept.guard_id, key, line))
 
-    def _before(self, cursor: Cursor, kept: _Row, question: _Question) -> list[Entry | None]:
+    def _before(self, cursor: Cursor, kept: _Row, query: _Query) -> list[Entry | None]:
         """Return the entries that a call's keys have already, in the tables or in this transaction."""
         stored: list[Entry | None] = []
-        for asked, key in zip(question.asked, question.keys, strict=True):
+        for asked, key in zip(query.asked, query.keys, strict=True):
             new = kept.progress.new.get(key)
             if new is not None:
                 stored.append(new[0])
-            elif asked.key is None and not question.tried:  # nobody else has the key
+            elif asked.key is None and not query.tried:  # nobody else has the key
                 stored.append(None)
             else:
                 stored.append(self._stored(cursor, kept.guard_id, key))
         return stored
 
-    def _answer(self, cursor: Cursor, question: _Question, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
+    def _answer(self, cursor: Cursor, query: _Query, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
         """Answer one call; its answers are stored with those of all others in the transaction."""
-        guard = question.guard
+        guard = query.guard
         if kept is None:
             raise self._unknown(guard)
         self._check_closed(kept.closed)
-        for asked, key, before in zip(question.asked, question.keys, stored, strict=True):
+        for asked, key, before in zip(query.asked, query.keys, stored, strict=True):
             if before is not None:
                 check_key(before, key)
                 check_repeat(before, asked.train)
         places = tuple(place for place, before in enumerate(stored) if before is None)
         if not places:
-            question.answers = [
-                (before, before != question.made.get(before.key)) for before in stored if before is not None
-            ]
+            query.answers = [(before, before != query.made.get(before.key)) for before in stored if before is not None]
             return
         state, number, checkpoint, new, clients = kept.progress
-        self._check_quotas((question.asked[place] for place in places), partial(self._asked_by, cursor, kept))
+        self._check_quotas((query.asked[place] for place in places), partial(self._asked_by, cursor, kept))
         if state is None:
             state = self._decrypt(kept.stored, guard, "state", str(number), checkpoint)
-        there = self._clients_of(cursor, kept, {question.asked[place].client for place in places})
-        question.computing = True
-        state, computed = question.compute(join_state(state, there), places)
-        question.computing = False
+        there = self._clients_of(cursor, kept, {query.asked[place].client for place in places})
+        query.computing = True
+        state, computed = query.compute(join_state(state, there), places)
+        query.computing = False
         check_texts(state=state)
-        keyed = [(question.keys[place], question.asked[place]) for place in places]
-        entries = self._settled(computed, number + 1, keyed, question.together)
+        keyed = [(query.keys[place], query.asked[place]) for place in places]
+        entries = self._settled(computed, number + 1, keyed, query.together)
         chain = Chain(guard, checkpoint, entries)
         added = new | {entry.key: (entry, digest) for entry, digest in chain}
         found = dict(zip(places, entries, strict=True))
-        question.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
-        question.made = {entry.key: entry for entry in entries}
+        query.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
+        query.made = {entry.key: entry for entry in entries}
         main, after = split_state(state)
         changed = {key: line for key, line in after.items() if line != there.get(key)}
         kept.progress = _Progress(main, entries[-1].query, chain.checkpoint, added, {**clients, **changed})
@@ -377,7 +375,7 @@ class SQLLedger(Ledger):
         return None if row is None else str(row[0])
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's question of this key, or None."""
+        """Return the stored answer to a client's query of this key, or None."""
         check_texts(key=key, client=client)
         key = scoped_key(key, client) or key
         guard_id, *_ = self._find(guard)
@@ -404,7 +402,7 @@ class SQLLedger(Ledger):
         return self._parsed(guard, self._find(guard)[2])
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
+        """Return a guard's history, in the order of its queries; see `Ledger.entries`."""
         last = check_slice(start, count)
         guard_id, *_ = self._find(guard)
         if client is None:

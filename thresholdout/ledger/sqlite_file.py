@@ -349,11 +349,9 @@ class SQLiteFile(Database):
         return os.getpid() != self._process
 
     def _check_process(self) -> None:
-        """Refuse a process that was forked off in the middle of a question."""
+        """Refuse a process that was forked off in the middle of a query."""
         if self._crossed_a_fork():
-            raise LedgerUnusable(
-                self.location, "this process was forked in the middle of a question; fork outside of one"
-            )
+            raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
 
     def _ready(self, connection: _Connection) -> _Cursor:
         """Return a cursor on which no transaction is open."""
@@ -521,7 +519,7 @@ _forking = Forking(lambda: [line for file in list(_open_files) for line in (file
 
 
 def _before_fork() -> None:
-    """Wait until no question of another thread is under way, and close every connection."""
+    """Wait until no query of another thread is under way, and close every connection."""
     _forking.begin()
     for file in list(_open_files):
         for connection in (file._writer, file._reader):

@@ -1,1 +1,1 @@
-"""One-sided limits for the truth of one fixed question: exact binomial, relative entropy, bets; behind noisy edges."""
+"""One-sided limits for the truth of one fixed query: exact binomial, relative entropy, bets; behind noisy edges."""

@@ -7,7 +7,7 @@ law only where this holds; for ``k = 1`` from the union bound ``P(S >= 1) <= n p
 (at levels above a quarter, and below the smallest float). Every limit here is therefore valid for any laws, and for one
 law it is the Clopper-Pearson limit except at ``k = 1``.
 
-A limit is the answer to a question about one fixed k: the largest p at which ``P(S >= k)`` is at most the level for
+A limit is the answer to a query about one fixed k: the largest p at which ``P(S >= k)`` is at most the level for
 every choice of laws with mean at most p. So the best of several bounds may be taken.
 
 Tails of the binomial law itself, for records of one law: the sign test, and the limits for a share of wins.

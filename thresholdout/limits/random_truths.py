@@ -12,7 +12,7 @@ slope l, with psi_l(R) = ln(1 - R + R e^l) and N of `graphs.models.out_of_fold.O
 
 That is a lower limit for every a at once, at the price of one. It is the limit of relative entropy where l is the best
 slope for a, and near it elsewhere. The straight line ``a - h`` has the event ``q - R >= h``, with Hoeffding's bound
-``exp(-2 n h^2/Lambda)`` by V1. Which of both a question uses is decided before its value is looked at.
+``exp(-2 n h^2/Lambda)`` by V1. Which of both a query uses is decided before its value is looked at.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Past:
     Attributes
     ----------
     asked : int
-        Number of questions.
+        Number of queries.
     sources : mapping of str to int
         How many of them have an answer of each source.
     """
@@ -98,7 +98,7 @@ class MechanismState(Protocol):
 
     @property
     def asked(self) -> int:
-        """Questions so far. Public."""
+        """Queries so far. Public."""
 
     def agrees(self, past: Past) -> bool:
         """Whether what the state counts is what a history says. Public."""
@@ -113,7 +113,7 @@ ValuesT = TypeVar("ValuesT")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records that a question is about, where what is public says that all others have the value 0.
+    """The records that a query is about, where what is public says that all others have the value 0.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a question's values before the holdout is looked at.
+    """What is known of a query's values before the holdout is looked at.
 
     Attributes
     ----------
@@ -178,11 +178,11 @@ UNKNOWN: Final = Known()
 AnswerSource = Literal["train", "holdout"]
 """Where the value of an answer comes from."""
 
-About = Literal["question", "best"]
-"""Whether an answer is about the question that was asked, or about the best question so far."""
+About = Literal["query", "best"]
+"""Whether an answer is about the query that was asked, or about the best query so far."""
 
 Source = Literal["train", "holdout", "failed", "look", "note"]
-"""Where an answer comes from; "failed" for a question that could not be computed on the holdout, "look" for another
+"""Where an answer comes from; "failed" for a query that could not be computed on the holdout, "look" for another
 private look at it, which has no answer, and "note" for what happened to the guard."""
 
 
@@ -200,8 +200,8 @@ class Outcome:
         Answers from the holdout *before* this round.
     asked : int
         Number of this round, from 1.
-    about : {"question", "best"}
-        What value and interval are about: the question that was asked, or the best question so far.
+    about : {"query", "best"}
+        What value and interval are about: the query that was asked, or the best query so far.
     interval : tuple of float or None
         The certified interval, in units of the range, where the mechanism proves one itself from its own confidence; it
         stands also after failures. ``None`` where a certificate says it.
@@ -213,7 +213,7 @@ class Outcome:
     source: Source
     hits: int
     asked: int
-    about: About = "question"
+    about: About = "query"
     interval: tuple[float, float] | None = None
     risk: float | None = None
 
@@ -233,12 +233,12 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     """How the mechanism is called in plans, ledgers and messages."""
 
     statistics: ClassVar[bool] = False
-    """Whether it answers questions about statistics that are no means."""
+    """Whether it answers queries about statistics that are no means."""
 
     from_totals: ClassVar[bool] = False
-    """Whether it answers questions of which only totals are known: `thresholdout.data.parts.totals.Totals`."""
+    """Whether it answers queries of which only totals are known: `thresholdout.data.parts.totals.Totals`."""
 
-    about: ClassVar[About] = "question"
+    about: ClassVar[About] = "query"
     """What its answers are about."""
 
     expects_spread: ClassVar[bool] = False
@@ -250,7 +250,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return self.name
 
     def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> SharesRisk[StateT, ValuesT]:
-        """Return the mechanism as one whose answers share one risk, from which more than single questions is paid.
+        """Return the mechanism as one whose answers share one risk, from which more than single queries is paid.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         Raises
         ------
         InputError
-            Where the mechanism answers questions about means only.
+            Where the mechanism answers queries about means only.
         """
         seen = f"a statistic that is no mean over records, asked of {self.name}"
         raise InputError("metric", seen, "a guard with mechanism='claims'")
@@ -361,7 +361,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Charge a question that could not be computed on the holdout as much as an answer from the holdout.
+        """Charge a query that could not be computed on the holdout as much as an answer from the holdout.
 
         Parameters and errors are those of `step`. The outcome's value is the train value, and says nothing.
         """
@@ -379,7 +379,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return None
 
     def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
-        """Return the state after a question of somebody that failed, given what `fail` made of the one before."""
+        """Return the state after a query of somebody that failed, given what `fail` made of the one before."""
         return after
 
     @abstractmethod
@@ -462,7 +462,7 @@ def refuse_if(refusal: BudgetExhausted | None) -> None:
 
 
 class SharesRisk(Protocol[StateT, ValuesT]):
-    """What a mechanism does beyond single questions whose answers share one risk."""
+    """What a mechanism does beyond single queries whose answers share one risk."""
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
         """Return what `step` needs of a share of wins."""
@@ -470,27 +470,27 @@ class SharesRisk(Protocol[StateT, ValuesT]):
     def step_all(
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[StateT, list[Outcome]]:
-        """Answer questions that were fixed together."""
+        """Answer queries that were fixed together."""
 
     def step_best(
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
-        """Answer which of some questions has the best value."""
+        """Answer which of some queries has the best value."""
 
     def final(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Answer the last question, with all of the risk that is left."""
+        """Answer the last query, with all of the risk that is left."""
 
     def refuses_final(self, state: StateT) -> BudgetExhausted | None:
-        """Return why there is no last question, or ``None``. Public."""
+        """Return why there is no last query, or ``None``. Public."""
 
     def final_half_width(self, log_risk: float, expected: float) -> float:
-        """Return the half-width of a last question at a likely score. Public."""
+        """Return the half-width of a last query at a likely score. Public."""
 
     def fail(self, state: StateT, train: float, noise: NoiseSource, *, final: bool = False) -> tuple[StateT, Outcome]:
-        """Charge a question that could not be computed, also the last one."""
+        """Charge a query that could not be computed, also the last one."""
 
     def refusal(self, state: StateT, more: int = 1) -> BudgetExhausted | None:
-        """Return why so many more questions are not allowed, or ``None``. Public."""
+        """Return why so many more queries are not allowed, or ``None``. Public."""
 
     def restore(self, text: str) -> StateT:
         """Return the state that `MechanismState.to_text` wrote."""

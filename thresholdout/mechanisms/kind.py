@@ -30,9 +30,9 @@ class Parameters:
     Attributes
     ----------
     queries : int or None
-        Questions in all; ``None`` for any number.
+        Queries in all; ``None`` for any number.
     words : str
-        How questions are answered, in sentences for a report.
+        How queries are answered, in sentences for a report.
     prices_looks : bool
         Whether other private looks at the holdout are paid from the risk that is left; intervals hold after any of
         them then.
@@ -41,7 +41,7 @@ class Parameters:
     given_features : bool
         Whether truths can be what is expected of the labels, given the features.
     withdraws : bool
-        Whether questions can be about the other records once some were withdrawn.
+        Whether queries can be about the other records once some were withdrawn.
     folds : bool
         Whether a guard of out-of-fold averages takes them.
     pays_looks : bool
@@ -71,7 +71,7 @@ class Parameters:
 
     @property
     def takes_lists(self) -> bool:
-        """Whether questions that were fixed together are answered as one list."""
+        """Whether queries that were fixed together are answered as one list."""
         return False
 
     @property
@@ -81,7 +81,7 @@ class Parameters:
 
     @property
     def best_direction(self) -> Direction | None:
-        """Which score is the best, where answers are about the best question so far; ``None`` where they are not."""
+        """Which score is the best, where answers are about the best query so far; ``None`` where they are not."""
         return None
 
     @property

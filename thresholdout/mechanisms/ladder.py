@@ -3,13 +3,13 @@
 Scores from 0 to 1 are parted into cells, each about a standard deviation of a mean wide. Round i, best cell so far c, h
 the holdout's mean::
 
-    h is beyond the limit of what a question with the best score can have as its truth, or the first round:
+    h is beyond the limit of what a query with the best score can have as its truth, or the first round:
                   c = the cell of h         (the outcome is the cell, and costs risk)
     otherwise:    c stays                   (costs next to nothing)
     answer the middle of c in both cases
 
 What is told about the truths is a claim, paid from the risk that is left as in `thresholdout.mechanisms.claims`: of a
-question that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the limits
+query that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the limits
 of the cell. No noise is drawn. PROOFS.md, "Ladder".
 
 References
@@ -49,7 +49,7 @@ __all__ = ["LADDER", "Ladder", "LadderParameters", "LadderState"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_ASSUMES: Final = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
+_ASSUMES: Final = "a variance inflation for fixed queries; the analyst is a function of the answers and his own coins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class LadderParameters(Parameters):
     direction : {"maximize", "minimize"}
         Whether the best score is the largest or the smallest.
     queries : int or None
-        Questions in all; ``None`` for any number.
+        Queries in all; ``None`` for any number.
     inflation : float
         Lambda of the dependence between records, at least 1.
     effective : float or None
@@ -89,7 +89,7 @@ class LadderParameters(Parameters):
 
     words: ClassVar[str] = (
         "The guard tells only the best score so far: each value and its half-width are about the best truth of all "
-        "questions until then, not about the question that was asked."
+        "queries until then, not about the query that was asked."
     )
     given_features: ClassVar[bool] = True
     folds: ClassVar[bool] = True
@@ -182,10 +182,10 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     Notes
     -----
-    *Guarantee.* With probability at least ``confidence``, after every round, however the questions were chosen, the
-    interval contains ``max_{j<=i} q_j(P)``, the best truth of all questions so far that did not fail (the smallest when
-    minimising). It is not about the question just asked: `Outcome.about` is "best". A question that is not shown costs
-    next to nothing, so an analyst who does not climb sees intervals about as wide as one fixed question has; a new
+    *Guarantee.* With probability at least ``confidence``, after every round, however the queries were chosen, the
+    interval contains ``max_{j<=i} q_j(P)``, the best truth of all queries so far that did not fail (the smallest when
+    minimising). It is not about the query just asked: `Outcome.about` is "best". A query that is not shown costs
+    next to nothing, so an analyst who does not climb sees intervals about as wide as one fixed query has; a new
     score costs what it takes to tell when and which. Records that are 0 or 1 have exact binomial limits, others
     those of relative entropy; dependent records enter through their effective number and inflation. PROOFS.md,
     "Ladder".
@@ -221,7 +221,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         self._start_risk = start_risk(parameters.confidence, parameters.information_released)
 
     def start(self, noise: NoiseSource) -> LadderState:
-        """Return the state before the first question; nothing is drawn."""
+        """Return the state before the first query; nothing is drawn."""
         return LadderState(self._start_risk)
 
     def first_half_width(self, score: float) -> float:
@@ -273,7 +273,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return after, Outcome(0.0, "note", state.releases, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
-        """Tell that a question could not be computed: an outcome with no claim; see `Mechanism.fail`."""
+        """Tell that a query could not be computed: an outcome with no claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = lowered(state.log_risk + math.log(FAILURE_SHARE))
         after = replace(state, log_risk=left, asked=state.asked + 1, failed=state.failed + 1)
@@ -282,9 +282,9 @@ class Ladder(Mechanism[LadderState, Reading]):
     def refusal(self, state: LadderState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
         if state.log_risk <= NOTHING:
-            return BudgetExhausted("risk", state.questions, state.questions)
-        if state.questions >= self._queries:
-            return BudgetExhausted("queries", state.questions, int(self._queries))
+            return BudgetExhausted("risk", state.queries, state.queries)
+        if state.queries >= self._queries:
+            return BudgetExhausted("queries", state.queries, int(self._queries))
         return None
 
     def restore(self, text: str) -> LadderState:
@@ -292,15 +292,15 @@ class Ladder(Mechanism[LadderState, Reading]):
         return LadderState.from_text(text)
 
     def remaining(self, state: LadderState) -> int | None:
-        """Return how many questions are left; ``None`` without a limit."""
-        return None if self.parameters.queries is None else self.parameters.queries - state.questions
+        """Return how many queries are left; ``None`` without a limit."""
+        return None if self.parameters.queries is None else self.parameters.queries - state.queries
 
     def log_risk(self, state: LadderState) -> float:
         """Return the natural logarithm of the risk that is left."""
         return state.log_risk
 
     def tolerance(self) -> float:
-        """Return a bound on all half-widths while no question fails: at most 1, the range; 1 without limit.
+        """Return a bound on all half-widths while no query fails: at most 1, the range; 1 without limit.
 
         There are few rounds that show a score: each is beyond the limit of the last one. After as many as there can be,
         as far apart as they cost most, the least risk is left. PROOFS.md, L5.
@@ -350,7 +350,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return np.arange(1.0, queries + 1.0), rests, sides
 
     def expected(self, value: float) -> float:
-        """Return the half-width after all declared questions, if every mean is this value; 1 without a limit.
+        """Return the half-width after all declared queries, if every mean is this value; 1 without a limit.
 
         Examples
         --------
@@ -383,7 +383,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return shown
 
     def _after(self, state: LadderState, train: float, value: int, steps: int, limit: Limit) -> LadderState:
-        """Return the state after a question whose mean is `value` steps, larger ones better."""
+        """Return the state after a query whose mean is `value` steps, larger ones better."""
         shown, quiet, claimed = self._shares(state)
         edge = 0 if state.releases == 0 else self._edge(state, steps, limit, lowered(state.log_risk + math.log(quiet)))
         asked = state.asked + 1
@@ -418,7 +418,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
         The last is ``None`` where the claim of an outcome may have what is left after it.
         """
-        rest, number = 1.0 - 2.0 * FAILURE_SHARE, state.questions + 1
+        rest, number = 1.0 - 2.0 * FAILURE_SHARE, state.queries + 1
         side: float | None = None
         if self.parameters.random_truths:
             queries = self.parameters.queries
@@ -426,7 +426,7 @@ class Ladder(Mechanism[LadderState, Reading]):
             rest, side = rest - paid, 0.5 * paid
         if state.releases == 0:
             return rest, 0.0, side
-        shown = rest * (state.releases - 0.5) / (state.questions - state.failed)
+        shown = rest * (state.releases - 0.5) / (state.queries - state.failed)
         return shown, rest - shown, side
 
     def _edge(self, state: LadderState, steps: int, limit: Limit, level: float) -> int:
@@ -436,7 +436,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return max(self._first(state.best + 1, steps), math.ceil(highest * steps))
 
     def _test(self, binary: bool) -> tuple[int, Limit]:
-        """Return the steps of a question's means, and their lower limits."""
+        """Return the steps of a query's means, and their lower limits."""
         if binary:
             return self._n, ones(self._n)
         parameters = self.parameters

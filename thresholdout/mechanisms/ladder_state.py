@@ -1,4 +1,4 @@
-"""What a ladder remembers between two questions."""
+"""What a ladder remembers between two queries."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LadderState:
     log_risk : float
         Natural logarithm of the risk that is left.
     asked : int
-        Lines of the history so far: questions, those that failed among them, and looks.
+        Lines of the history so far: queries, those that failed among them, and looks.
     failed : int
-        Questions that could not be computed.
+        Queries that could not be computed.
     releases : int
         Scores that were shown.
     best : int
@@ -32,7 +32,7 @@ class LadderState:
     low, high : float
         Where the best truth so far is.
     looks : int
-        Other private looks at the holdout, which count as lines of the history and are no questions.
+        Other private looks at the holdout, which count as lines of the history and are no queries.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class LadderState:
     looks: int = 0
 
     @property
-    def questions(self) -> int:
-        """Questions so far."""
+    def queries(self) -> int:
+        """Queries so far."""
         return self.asked - self.looks
 
     def agrees(self, past: Past) -> bool:
-        """Whether a history has as many questions and failures, and room for the scores that were shown."""
+        """Whether a history has as many queries and failures, and room for the scores that were shown."""
         sources = past.sources
         answered, failed = sources.get("holdout", 0), sources.get("failed", 0)
         return (self.asked, self.failed) == (past.asked, failed) and self.releases <= answered

@@ -100,7 +100,7 @@ class SparseVectorParameters(Parameters):
     budget : int or None
         B: answers from the holdout in all; ``None`` for no limit, and then no finite epsilon.
     queries : int or None
-        m: questions in all; ``None`` for no limit.
+        m: queries in all; ``None`` for no limit.
     grid : float or None
         Step of the grid to which answers from the holdout are rounded: 1/(K-1) for K = 2, 3, ... up to 2**30 + 1
         possible answers. ``None`` for no grid but that of the noise.
@@ -177,7 +177,7 @@ class SparseVectorState:
     hits : int
         Answers from the holdout so far.
     asked : int
-        Questions so far.
+        Queries so far.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return SparseVectorState(threshold, hits + 1, asked), Outcome(answer, "holdout", hits, asked)
 
     def fail(self, state: SparseVectorState, train: float, noise: NoiseSource) -> tuple[SparseVectorState, Outcome]:
-        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        """Charge a query that could not be computed; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         threshold = self._threshold + noise.laplace(self._threshold_scale)
         after = SparseVectorState(threshold, state.hits + 1, state.asked + 1)
@@ -403,7 +403,7 @@ def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: 
 
     Notes
     -----
-    However long the interaction: questions that are answered by the train value cost nothing beyond the threshold.
+    However long the interaction: queries that are answered by the train value cost nothing beyond the threshold.
     The proof is in PROOFS.md, "Privacy of the interaction".
 
     References

@@ -1,4 +1,4 @@
-"""How many questions a search will ask, without asking any."""
+"""How many queries a search will ask, without asking any."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_LISTED = 10_000
 
 
 def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None) -> int:
-    """Return how many questions fitting a search asks a guard at most; nothing is asked, and nothing fitted.
+    """Return how many queries fitting a search asks a guard at most; nothing is asked, and nothing fitted.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
     Returns
     -------
     int
-        Never less than are asked. Exact unless candidates fail, or a model is met twice, which is one question, or
+        Never less than are asked. Exact unless candidates fail, or a model is met twice, which is one query, or
         searches inside differ between candidates of which scores or chance choose.
 
     Raises
@@ -81,7 +81,7 @@ class _Round(NamedTuple):
 
 
 def _fitting(guard: Thresholdout, estimator: Any, X: Any, y: Any) -> int:
-    """Questions of fitting an estimator once."""
+    """Count the queries of fitting an estimator once."""
     if not reaches(guard, estimator):
         return 0
     if hasattr(estimator, "count_queries") and hasattr(estimator, "guard"):
@@ -102,7 +102,7 @@ def _fitting(guard: Thresholdout, estimator: Any, X: Any, y: Any) -> int:
 
 
 def _before_asking(guard: Thresholdout, guarded: Any, X: Any, y: Any) -> int:
-    """Questions of what a guarded search fits before it asks by itself: its search, and then every candidate."""
+    """Count the queries of a guarded search before it asks by itself: of its search, and of every candidate."""
     search = getattr(guarded, "search", None)
     if search is None or not reaches(guard, search):
         return 0
@@ -118,7 +118,7 @@ def _before_asking(guard: Thresholdout, guarded: Any, X: Any, y: Any) -> int:
 def _searching(
     guard: Thresholdout, search: Any, rounds: list[_Round], X: Any, y: Any, refit: bool | None = None
 ) -> int:
-    """Questions of fitting a search."""
+    """Count the queries of fitting a search."""
     from sklearn.base import is_classifier
     from sklearn.model_selection import check_cv
     from sklearn.utils import _safe_indexing
@@ -131,7 +131,7 @@ def _searching(
         raise InputError("search", seen, "random_state=0, or another integer")
     models = [[_built(search, one) for one in part.candidates] if inside else [search.estimator] for part in rounds]
     asks = [
-        [_questions_of(guard, model if search.scoring is None else search.scoring) for model in part] for part in models
+        [_queries_of(guard, model if search.scoring is None else search.scoring) for model in part] for part in models
     ]
 
     def part_of(rows: Any) -> tuple[Any, Any]:
@@ -295,8 +295,8 @@ def _parts(estimator: Any) -> list[Any] | None:
     return None
 
 
-def _questions_of(guard: Thresholdout, scoring: Any) -> int:
-    """Questions of scoring one estimator once where the guard is asked; ``scoring`` may be the estimator itself.
+def _queries_of(guard: Thresholdout, scoring: Any) -> int:
+    """Count the queries of scoring one estimator where the guard is asked; ``scoring`` may be the estimator itself.
 
     Raises
     ------
@@ -306,15 +306,15 @@ def _questions_of(guard: Thresholdout, scoring: Any) -> int:
     if isinstance(scoring, GuardScorer):
         return len(scoring.metrics) if same(guard, scoring.guard) else 0
     if isinstance(scoring, Mapping):
-        return sum(_questions_of(guard, one) for one in scoring.values())
+        return sum(_queries_of(guard, one) for one in scoring.values())
     if isinstance(scoring, (list, tuple, set)):
-        return sum(_questions_of(guard, one) for one in scoring)
+        return sum(_queries_of(guard, one) for one in scoring)
     if hasattr(scoring, "steps"):
-        return _questions_of(guard, scoring.steps[-1][1])
+        return _queries_of(guard, scoring.steps[-1][1])
     if hasattr(scoring, "search"):  # a guarded search scores as the search inside of it
-        return _questions_of(guard, scoring.search)
+        return _queries_of(guard, scoring.search)
     if hasattr(scoring, "scoring"):  # a search scores by what it searches with
-        return _questions_of(guard, scoring.estimator if scoring.scoring is None else scoring.scoring)
+        return _queries_of(guard, scoring.estimator if scoring.scoring is None else scoring.scoring)
     if not hasattr(scoring, "fit") and reaches(guard, scoring):
         seen = f"{getattr(scoring, '__name__', type(scoring).__name__)!r}, a function with a guard inside"
         raise InputError("scoring", seen, "guard.scorer() itself, or a mapping with it; what others ask is not known")

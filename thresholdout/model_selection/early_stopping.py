@@ -1,13 +1,13 @@
-"""When to stop an iterative learner, and which few of its rounds are worth a question to a guard.
+"""When to stop an iterative learner, and which few of its rounds are worth a query to a guard.
 
-An early stopping that scores the holdout in every round spends one question a round, most of them on rounds that
+An early stopping that scores the holdout in every round spends one query a round, most of them on rounds that
 nobody would pick. `EarlyStopping` follows a *free* signal instead, a score on records that cost nothing, such as a part
-cut from the training records. It wants a question asked only
+cut from the training records. It wants a query asked only
 
 - when the signal *claims* an improvement that would matter: it has risen by at least a step since the last claim; and
 - once at the end, about the round that the signal prefers, unless it has been asked about already.
 
-Since the steps are a fixed share of what the signal can still rise, the number of questions is bounded by a number that
+Since the steps are a fixed share of what the signal can still rise, the number of queries is bounded by a number that
 is stated beforehand, whatever the signal does and however many rounds there are; see `EarlyStopping`.
 
 Everything here is pure: numbers in, round numbers out. `GuardedStopping` puts a guard behind it.
@@ -81,7 +81,7 @@ class StoppingRule(ABC):
 
 
 class EarlyStopping(StoppingRule):
-    """Early stopping on a free signal that spends a question only when it needs one.
+    """Early stopping on a free signal that spends a query only when it needs one.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ class EarlyStopping(StoppingRule):
         The largest value that the signal can take.
     patience : int, default=10
         Stop after so many rounds in which the signal did not improve.
-    questions : int, default=6
-        Largest number of questions: all but one of them for claims, the last one for the end.
+    queries : int, default=6
+        Largest number of queries: all but one of them for claims, the last one for the end.
     worth : float, default=0
-        An improvement of the signal that is worth a question, where it is more than the step below.
+        An improvement of the signal that is worth a query, where it is more than the step below.
     min_delta : float, default=0
         A smaller rise of the signal is no improvement.
     doubts : int, default=2
@@ -100,13 +100,13 @@ class EarlyStopping(StoppingRule):
 
     Notes
     -----
-    *Number of questions.* Let s be the signal of the first round, and ``step = max(worth, (upper - s) / (questions -
+    *Number of queries.* Let s be the signal of the first round, and ``step = max(worth, (upper - s) / (queries -
     1))``. A claim is a signal that lies at least a step above that of the last claim (at first, above s). After k
     claims the signal has been at ``s + k * step`` or more, and it is never above ``upper``: there are at most
-    ``(upper - s) / step <= questions - 1`` claims, and at most one question at the end. Rounding could let one more
+    ``(upper - s) / step <= queries - 1`` claims, and at most one query at the end. Rounding could let one more
     through, so claims are counted too. The bound holds for any signal, any answers and any number of rounds.
 
-    *What the answers are worth.* A guard's half-widths hold for all its questions at once, however each was chosen. So,
+    *What the answers are worth.* A guard's half-widths hold for all its queries at once, however each was chosen. So,
     with the guard's confidence, the score of every round that was asked about is within the half-width of its answer,
     the chosen round's among them, although it was chosen for its answer; and no round that was asked about is truly
     better than the chosen one by more than the sum of the two half-widths. About rounds that were not asked about
@@ -114,7 +114,7 @@ class EarlyStopping(StoppingRule):
 
     Examples
     --------
-    >>> rule = EarlyStopping(1.0, patience=2, questions=3)
+    >>> rule = EarlyStopping(1.0, patience=2, queries=3)
     >>> [rule.update(signal) for signal in (0.5, 0.6, 0.8)]  # a claim is a rise by (1 - 0.5) / 2
     [None, None, 2]
     >>> rule.tell(0.78)
@@ -130,14 +130,14 @@ class EarlyStopping(StoppingRule):
         upper: float,
         *,
         patience: int = 10,
-        questions: int = 6,
+        queries: int = 6,
         worth: float = 0.0,
         min_delta: float = 0.0,
         doubts: int = 2,
     ) -> None:
         super().__init__(patience, min_delta)
         self.upper = float(upper)
-        self.questions = check_count("questions", questions)
+        self.queries = check_count("queries", queries)
         self.worth = _amount("worth", worth)
         self.doubts = check_count("doubts", doubts)
         self._step = math.inf
@@ -155,9 +155,9 @@ class EarlyStopping(StoppingRule):
             self._waited = 0
             if math.isnan(self._level):
                 self._level = signal
-                if self.questions > 1:
-                    self._step = max(self.worth, (self.upper - signal) / (self.questions - 1))
-            elif self._claims < self.questions - 1 and signal > self._level and signal - self._level >= self._step:
+                if self.queries > 1:
+                    self._step = max(self.worth, (self.upper - signal) / (self.queries - 1))
+            elif self._claims < self.queries - 1 and signal > self._level and signal - self._level >= self._step:
                 self._level = signal
                 self._claims += 1
                 return self._ask(self.rounds - 1)
@@ -196,7 +196,7 @@ class EarlyStopping(StoppingRule):
 class EveryRound(StoppingRule):
     """Early stopping as it is usually done: ask in every round, stop when the answers no longer improve.
 
-    For comparison, and for learners with few, long rounds. The number of questions grows with the rounds.
+    For comparison, and for learners with few, long rounds. The number of queries grows with the rounds.
 
     Parameters
     ----------

@@ -70,11 +70,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     The search runs as it is, on training records only. Its candidates are fitted to all of these, and then the guard is
     asked for them in this process: as one list, in one transaction, which is answered as a whole or not at all. None of
-    the questions pays for what the others tell, so their intervals are as narrow as those of a list that was written
-    down before; and nothing is charged if a fit fails. The cross-validated score is the training value of the question.
+    the queries pays for what the others tell, so their intervals are as narrow as those of a list that was written
+    down before; and nothing is charged if a fit fails. The cross-validated score is the training value of the query.
     Answers and charges do not depend on ``n_jobs``, nor on the order in which workers finish.
 
-    A guard that answers one question after another (another mechanism, or a `KFoldGuard`) is asked so, in the order of
+    A guard that answers one query after another (another mechanism, or a `KFoldGuard`) is asked so, in the order of
     their cross-validated rank; and one with a ``budget=``, of which claims that are confirmed spend nothing.
 
     Parameters
@@ -88,7 +88,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     guard : Thresholdout or KFoldGuard, optional
         A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
         all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
-        the records, and every candidate of the grid is one question. A ladder is refused: it tells the best score so
+        the records, and every candidate of the grid is one query. A ladder is refused: it tells the best score so
         far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of it; without
         a ledger this is a new guard with new answers each time, so fit once.
     metric : str, Metric or Statistic, optional
@@ -105,11 +105,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         times in the first search). So by default it is "best" for a guard that is given, and "all" where `fit` makes
         one, which nobody else asks, or where answers come one after another.
     reserve : float, default=0.2
-        Share of the risk that a list leaves for later questions, see `Thresholdout.score_all`; it costs 2 % of width.
+        Share of the risk that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of width.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What happens when the guard answers no more. "stop": no further question, one warning, and the best of those
+        What happens when the guard answers no more. "stop": no further query, one warning, and the best of those
         answered is chosen; the others have the guarded score NaN and the last rank. A list has as many candidates as
-        there are questions left.
+        there are queries left.
         "nan": the same, but later candidates are tried, whose answers may be known. "train": their cross-validated
         scores stand in, without certificate (with a `KFoldGuard` there are none: NaN). "raise": `BudgetExhausted`. If
         there is no answer at all, it is raised.
@@ -144,8 +144,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_half_width_ : float
         The larger side of the interval.
     answers_ : list of Answer
-        The guard's answers in the order of the questions, in the metric's own units; one, if only the best is told.
-    n_questions_ : int
+        The guard's answers in the order of the queries, in the metric's own units; one, if only the best is told.
+    n_queries_ : int
         How many of them were new; repeated ones cost nothing.
     exhausted_ : {"budget", "queries"} or None
         Which limit of the guard was met.
@@ -158,11 +158,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    *Keys.* The key of a question is a hash of the fitted estimator, the metric and the training value: of what the
-    question is a function of, with the code of classes and functions that are not of an installed package. If the same
+    *Keys.* The key of a query is a hash of the fitted estimator, the metric and the training value: of what the
+    query is a function of, with the code of classes and functions that are not of an installed package. If the same
     candidates are fitted again and come out the same, after a crash for instance, the same ledger gives the same
     answers and charges nothing; a search that is killed has been charged for its whole list, or for nothing. An
-    estimator that comes out differently (without a fixed seed), or whose content can't be hashed, is a new question.
+    estimator that comes out differently (without a fixed seed), or whose content can't be hashed, is a new query.
     With a `KFoldGuard` the key is a hash of the estimator's parameters and the metric, since nothing computed from the
     records may show: the answer is then about the models that were fitted the first time, and the best estimator, which
     is fitted to all records, must not be asked for its score on them.
@@ -177,7 +177,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]))
     >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]}, cv=3)
     >>> guarded = GuardedSearchCV(search, guard, report="all").fit(X[:900], y[:900])
-    >>> guarded.best_params_, guarded.n_questions_, guarded.exhausted_
+    >>> guarded.best_params_, guarded.n_queries_, guarded.exhausted_
     ({'max_depth': 8}, 3, None)
     >>> guarded.best_interval_[0] <= guarded.best_score_ <= guarded.best_interval_[1]
     True
@@ -370,7 +370,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scoring: Scoring,
         policy: Exhausted,
     ) -> None:
-        """Ask the questions in their order, keep the best model, and follow the policy at exhaustion."""
+        """Ask the queries in their order, keep the best model, and follow the policy at exhaustion."""
         size = len(values)
         scores, widths, sources = np.full(size, np.nan), np.full(size, np.nan), np.full(size, "", dtype=object)
         lows, highs = np.full(size, np.nan), np.full(size, np.nan)
@@ -423,12 +423,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         low, high = (float(self.cv_results_[f"guarded_{end}"][self.best_index_]) for end in ("low", "high"))
         self.best_interval_ = low, high
         self.best_half_width_ = float(self.cv_results_["guarded_half_width"][self.best_index_])
-        self.n_questions_ = sum(not answer.repeated for answer in self.answers_)
+        self.n_queries_ = sum(not answer.repeated for answer in self.answers_)
         self.certificate_ = guard.certificate
         self._scoring_name = scoring.name
 
     def count_queries(self, X: Any = None, y: Any = None) -> int:
-        """Return how many questions `fit` asks at most, without fitting anything.
+        """Return how many queries `fit` asks at most, without fitting anything.
 
         Parameters
         ----------
@@ -452,7 +452,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         bounds = [bound for bound in (most, self.candidates) if bound is not None]
         if not bounds:
             seen = f"{type(self.search).__name__}, whose number of candidates depends on the records"
-            raise InputError("search", seen, "candidates= beside it, which bounds the number of questions")
+            raise InputError("search", seen, "candidates= beside it, which bounds the number of queries")
         return min(bounds)
 
     @_delegated("predict")

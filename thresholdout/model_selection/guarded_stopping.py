@@ -46,7 +46,7 @@ class GuardedStopping:
     """Early stopping that follows a free signal and asks a guard about the few rounds that matter.
 
     The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
-    (``validation``). It also is the training value of each question: where the holdout does not contradict it, the
+    (``validation``). It also is the training value of each query: where the holdout does not contradict it, the
     answer is none from the holdout. (A model that is being trained cannot be fitted again to parts of its records, so
     nothing is cross-validated here.) See `EarlyStopping` for which rounds are asked about and what answers guarantee.
 
@@ -66,8 +66,8 @@ class GuardedStopping:
         and training values that the holdout contradicts; that is sound, but uses up more answers from the holdout.
     patience : int, default=10
         Stop after so many looks without a better signal.
-    questions : int, default=6
-        Largest number of questions for ``ask="claims"``.
+    queries : int, default=6
+        Largest number of queries for ``ask="claims"``.
     worth, min_delta, doubts : float, float, int
         As in `EarlyStopping`; in units of the metric.
     ask : {"claims", "rounds"}, default="claims"
@@ -100,9 +100,9 @@ class GuardedStopping:
     looks : list of Look
         The rounds that were looked at, with their signals.
     asked, spent, replaced : int
-        New questions; answers from the holdout among them; questions without an answer.
+        New queries; answers from the holdout among them; queries without an answer.
     last_value : float
-        The last answer's value; NaN before the first and after a question without an answer; with
+        The last answer's value; NaN before the first and after a query without an answer; with
         ``exhausted="train"`` the signal that stood in for it.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached.
@@ -135,7 +135,7 @@ class GuardedStopping:
         *,
         validation: ArrayLike | None = None,
         patience: int = 10,
-        questions: int = 6,
+        queries: int = 6,
         worth: float = 0.0,
         min_delta: float = 0.0,
         doubts: int = 2,
@@ -161,7 +161,7 @@ class GuardedStopping:
         self._rule: StoppingRule
         if ask == "claims":
             self._rule = EarlyStopping(
-                upper, patience=patience, questions=questions, worth=worth, min_delta=min_delta, doubts=doubts
+                upper, patience=patience, queries=queries, worth=worth, min_delta=min_delta, doubts=doubts
             )
         elif ask == "rounds":
             self._rule = EveryRound(patience=patience, min_delta=min_delta)
@@ -269,7 +269,7 @@ class GuardedStopping:
         if not best and self.best_round is not None:
             best = f"; best round {self.best_round} by the signal alone"
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
-        return f"{self._rounds} rounds, {self.asked} questions, {self.spent} from the holdout{replaced}{best}"
+        return f"{self._rounds} rounds, {self.asked} queries, {self.spent} from the holdout{replaced}{best}"
 
     def __repr__(self) -> str:
         return f"<GuardedStopping {self.metric.name}: {self.summary()}>"
@@ -279,7 +279,7 @@ class GuardedStopping:
         if look is not None:
             number = self.looks[look].round
             try:
-                answer = self._question(self._kept[look], self.looks[look])
+                answer = self._query(self._kept[look], self.looks[look])
             except BudgetExhausted as error:
                 self.last_value = self._stand_in(error, self.looks[look].signal)
             else:
@@ -291,7 +291,7 @@ class GuardedStopping:
         needed = {self._rule.best_round, self._rule.signal_round}
         self._kept = {kept: model for kept, model in self._kept.items() if kept in needed}
 
-    def _question(self, model: Any, look: Look) -> Answer:
+    def _query(self, model: Any, look: Look) -> Answer:
         key = None if self._key is None else f"{self._key}/round {look.round}"
         if isinstance(self.metric, Statistic):
             return self.guard.score(model, self.metric, cv="training", key=key)

@@ -61,15 +61,15 @@ class HeldOut:
         self._held = (some(X, held), some(y, held))
         self._groups = None if groups is None else some(groups, held)
 
-    def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
-        """Make the guard, for a known number of questions."""
+    def guard(self, owner: GuardedSearchCV, queries: int) -> Thresholdout:
+        """Make the guard, for a known number of queries."""
 
         def make(mechanism: Claims | SparseVector) -> Thresholdout:
             return Thresholdout(
                 (*self._held, self._groups),
                 train=self.train[:3],
                 confidence=owner.confidence,
-                queries=questions,
+                queries=queries,
                 mechanism=mechanism,
                 ledger=owner.ledger,
                 random_state=copy.deepcopy(owner.noise),
@@ -87,7 +87,7 @@ class HeldOut:
         if told and all(high - low > 0.5 * (a.upper - a.lower) for a in told for low, high in [a.interval]):
             warnings.warn(
                 f"what was held out, {len(self._held[1])} records, is too small to certify anything about "
-                f"{len(told)} questions; intervals are more than half of the range",
+                f"{len(told)} queries; intervals are more than half of the range",
                 UserWarning,
                 stacklevel=3,
             )

@@ -202,9 +202,9 @@ class LightGBMEval:
 
     Its method `holdout` makes the set that stands for the holdout in ``valid_sets``: ``[train, holdout]``, or ``[train,
     validation, holdout]`` with a part cut from the training records. Every other set is free: its value is the plain
-    metric, and that of the last free set before the holdout is the training value of the question. LightGBM's own early
+    metric, and that of the last free set before the holdout is the training value of the query. LightGBM's own early
     stopping then works on the answers, with ``"metric": "none"`` in the parameters. `LightGBMCallback` serves the same
-    purpose with fewer questions, and needs no holdout in ``valid_sets``.
+    purpose with fewer queries, and needs no holdout in ``valid_sets``.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class LightGBMEval:
     answers : dict of int to Answer
         Answers by round, from 0.
     asked, spent, replaced : int
-        New questions; answers from the holdout among them; questions without an answer.
+        New queries; answers from the holdout among them; queries without an answer.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached.
 

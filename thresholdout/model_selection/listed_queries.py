@@ -1,4 +1,4 @@
-"""Candidates of a search as one list of questions: fixed before the first answer, answered in one transaction."""
+"""Candidates of a search as one list of queries: fixed before the first answer, answered in one transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST: Final = 120
 
 @dataclass(frozen=True)
 class Candidate:
-    """One question of the list.
+    """One query of the list.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Candidate:
     value : float
         Its cross-validated score.
     key : str or None
-        Identity of the question; ``None`` where the model's content can't be told.
+        Identity of the query; ``None`` where the model's content can't be told.
     """
 
     model: Any
@@ -79,7 +79,7 @@ class Found:
 def candidate(
     model: Any, index: int, settings: Mapping[str, Any], value: float, metric: Metric | Statistic
 ) -> Candidate:
-    """Return a fitted model as a question.
+    """Return a fitted model as a query.
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ def checked_report(report: Reported | None, guard: Any) -> Reported:
         return "best" if lists and guard is not None and guard.status.answers_left is None else "all"
     check_word("report", report, ("all", "best"))
     if report == "best" and not lists:
-        seen = "'best' beside a guard that answers one question after another"
+        seen = "'best' beside a guard that answers one query after another"
         raise InputError("report", seen, "report='all', or a guard with mechanism='claims' without epsilon=")
     return report
 
 
 def takes_lists(guard: Any) -> bool:
-    """Whether a guard answers lists of questions that were fixed together."""
+    """Whether a guard answers lists of queries that were fixed together."""
     parameters: Parameters | None = getattr(guard, "parameters", None)
     return parameters is not None and parameters.takes_lists
 
@@ -136,7 +136,7 @@ def ask_together(
     reserve: float,
     policy: Exhausted,
 ) -> Found | None:
-    """Ask about candidates as one list; where there are fewer questions left, about the first of them.
+    """Ask about candidates as one list; where there are fewer queries left, about the first of them.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def ask_together(
         return None
     places: dict[str, list[int]] = {}
     for place, one in enumerate(asked):
-        places.setdefault(one.key or fresh_key(), []).append(place)  # the same model twice is one question
+        places.setdefault(one.key or fresh_key(), []).append(place)  # the same model twice is one query
     found, room = Found(), len(places)
     while True:
         keys = list(places) if report == "best" else _chosen(guard, list(places), room, policy)

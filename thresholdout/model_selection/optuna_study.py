@@ -34,7 +34,7 @@ class GuardedObjective:
     """An objective for ``study.optimize`` whose values are a guard's answers.
 
     For every trial it builds an estimator, fits it to the guard's training part, and asks the guard for its score: one
-    question for each metric. The holdout never passes through Optuna. Answers, with what they are worth, are in
+    query for each metric. The holdout never passes through Optuna. Answers, with what they are worth, are in
     ``trial.user_attrs``, by the name of the metric: ``value``, ``half_width``, ``source``, ``query``, ``remaining`` and
     ``repeated``. The study keeps the guard's identity in ``study.user_attrs["guard"]`` and refuses another guard; how
     far that guard was, when a trial ended last, is in ``study.user_attrs["guard_state"]``.
@@ -60,7 +60,7 @@ class GuardedObjective:
         value on the training part stands in, without certificate. "raise": `BudgetExhausted`, which ends the study
         unless Optuna is told to ``catch`` it.
     key : {"trial", "params"}, default="trial"
-        What makes a question the same as an earlier one, which is then answered again without charge. ``"trial"``: the
+        What makes a query the same as an earlier one, which is then answered again without charge. ``"trial"``: the
         same trial of the same study, so that a call that is repeated after a lost connection or a crash is free.
         ``"params"``: the same parameters for the same `build`, in any trial, study or process: also retried trials and
         configurations that a sampler repeats are free. Use it only when `build` and the fit depend on the parameters
@@ -69,14 +69,14 @@ class GuardedObjective:
     Attributes
     ----------
     asked, spent, repeated, replaced : int
-        Of this object: new questions; answers from the holdout among them; answers given again;
-        questions without an answer.
+        Of this object: new queries; answers from the holdout among them; answers given again;
+        queries without an answer.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached here.
 
     Notes
     -----
-    Every ``trial.report`` of a guarded value would be a question of its own; none is asked here. Let `build` report
+    Every ``trial.report`` of a guarded value would be a query of its own; none is asked here. Let `build` report
     values on the training part, which are free, and raise ``TrialPruned``: a pruned trial asks nothing.
 
     The answers of all trials hold at once, the best one's among them, although it is chosen for its answer.
@@ -162,7 +162,7 @@ class GuardedObjective:
     def summary(self) -> str:
         """Say in one line what was asked, spent and replaced."""
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
-        return f"{self.asked} questions, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
+        return f"{self.asked} queries, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
 
     def __repr__(self) -> str:
         return f"<GuardedObjective {', '.join(one.name for one in self.metrics)}: {self.summary()}>"
@@ -181,7 +181,7 @@ class GuardedObjective:
             raise InputError("study", f"a study of guard {owner[:12]}...", f"one of guard {self.guard._id[:12]}...")
 
     def _keys(self, trial: Any, study: Any) -> list[str | None]:
-        """Return the identities of a trial's questions."""
+        """Return the identities of a trial's queries."""
         if self._key == "params":
             name = getattr(self._build, "__qualname__", type(self._build).__qualname__)
             made = json.dumps(
@@ -196,11 +196,11 @@ class GuardedObjective:
         return [f"{prefix} {metric.name}" for metric in self.metrics]
 
     def _known(self, keys: list[str | None]) -> bool:
-        """Whether the guard has answered one of these questions before."""
+        """Whether the guard has answered one of these queries before."""
         return any(key is not None and self.guard._answered(key) for key in keys)
 
     def _ask(self, trial: Any, estimator: Any, metric: Metric | Statistic, key: str | None) -> float:
-        """Ask one question and note the answer in the trial."""
+        """Ask one query and note the answer in the trial."""
         try:
             answer = self.guard.score(estimator, metric, cv=self._cv, key=key)
         except BudgetExhausted as error:
@@ -246,7 +246,7 @@ class GuardedObjective:
         with self._lock:
             first, self.exhausted = self.exhausted is None, exhausted
         if first:
-            used = "the guard's answers from the holdout are" if exhausted == "budget" else "the guard's questions are"
+            used = "the guard's answers from the holdout are" if exhausted == "budget" else "the guard's queries are"
             answers = self.asked + self.repeated
             said = (
                 f"{used} used up; the study stops after trial {trial.number}, and this run has {answers} "

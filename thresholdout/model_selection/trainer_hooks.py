@@ -50,7 +50,7 @@ def keras_callback(
     classes : array-like, optional
         The labels that the columns of probabilities stand for; by default those of the guard's training part, sorted.
     name : str, default="val_guarded"
-        Where the last answer goes. Until there is one, and for epochs between questions, it is the last answer known,
+        Where the last answer goes. Until there is one, and for epochs between queries, it is the last answer known,
         or NaN; with ``exhausted="train"`` the signal that stands in.
     restore : bool, default=True
         Give the model the weights of the chosen epoch when training ends. The weights of at most two epochs are kept.
@@ -217,7 +217,7 @@ class _KerasHooks:
             self.model.stop_training = True
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Ask the last question, and restore the chosen epoch."""
+        """Ask the last query, and restore the chosen epoch."""
         self._view.finish(self.model.set_weights if self._restore else None)
 
 
@@ -265,7 +265,7 @@ class _LightningHooks:
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Ask the last question, and restore the chosen epoch."""
+        """Ask the last query, and restore the chosen epoch."""
         self._view.finish(pl_module.load_state_dict if self._restore else None)
 
 
@@ -302,7 +302,7 @@ class _TransformersHooks:
             control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Ask the last question, and restore the chosen evaluation."""
+        """Ask the last query, and restore the chosen evaluation."""
         self._training = False
         self._view.finish(more["model"].load_state_dict if self._restore else None)
 
@@ -317,7 +317,7 @@ class _PlainTrainer:
 
 
 class _View:
-    """A network as an estimator; earlier epochs are kept as weights, and loaded for the time of a question."""
+    """A network as an estimator; earlier epochs are kept as weights, and loaded for the time of a query."""
 
     def __init__(
         self,
@@ -357,7 +357,7 @@ class _View:
         return self._stopping.update(present, keep=keep)
 
     def finish(self, put: Callable[[Any], Any] | None) -> None:
-        """Ask the last question, and load the weights of the chosen epoch if wanted."""
+        """Ask the last query, and load the weights of the chosen epoch if wanted."""
         self._stopping.finish()
         best = self._stopping.best_model
         if put is not None and best is not None:

@@ -1,4 +1,4 @@
-"""What a search already knows: its cross-validated score, as the training value of a guard's question."""
+"""What a search already knows: its cross-validated score, as the training value of a guard's query."""
 
 from __future__ import annotations
 

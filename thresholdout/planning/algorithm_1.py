@@ -1,6 +1,6 @@
 """Algorithm 1 by the posterior route: for dependence of which no deviation of a mean can be bounded.
 
-Threshold and noise are chosen for a number of questions and of answers from the holdout.
+Threshold and noise are chosen for a number of queries and of answers from the holdout.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def algorithm_1(
     model : graphs.DependenceModel
         How the records depend on each other.
     queries, budget : int
-        m, how many questions will be asked, and B, how many of them may be answered from the holdout.
+        m, how many queries will be asked, and B, how many of them may be answered from the holdout.
     confidence : float, default=0.95
         Probability with which all intervals hold, in (0, 1).
     expected : float, optional
         Near which value the answers are likely to be, in [0, 1]: their intervals are narrow there. Beliefs about means
         near 0 or 1 move little, so less noise is best. By default the half-width of answers anywhere counts.
     quiet_margin : float, optional
-        c, in units of the range: except with probability beta, no question whose training value is within c of the
-        holdout's spends budget. By default the radius of m fixed questions, ``sqrt(ln(2m/beta)/(2N))``; 0 where the
+        c, in units of the range: except with probability beta, no query whose training value is within c of the
+        holdout's spends budget. By default the radius of m fixed queries, ``sqrt(ln(2m/beta)/(2N))``; 0 where the
         model has no such radius below 1, or where no answer could be certified with it.
 
     Returns
@@ -96,11 +96,11 @@ def quiet_rise(queries: int, beta: float) -> float:
     queries : int
         m.
     beta : float
-        Probability with which an honest question may spend budget after all.
+        Probability with which an honest query may spend budget after all.
 
     Notes
     -----
-    ``2 ln(2m/(3 beta))``, at which m questions with noise Lap(2) in the test and Lap(1) in the threshold exceed it with
+    ``2 ln(2m/(3 beta))``, at which m queries with noise Lap(2) in the test and Lap(1) in the threshold exceed it with
     probability at most beta: PROOFS.md, "The quiet margin".
 
     Examples
@@ -130,7 +130,7 @@ class _Search:
         self._rise = quiet_rise(self._queries, self._beta)
 
     def _usual_margin(self) -> float:
-        """Return the radius of m fixed questions, if it is of any use."""
+        """Return the radius of m fixed queries, if it is of any use."""
         if is_unlimited(self._model):
             return 0.0
         records = self._model.effective_records() or self._model.n / self._model.variance_inflation()
@@ -166,7 +166,7 @@ class _Search:
             scale = _clipped(scale * math.exp(step))
         if best >= 1.0:
             raise PlanError(
-                f"nothing can be certified about {self._queries} questions, {self._budget} of them answered from the "
+                f"nothing can be certified about {self._queries} queries, {self._budget} of them answered from the "
                 f"holdout, on {self._model.describe()}: the best half-width is {shown_above(best)} of the range. "
                 "Take more records, fewer queries=, a smaller budget= or confidence="
             )

@@ -40,7 +40,7 @@ class Way:
         "single" (one final look), "batch" (a list that is fixed beforehand), "adaptive" (a guard), or "Algorithm 1".
     half_width : float
         How far from the truth an answer with the likely score may be. For claims and lists half the length of an
-        interval, on the average over the questions; for one look, and where Algorithm 1 answers, the larger side
+        interval, on the average over the queries; for one look, and where Algorithm 1 answers, the larger side
         of the widest interval.
     needs : str
         What has to be so.
@@ -52,7 +52,7 @@ class Way:
         Independent records that reach the width that was asked for, where one was; ``None`` where no number does, or
         where it was not looked for.
     queries : int or None
-        Questions within that width for the records that there are; ``None`` as for ``records``.
+        Queries within that width for the records that there are; ``None`` as for ``records``.
     """
 
     name: WayName
@@ -75,9 +75,9 @@ class Plan:
     n_train : float or None
         As given.
     queries : int or None
-        How many questions will be asked, as declared or solved for; ``None`` for any number.
+        How many queries will be asked, as declared or solved for; ``None`` for any number.
     asked : int
-        For how many questions the half-widths are: ``queries``, or the first 100 where none are declared.
+        For how many queries the half-widths are: ``queries``, or the first 100 where none are declared.
     anticipated_score, confidence : float
         The likely score, and 1 - beta.
     width : float or None
@@ -213,10 +213,10 @@ class Plan:
             )
             for way in self.ways
         ]
-        questions = f"{self.asked:,}" if self.queries is not None else f"any number; the first {self.asked:,} here"
+        queries = f"{self.asked:,}" if self.queries is not None else f"any number; the first {self.asked:,} here"
         facts = [
             ("records", f"{self.records:,}"),
-            ("questions", questions),
+            ("queries", queries),
             ("likely score", f"{self.anticipated_score:g}"),
             ("confidence", f"{self.confidence:g}"),
         ]

@@ -1,4 +1,4 @@
-"""`plan`: which way to ask, how wide answers will be, and how many records or questions a width takes."""
+"""`plan`: which way to ask, how wide answers will be, and how many records or queries a width takes."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
         The one that is recommended.
     """
     widths = {way.name: within(way.half_width) for way in ways}
-    asked = f"{use.asked:,} questions" if use.queries is not None else f"the first {use.asked:,} questions"
+    asked = f"{use.asked:,} queries" if use.queries is not None else f"the first {use.asked:,} queries"
     if use.asked == 1 or chosen.name == FINAL:
-        asked = "one question"
+        asked = "one query"
     setting = f"about {widths[chosen.name]} for {asked} at a score near {use.anticipated_score:g}"
     return f"{use.model.n:,} records: {_reason(use, widths, chosen, setting)}."
 
@@ -77,11 +77,11 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
     beside = f"; {' and '.join(others)}" if others else ""
     match chosen.name:
         case "adaptive":
-            return f"ask a guard, which answers any question at any time, {setting}{beside}"
+            return f"ask a guard, which answers any query at any time, {setting}{beside}"
         case "batch":
             one_by_one = f"; a guard that is asked one by one has {widths[GUARD]}" if GUARD in widths else ""
             return (
-                f"ask all questions together by {chosen.call}, {setting}, because questions that are fixed before the "
+                f"ask all queries together by {chosen.call}, {setting}, because queries that are fixed before the "
                 f"first answer pay nothing for each other{one_by_one}"
             )
         case "single":
@@ -113,9 +113,9 @@ def _missed(use: Use, chosen: Way) -> str:
         return ""
     ways_out = [f"{chosen.records:,} independent records"] if chosen.records is not None else []
     if chosen.queries is not None:
-        ways_out.append(f"at most {chosen.queries:,} questions to these")
+        ways_out.append(f"at most {chosen.queries:,} queries to these")
     takes = f": that takes {', or '.join(ways_out)}" if ways_out else ""
-    return f"These records do not put {use.asked:,} questions within {within(use.width)}{takes}."
+    return f"These records do not put {use.asked:,} queries within {within(use.width)}{takes}."
 
 
 def _too_few(use: Use, chosen: Way) -> str:
@@ -166,7 +166,7 @@ def plan(
     teams: int | None = None,
     guess_error: float = 0.0,
 ) -> Plan:
-    """Say which way to ask, and how wide answers will be, for questions about right and wrong.
+    """Say which way to ask, and how wide answers will be, for queries about right and wrong.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def plan(
     graph : networkx.Graph, optional
         Its nodes are the records; records without an edge between them are independent.
     queries : int, optional
-        How many questions will be asked. Any number by default: half-widths are for the first 100 then, or, beside
+        How many queries will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``records`` and ``width``, the largest number within that width is found.
     anticipated_score : float, default=0.9
         The score that is likely, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
@@ -195,7 +195,7 @@ def plan(
     adaptive : bool, default=True
         Whether a query may depend on earlier answers; false if all are fixed before the first answer.
     budget : int, optional
-        How many questions may be answered from the holdout. A guard of claims needs none; Algorithm 1 does, and is
+        How many queries may be answered from the holdout. A guard of claims needs none; Algorithm 1 does, and is
         among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
@@ -218,7 +218,7 @@ def plan(
     InputError
         When an argument is out of range, or nothing is given to solve for.
     PlanError
-        When nothing can be certified, or no number of records or questions reaches the width.
+        When nothing can be certified, or no number of records or queries reaches the width.
 
     Notes
     -----
@@ -231,7 +231,7 @@ def plan(
     --------
     >>> p = plan(1000, queries=100, anticipated_score=0.95)
     >>> p
-    <Plan: 1,000 records: ask a guard, which answers any question at any time, about ± 0.039 for 100 questions at a
+    <Plan: 1,000 records: ask a guard, which answers any query at any time, about ± 0.039 for 100 queries at a
     score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
     >>> plan(1000, queries=100, anticipated_score=0.95, adaptive=False).recommended.call
     'guard.score_all(models, reserve=0)'
@@ -284,13 +284,13 @@ def plan(
 
 
 def _most(use: Use) -> Use:
-    """Return a use with the largest number of questions within its width."""
+    """Return a use with the largest number of queries within its width."""
     name = named_way(use)
     found = most_queries(use, name)
     if found is None:
         assert use.width is not None
         fewest = fewest_records(use.asking(1), name)
-        takes = f"; one question takes {fewest:,} independent records" if fewest is not None else ""
+        takes = f"; one query takes {fewest:,} independent records" if fewest is not None else ""
         raise PlanError(f"{use.model.describe()} do not put even one answer within {within(use.width)}{takes}")
     return use.asking(found)
 
@@ -312,7 +312,7 @@ def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
     others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.name != named]
     instead = f"; {others[0]}" if others else "; take more records, or fewer queries="
     why = " (it makes claims only where the deviation of a mean is bounded)" if named in (GUARD, LIST, FINAL) else ""
-    return f"nothing can be certified about {use.asked:,} questions to {use.model.describe()} by {named}{why}{instead}"
+    return f"nothing can be certified about {use.asked:,} queries to {use.model.describe()} by {named}{why}{instead}"
 
 
 def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:

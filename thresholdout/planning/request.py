@@ -31,7 +31,7 @@ MOST_RECORDS: Final = 10**9
 """Records of the largest holdout that is planned for."""
 
 ASKED: Final = 100
-"""For how many questions half-widths are, where none are declared."""
+"""For how many queries half-widths are, where none are declared."""
 
 QUIET: Final = 0.05
 """Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
@@ -82,7 +82,7 @@ class Use:
 
     @property
     def asked(self) -> int:
-        """For how many questions half-widths are."""
+        """For how many queries half-widths are."""
         return ASKED if self.queries is None else self.queries
 
     @property
@@ -103,7 +103,7 @@ class Use:
         return dataclasses.replace(self, records=model)
 
     def asking(self, queries: int) -> Use:
-        """Return the same for this number of questions."""
+        """Return the same for this number of queries."""
         return dataclasses.replace(self, queries=queries)
 
     def parameters(self) -> ClaimsParameters:
@@ -175,7 +175,7 @@ def independent(n: int) -> DependenceModel:
 
 def check_declaration(identically_distributed: object) -> bool:
     """Return whether all records are declared to have one law; InputTypeError for anything but true or false."""
-    expected = "True if all records have one law and each question is the same function of every record, else False"
+    expected = "True if all records have one law and each query is the same function of every record, else False"
     return _check_flag("identically_distributed", identically_distributed, expected)
 
 

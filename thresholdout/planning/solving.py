@@ -1,4 +1,4 @@
-"""Solving for the number of records, or of questions, at which answers are within a half-width."""
+"""Solving for the number of records, or of queries, at which answers are within a half-width."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def all_ways(use: Use) -> list[Way]:
 
 def _by_claims(use: Use, name: WayName) -> Way:
     needs, call = {
-        GUARD: ("nothing; any question at any time", "guard.score(model), guard.ask(...)"),
-        LIST: ("all questions fixed before the first answer", "guard.score_all(models, reserve=0)"),
-        FINAL: ("a choice by cross-validation; one question", "guard.final_check(model)"),
+        GUARD: ("nothing; any query at any time", "guard.score(model), guard.ask(...)"),
+        LIST: ("all queries fixed before the first answer", "guard.score_all(models, reserve=0)"),
+        FINAL: ("a choice by cross-validation; one query", "guard.final_check(model)"),
     }[name]
     return Way(name, claims_width(use, name), needs, call, use.parameters())
 
@@ -107,7 +107,7 @@ def _by_algorithm_1(use: Use) -> Way | None:
         found = algorithm_1(use.model, queries=asked, budget=budget, confidence=needed, expected=score)
     except PlanError:
         return None
-    needs = f"at most {asked:,} questions, of which at most {budget:,} may disagree with the training part"
+    needs = f"at most {asked:,} queries, of which at most {budget:,} may disagree with the training part"
     call = f"Thresholdout(..., queries={asked}, mechanism=Claims(holdout_answers={budget}))"
     if not is_unlimited(use.model):
         call = f"Thresholdout(..., mechanism=plan(..., budget={budget}).way({ALGORITHM_1!r}).parameters)"
@@ -117,7 +117,7 @@ def _by_algorithm_1(use: Use) -> Way | None:
 
 MOST_QUERIES: Final = 10**6
 _ROUGH: Final = 200  # records are found to a two-hundredth of themselves
-_ROUGHER: Final = 50  # and questions to a fiftieth, which is less than half-widths show
+_ROUGHER: Final = 50  # and queries to a fiftieth, which is less than half-widths show
 
 
 def records_for(use: Use) -> Use:
@@ -131,7 +131,7 @@ def records_for(use: Use) -> Use:
     found = fewest_records(use, named_way(use))
     if found is None:
         raise PlanError(
-            f"no number of records up to {MOST_RECORDS:.0e} puts {use.asked:,} questions within ± {use.width:g}; take "
+            f"no number of records up to {MOST_RECORDS:.0e} puts {use.asked:,} queries within ± {use.width:g}; take "
             "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer"
         )
     return use.of(independent(found))
@@ -163,7 +163,7 @@ def fewest_records(use: Use, name: WayName) -> int | None:
 
 
 def most_queries(use: Use, name: WayName) -> int | None:
-    """Return the largest number of questions within the width by one way of asking; ``None`` if not even one is.
+    """Return the largest number of queries within the width by one way of asking; ``None`` if not even one is.
 
     No more than a million.
     """

@@ -69,7 +69,7 @@ class GuardReport:
     >>> guard = Thresholdout(np.arange(1000.0), queries=10, mechanism=Claims(holdout_answers=2))
     >>> answer = guard.ask(0.25, np.arange(1000) < 250, name="small")
     >>> report = guard.report()
-    >>> report.questions, report.spent, "small" in report.html
+    >>> report.queries, report.spent, "small" in report.html
     (1, 0, True)
     """
 
@@ -95,8 +95,8 @@ class GuardReport:
         return self.history[self.history["source"].isin(get_args(AnswerSource))]
 
     @property
-    def questions(self) -> int:
-        """How many questions were asked of the holdout, failures among them."""
+    def queries(self) -> int:
+        """How many queries were asked of the holdout, failures among them."""
         return int((~self.history["source"].isin(["look", "note", *FREE])).sum())
 
     @property
@@ -111,7 +111,7 @@ class GuardReport:
 
     @property
     def failures(self) -> int:
-        """How many questions failed on the holdout."""
+        """How many queries failed on the holdout."""
         return int((self.history["source"] == "failed").sum())
 
     @property
@@ -163,7 +163,7 @@ class GuardReport:
         return render(self)
 
     def __repr__(self) -> str:
-        asked = f"{self.questions:,} question{'' if self.questions == 1 else 's'}"
+        asked = f"{self.queries:,} query{'' if self.queries == 1 else 's'}"
         return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:

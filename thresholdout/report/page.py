@@ -39,7 +39,7 @@ def render(report: GuardReport) -> str:
             limits=words.limits(report),
             mechanism=words.mechanism(report),
             parameters=words.parameters(report),
-            questions=_questions(report.history),
+            queries=_queries(report.history),
         )
     )
 
@@ -68,7 +68,7 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
     """Return the numbers at the top, each with its name."""
     most = report.declared.queries
     found = [
-        ("questions", f"{report.questions:,}" + ("" if most is None else f" of {most:,}")),
+        ("queries", f"{report.queries:,}" + ("" if most is None else f" of {most:,}")),
         ("from the holdout", f"{report.from_holdout:,}"),
         ("confidence", f"{report.declared.confidence:g}"),
     ]
@@ -98,7 +98,7 @@ def _pictures(report: GuardReport) -> dict[str, Any] | None:
     beside = "what was expected" if report.parameters.guesses else "training value"
     for (low, high, kind), rows in ranges[:_MOST_RANGES]:
         about = f" by {kind}" if kind else f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
-        caption = f"Answers{about}, question by question. Bars are certified intervals: all hold at once.{few}"
+        caption = f"Answers{about}, query by query. Bars are certified intervals: all hold at once.{few}"
         found.append(_picture(partial(plot_history, thinned(rows), names=False, beside=beside), caption))
         off = "it was wrong" if report.parameters.guesses else "the training part was wrong"
         caption = f"Answers{about} against the {beside}. Off the diagonal, {off}.{few}".replace("the what", "what")
@@ -129,14 +129,14 @@ def _routes(report: GuardReport) -> list[dict[str, Any]]:
     ]
 
 
-def _questions(history: pd.DataFrame) -> list[dict[str, str]]:
-    """Return what the table shows of the questions: the last ones, where they are too many for all."""
+def _queries(history: pd.DataFrame) -> list[dict[str, str]]:
+    """Return what the table shows of the queries: the last ones, where they are too many for all."""
     shown = _last(history) if len(history) > MOST_ROWS else history
-    return [_question(row) for row in shown.itertuples()]
+    return [_query(row) for row in shown.itertuples()]
 
 
 def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
-    """Return the last questions, and before them as many that the holdout answered, at most `most` in all."""
+    """Return the last queries, and before them as many that the holdout answered, at most `most` in all."""
     last = history.iloc[-most // 2 :]
     earlier = history.iloc[: len(history) - len(last)]
     earlier = earlier[earlier["source"] == "holdout"].iloc[-(most - len(last)) :]
@@ -145,7 +145,7 @@ def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
     return pd.concat([earlier, last])
 
 
-def _question(row: Any) -> dict[str, str]:
+def _query(row: Any) -> dict[str, str]:
     import pandas as pd
 
     answered = row.source in get_args(AnswerSource)

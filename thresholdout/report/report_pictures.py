@@ -18,7 +18,7 @@ MOST_DRAWN = 2000
 
 
 def thinned(history: pd.DataFrame, most: int = MOST_DRAWN) -> pd.DataFrame:
-    """Return a history of at most about so many questions: those answered from the holdout first, and others evenly.
+    """Return a history of at most about so many queries: those answered from the holdout first, and others evenly.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None, *, beside: str = "
 
 
 def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> Any:
-    """Draw how many answers have come from the holdout, question by question, and how many there may be.
+    """Draw how many answers have come from the holdout, query by query, and how many there may be.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> An
         ax.axhline(budget, color=GREY, linewidth=1, linestyle="--", label=f"answers from the holdout, {budget}")
     ax.set_ylim(bottom=0)
     ax.yaxis.get_major_locator().set_params(integer=True)
-    return finish(ax, "question", "answers from the holdout")
+    return finish(ax, "query", "answers from the holdout")
 
 
 def svg_image(draw: Callable[[Any], Any], words: str, height: float = 3.6) -> str:

@@ -24,11 +24,11 @@ _EVERYTHING = 0.999  # of the range: an interval that excludes less says nothing
 
 def summary(report: GuardReport) -> str:
     """Say in a few sentences what happened."""
-    if not report.questions and not report.candidates:
-        return "No question has been asked yet."
+    if not report.queries and not report.candidates:
+        return "No query has been asked yet."
     most = report.declared.queries
     of = "" if most is None else f" of {most:,}"
-    parts = [f"{report.questions:,}{of} questions were asked."]
+    parts = [f"{report.queries:,}{of} queries were asked."]
     counted = report.parameters.summary(report.from_holdout, _left(report), bool(len(report.answers)))
     if counted:
         parts.append(counted)
@@ -69,7 +69,7 @@ def _worth(report: GuardReport) -> str:
 
 
 def mechanism(report: GuardReport) -> str:
-    """Say how questions are answered."""
+    """Say how queries are answered."""
     return report.parameters.words
 
 

@@ -152,15 +152,15 @@ class Labels:
         return values if self.counted is None else values[self.counted]
 
     def key(self, key: str) -> str:
-        """Return the key of a question that is asked with these labels: with others it is another question."""
+        """Return the key of a query that is asked with these labels: with others it is another query."""
         if not self.text:
             return key
         return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"  # what nobody calls a key
 
-    def asked(self, question: Query) -> Query:
-        """Say with which labels a question is computed; return it."""
-        question.corrected = self.text
-        return question
+    def asked(self, query: Query) -> Query:
+        """Say with which labels a query is computed; return it."""
+        query.corrected = self.text
+        return query
 
 
 class CorrectedLabels:

@@ -74,7 +74,7 @@ def estimand(guard: PredictionGuard) -> str:
     if guard.guard._declared.sampling == "fixed_features":
         found = (
             f"Answers are about what a submission's score is expected to be on these {n:,} records, given the features "
-            "of all of them and what was known before the first question: features are taken as they are, and labels "
+            "of all of them and what was known before the first query: features are taken as they are, and labels "
             "as random. Nothing is said about records with other features."
         )
     else:

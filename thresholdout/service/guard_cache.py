@@ -38,7 +38,7 @@ class GuardCache:
 
     Notes
     -----
-    What a guard was made with never changes, and its state is read from the ledger for each question, so a guard that
+    What a guard was made with never changes, and its state is read from the ledger for each query, so a guard that
     is kept answers as one that is opened anew, whatever other processes ask meanwhile.
 
     Examples

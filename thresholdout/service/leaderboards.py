@@ -55,7 +55,7 @@ class Leaderboards:
             return kept.rows[1]
 
     def follow(self, holdout: HoldoutRow, query: int | None) -> None:
-        """Read on from time to time while questions are answered, so that no leaderboard begins with a long history."""
+        """Read on from time to time while queries are answered, so that no leaderboard begins with a long history."""
         if query is not None and query % _SLICE == 0:
             self.rows(holdout)
 

@@ -3,7 +3,7 @@
 This is how a leaderboard or an evaluation service uses a guard. Labels are stored in the ledger once, when it is
 created; afterwards predictions are scored, and labels of the holdout come out through the guard's answers only.
 Labels of the training part are not protected: outside of a leaderboard the history shows the exact training value of
-every question, so two predictions that differ in one training record tell its label. Give a training part that may be
+every query, so two predictions that differ in one training record tell its label. Give a training part that may be
 known. Where whoever asks knows these labels, a training value is a claim and no evidence; a leaderboard uses none.
 """
 
@@ -72,7 +72,7 @@ class PredictionGuard(DecidesAboutPredictions):
     guard : Thresholdout
         The guard itself.
     queries : int or None
-        Questions that were declared; ``None`` for any number.
+        Queries that were declared; ``None`` for any number.
 
     Examples
     --------

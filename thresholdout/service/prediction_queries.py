@@ -129,12 +129,12 @@ class AsksAboutPredictions:
             part. In a leaderboard a table may have no rows for that part: then the client's last answer is expected, or
             for its first query the median of the first answers to others.
         name : str, optional
-            What the history calls the question; the metric's name stands behind it.
+            What the history calls the query; the metric's name stands behind it.
         key : str, optional
-            Identity of the question among those of this client. By default the content of the predictions, so that
+            Identity of the query among those of this client. By default the content of the predictions, so that
             sending the same predictions again gives the same answer, under its first name, and costs nothing.
         client, quota, since : optional
-            As in `Thresholdout.ask`. The same predictions from somebody else are another question.
+            As in `Thresholdout.ask`. The same predictions from somebody else are another query.
 
         Raises
         ------
@@ -156,11 +156,11 @@ class AsksAboutPredictions:
             part = labels.part(self.guard, len(self._records.train_labels))
             known_as, called = self._known_by(labels, key, said, [read], title, client)
             about = Query(mean, chosen.bounds, called, known_as, replace(known, part=part))
-            question = labels.asked(about.asked_by(client, quota, since))
+            query = labels.asked(about.asked_by(client, quota, since))
             among = None if part is None else part.records
             values = lambda: labels.among(self._on_holdout(chosen, read, labels))  # noqa: E731
-            reading = self.guard._models.reading("metric", question, values, among=among)
-            return self.guard._engine.evaluate("metric", question, reading)
+            reading = self.guard._models.reading("metric", query, values, among=among)
+            return self.guard._engine.evaluate("metric", query, reading)
 
         return self._labels.with_these(ask)
 
@@ -182,7 +182,7 @@ class AsksAboutPredictions:
         Parameters
         ----------
         b, a : DataFrame or Reading
-            As in `ask`; the question is whether `b` is better.
+            As in `ask`; the query is whether `b` is better.
         expected : float, optional
             The difference that is expected, of `b` less `a`. Left out, it is that on the training part; in a
             leaderboard nothing, where one of the tables has no rows for that part.
@@ -227,9 +227,9 @@ class AsksAboutPredictions:
             about = f"{chosen.name}, difference{asked}"
             known_as, called = self._known_by(labels, key, about, said, title, client)
             first, second = (self._side(chosen, one, labels) for one in said)
-            question, read = self.guard._models.versus(chosen, first, second, "difference", known_as, called, stands_in)
-            question = labels.asked(question.asked_by(client, quota, since))
-            answer = self.guard._engine.evaluate("metric", question, read)
+            query, read = self.guard._models.versus(chosen, first, second, "difference", known_as, called, stands_in)
+            query = labels.asked(query.asked_by(client, quota, since))
+            answer = self.guard._engine.evaluate("metric", query, read)
             better = chosen.greater_is_better
             return Comparison.of(answer, self.guard.n, greater_is_better=better, about="difference")
 

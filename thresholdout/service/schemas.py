@@ -110,13 +110,13 @@ class Holdout:
     confidence : float
         Probability that all intervals hold.
     mechanism : str
-        How questions are answered.
+        How queries are answered.
     estimand, promise : str
         What the intervals are about, and what they are worth, in words.
     asked : int
-        Questions so far.
+        Queries so far.
     remaining : int or None
-        Questions that are left; None for any number.
+        Queries that are left; None for any number.
     information_released : float or None
         Nats that the answers so far can have told; None where the mechanism has no such number, or nothing is shown.
     quota : int or None
@@ -178,7 +178,7 @@ class Submission:
     received : float
         When, in POSIX seconds.
     query : int or None
-        Number of its question in the holdout's history.
+        Number of its query in the holdout's history.
     value, low, high : float or None
         The answer and its certified interval; None where the feedback does not show them.
     verdict : {"better", "worse", "not settled", "first"} or None

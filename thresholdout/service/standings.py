@@ -86,7 +86,7 @@ class Standing:
     best : str
         What the history calls the submission that is certified to be the best of this client's.
     since : int
-        Number of its question.
+        Number of its query.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
     entries : iterable of Entry
         A guard's history.
     metric : str
-        Which questions count: those about this metric's score, and no differences.
+        Which queries count: those about this metric's score, and no differences.
     greater_is_better : bool
         Whether it is a score, and no loss.
 
@@ -146,7 +146,7 @@ class Tally:
     Attributes
     ----------
     last : int
-        Number of the last question that was added.
+        Number of the last query that was added.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 That nothing is charged twice rests on the ledger: a submission is asked with a key made of its content, for its team,
 so whoever sends it again, after whatever interruption, finds the same entry. The service's row says under which
-Idempotency-Key it came and how far it is. It is stored before the question where the answer depends on what else the
+Idempotency-Key it came and how far it is. It is stored before the query where the answer depends on what else the
 service has (an incumbent; the count of a blind phase), or where the request does not wait for the answer.
 """
 
@@ -344,7 +344,7 @@ class Desk:
         return self._incumbents.add(row.holdout, row.team, incumbent)
 
     def _known(self, read: _Read, key: str) -> Entry | None:
-        """Return what the ledger has of a question, for whoever was cut off, or sends the same once more."""
+        """Return what the ledger has of a query, for whoever was cut off, or sends the same once more."""
         return read.guard.stored(key, read.row.team)
 
     def _decoded(self, read: _Read, incumbent: Incumbent) -> Reading:
@@ -420,7 +420,7 @@ def _since(days: float | None) -> float | None:
 
 
 def _title(read: _Read, known: Entry | None, asked: str) -> str:
-    """Return what a question is called: its name of the first time, if it was asked before."""
+    """Return what a query is called: its name of the first time, if it was asked before."""
     if known is None:
         return read.request.name
     return "" if known.name == asked else known.name.removesuffix(f" ({asked})")

@@ -1,4 +1,4 @@
-"""Analysts: they ask questions, and choose the next one from the answers.
+"""Analysts: they ask queries, and choose the next one from the answers.
 
 All have one contract, `thresholdout.simulation.simulated_session.Analyst`: they get the training part and the answers,
 never the holdout. Features and labels are booleans here unless it is said otherwise.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.simulation.simulated_session import Asking, Part, Question
+from thresholdout.simulation.simulated_session import Asking, Part, Query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["AggregationAnalyst", "BenignSearch", "QuadraticAnalyst", "Vote", "agreement"]
 
 
-def agreement(column: int) -> Question:
-    """Return the question how often an attribute agrees with the label.
+def agreement(column: int) -> Query:
+    """Return the query how often an attribute agrees with the label.
 
     Examples
     --------
@@ -29,16 +29,16 @@ def agreement(column: int) -> Question:
     array([ True, False])
     """
 
-    def question(part: Part) -> NDArray[np.bool_]:
+    def query(part: Part) -> NDArray[np.bool_]:
         agrees: NDArray[np.bool_] = part.features[:, column] == part.labels
         return agrees
 
-    return question
+    return query
 
 
 @dataclass(frozen=True)
 class Vote:
-    """A weighted vote of attributes; as a question, how often it is right.
+    """A weighted vote of attributes; as a query, how often it is right.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class QuadraticAnalyst:
 
     Parameters
     ----------
-    questions : int
+    queries : int
         How many are asked.
     claim : float, optional
         What she claims as training value; that of the training part when left out.
@@ -181,7 +181,7 @@ class QuadraticAnalyst:
     (100, True)
     """
 
-    questions: int
+    queries: int
     claim: float | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
@@ -189,7 +189,7 @@ class QuadraticAnalyst:
         columns: list[int] = []
         weights: list[float] = []
         vote = Vote(np.zeros(0, dtype=np.intp), np.zeros(0))
-        for asked in range(1, self.questions + 1):
+        for asked in range(1, self.queries + 1):
             if asked > 1 and math.isqrt(asked) ** 2 == asked:
                 vote = Vote(np.array(columns, dtype=np.intp), np.array(weights))
                 ask(vote, self.claim)

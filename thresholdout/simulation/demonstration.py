@@ -60,7 +60,7 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Questions to a holdout whose records come in groups, by a guard with some model of them.
+    """Queries to a holdout whose records come in groups, by a guard with some model of them.
 
     Attributes
     ----------
@@ -143,10 +143,10 @@ def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
             parts[0],
             parts[1],
             np.random.default_rng(seed),
-            lambda question: float(question(parts[2]).mean()),
+            lambda query: float(query(parts[2]).mean()),
         )
         report = session.reported
-        assert report is not None  # a guard of claims answers any number of questions
+        assert report is not None  # a guard of claims answers any number of queries
         guarded = mechanism is guard
         width = report.reply.half_width if guarded else 0.0
         results[name] = Aggregation(report.reply.value, width, report.truth)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.simulation.simulated_session import Asking, Part, Question
+from thresholdout.simulation.simulated_session import Asking, Part, Query
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,8 +43,8 @@ def from_unit(values: ArrayLike) -> NDArray[np.float64]:
     return (np.asarray(values, dtype=np.float64) - 0.5) * (2 * REACH)
 
 
-def correlation(column: int) -> Question:
-    """Return the question for the mean product of label (-1 or 1) and attribute, as a mean of values in [0, 1].
+def correlation(column: int) -> Query:
+    """Return the query for the mean product of label (-1 or 1) and attribute, as a mean of values in [0, 1].
 
     Examples
     --------
@@ -53,15 +53,15 @@ def correlation(column: int) -> Question:
     array([0.75, 0.25])
     """
 
-    def question(part: Part) -> NDArray[np.float64]:
+    def query(part: Part) -> NDArray[np.float64]:
         return to_unit(part.features[:, column] * part.labels)
 
-    return question
+    return query
 
 
 @dataclass(frozen=True)
 class SignVote:
-    """The classifier of the analyst: the sign of a sum of attributes; as a question, how often it is right.
+    """The classifier of the analyst: the sign of a sum of attributes; as a query, how often it is right.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class FeatureSelectionAnalyst:
         columns = kept[np.argsort(-np.abs(train[kept]), kind="stable")][: max(self.sizes)]
         return columns, np.sign(train[columns])
 
-    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question:
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
         """Ask for all correlations, then for the accuracy at every size."""
         count = train.features.shape[1]
         cut = len(train) ** -0.5 if self.cut is None else self.cut

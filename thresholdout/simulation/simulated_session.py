@@ -32,7 +32,7 @@ __all__ = [
     "Exchange",
     "NaiveReuse",
     "Part",
-    "Question",
+    "Query",
     "Reply",
     "Session",
     "SimulatedGuard",
@@ -69,8 +69,8 @@ class Part:
         return len(self.labels)
 
 
-Question: TypeAlias = "Callable[[Part], NDArray[Any]]"
-"""From the records of a part to one value in [0, 1] for each; the question is about the mean."""
+Query: TypeAlias = "Callable[[Part], NDArray[Any]]"
+"""From the records of a part to one value in [0, 1] for each; the query is about the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class Reply:
 
 
 class Asking(Protocol):
-    """How an analyst asks: a question, and a claim in place of its value on the training part if she likes."""
+    """How an analyst asks: a query, and a claim in place of its value on the training part if she likes."""
 
-    def __call__(self, question: Question, claim: float | None = None) -> Reply:
+    def __call__(self, query: Query, claim: float | None = None) -> Reply:
         """Return the reply.
 
         Raises
@@ -111,8 +111,8 @@ class Asking(Protocol):
 class Analyst(Protocol):
     """Who asks. An analyst sees the training part and the replies, never the holdout."""
 
-    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question | None:
-        """Ask until done, and return the question whose answer she reports, asked last; None when there is none."""
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query | None:
+        """Ask until done, and return the query whose answer she reports, asked last; None when there is none."""
 
 
 class Answering(Protocol):
@@ -133,7 +133,7 @@ class Answering(Protocol):
 
 
 class NaiveReuse:
-    """Answers with the mean over the holdout, as if each question were the first.
+    """Answers with the mean over the holdout, as if each query were the first.
 
     Examples
     --------
@@ -194,12 +194,12 @@ class SimulatedGuard:
         return other
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
-        """Answer one question; see `Answering`.
+        """Answer one query; see `Answering`.
 
         Raises
         ------
         BudgetExhausted
-            When no further question is allowed, or this one could only be answered with a larger half-width than
+            When no further query is allowed, or this one could only be answered with a larger half-width than
             `max_half_width` of claims; that costs nothing.
         InputError
             When values are missing or outside [0, 1].
@@ -229,14 +229,14 @@ def _train_value(values: Any, holdout_values: Any) -> tuple[float, Known]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question and its answer, with what only the experimenter knows.
+    """One query and its answer, with what only the experimenter knows.
 
     Attributes
     ----------
     reply : Reply
         What the analyst saw.
     train, holdout : float
-        The question's value on both parts (or the claim).
+        The query's value on both parts (or the claim).
     truth : float
         Its true value; NaN when it is not known.
     """
@@ -268,13 +268,13 @@ class Session:
     train, holdout : Part
         The records of both parts.
     truth : float or callable, optional
-        The true value of each question: one number for all, or a function of the question.
+        The true value of each query: one number for all, or a function of the query.
 
     Attributes
     ----------
     history : list of Exchange
     refused : bool
-        Whether the mechanism refused a question.
+        Whether the mechanism refused a query.
     reported : Exchange or None
         The exchange whose answer the analyst reports, once `interview` knows it.
 
@@ -291,18 +291,18 @@ class Session:
     mechanism: Answering
     train: Part
     holdout: Part
-    truth: float | Callable[[Question], float] = math.nan
+    truth: float | Callable[[Query], float] = math.nan
     history: list[Exchange] = field(default_factory=list)
     refused: bool = False
     reported: Exchange | None = None
 
-    def ask(self, question: Question, claim: float | None = None) -> Reply:
-        """Pass a question on to the mechanism, and remember it; see `Asking`."""
-        train: Any = question(self.train) if claim is None else min(max(claim, 0.0), 1.0)
-        holdout = question(self.holdout)
+    def ask(self, query: Query, claim: float | None = None) -> Reply:
+        """Pass a query on to the mechanism, and remember it; see `Asking`."""
+        train: Any = query(self.train) if claim is None else min(max(claim, 0.0), 1.0)
+        holdout = query(self.holdout)
         answer = self.mechanism.ask(train, holdout)
         reply = Reply(float(answer), getattr(answer, "half_width", math.nan), getattr(answer, "source", "unknown"))
-        truth = self.truth(question) if callable(self.truth) else self.truth
+        truth = self.truth(query) if callable(self.truth) else self.truth
         self.history.append(Exchange(reply, float(np.mean(train)), float(np.mean(holdout)), truth))
         return reply
 
@@ -327,7 +327,7 @@ class Session:
         return max((exchange.reply.half_width for exchange in self.history), default=math.nan)
 
     def table(self) -> pd.DataFrame:
-        """Return one row per question: answer, half_width, source, train, holdout, truth, error, broken."""
+        """Return one row per query: answer, half_width, source, train, holdout, truth, error, broken."""
         import pandas as pd
 
         columns = ["answer", "half_width", "source", "train", "holdout", "truth", "error", "broken"]
@@ -344,9 +344,9 @@ def interview(
     train: Part,
     holdout: Part,
     rng: np.random.Generator,
-    truth: float | Callable[[Question], float] = math.nan,
+    truth: float | Callable[[Query], float] = math.nan,
 ) -> Session:
-    """Let an analyst question a mechanism until she is done or is refused.
+    """Let an analyst query a mechanism until she is done or is refused.
 
     Parameters
     ----------
@@ -377,11 +377,11 @@ def interview(
     """
     session = Session(mechanism, train, holdout, truth)
     try:
-        with progress_bar(doing="interview", unit="questions") as bar:
+        with progress_bar(doing="interview", unit="queries") as bar:
 
-            def ask(question: Question, claim: float | None = None) -> Reply:
+            def ask(query: Query, claim: float | None = None) -> Reply:
                 bar.update()
-                return session.ask(question, claim)
+                return session.ask(query, claim)
 
             conclusion = analyst.run(ask, train, rng)
     except BudgetExhausted:

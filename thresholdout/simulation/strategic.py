@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.simulation.analysts import Vote, agreement
-from thresholdout.simulation.simulated_session import Asking, Part, Question, Reply
+from thresholdout.simulation.simulated_session import Asking, Part, Query, Reply
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -25,14 +25,14 @@ _BEYOND = 1.0001  # a claim so much farther off than promised breaks the promise
 class StrategicAnalyst:
     """Learns what she can from the budget, and then claims training values that are just too far from the truth.
 
-    She knows that the truth of every question is 1/2. With claims that are far off she forces answers from the holdout
+    She knows that the truth of every query is 1/2. With claims that are far off she forces answers from the holdout
     about single attributes, and turns each to the side that agrees with the holdout. Their vote fits the holdout more
     than the truth; she asks for it again and again, claiming that it is right a little more often than the half-width
     allows. A claim that passes breaks the promise.
 
     Parameters
     ----------
-    questions : int
+    queries : int
         How many are asked in all.
     forced : int
         How many answers are forced first: the budget but one.
@@ -55,7 +55,7 @@ class StrategicAnalyst:
     (3, True, False)
     """
 
-    questions: int
+    queries: int
     forced: int
     promise: float
 
@@ -66,7 +66,7 @@ class StrategicAnalyst:
         if not len(columns):  # nothing may be learned first: she guesses
             columns, leans = rng.integers(train.features.shape[1], size=1), rng.choice([-1.0, 1.0], 1)
         vote = Vote(columns, np.where(leans >= 0, 1.0, -1.0))
-        for _ in range(self.questions - self.forced):
+        for _ in range(self.queries - self.forced):
             ask(vote, 0.5 + _BEYOND * self.promise)
         return vote
 
@@ -87,7 +87,7 @@ class ClusterAnalyst:
     largest : int, default=20
         How many clusters are asked about, the largest first.
     claim : float, optional
-        Training value of each question; that of the training part when left out.
+        Training value of each query; that of the training part when left out.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class ClusterAnalyst:
     largest: int = 20
     claim: float | None = None
 
-    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question:
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
         """Ask about all records, then cluster by cluster, then for the classifier."""
         if len(train) != len(self.clusters):
             raise InputError("clusters", f"{len(self.clusters)} records", f"{len(train)}, as in the training part")
@@ -127,13 +127,13 @@ class ClusterAnalyst:
         return reply.value >= 0.5
 
 
-def _share(inside: NDArray[np.bool_]) -> Question:
-    """Return the question for the share of positive labels inside, each record outside counting 1/2."""
+def _share(inside: NDArray[np.bool_]) -> Query:
+    """Return the query for the share of positive labels inside, each record outside counting 1/2."""
 
-    def question(part: Part) -> NDArray[np.float64]:
+    def query(part: Part) -> NDArray[np.float64]:
         return np.where(inside, part.labels, 0.5)
 
-    return question
+    return query
 
 
 def around_hubs(graph: nx.Graph[Any], hubs: int, records: Sequence[Hashable] | None = None) -> NDArray[np.int64]:

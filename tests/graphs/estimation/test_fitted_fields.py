@@ -70,7 +70,7 @@ def test_fits_have_at_least_the_inflation_of_the_law_that_was_drawn() -> None:
 @pytest.mark.statistical
 @sizes("runs", 60, 400)
 def test_certificates_of_fitted_components_cover(runs: int) -> None:
-    """One question to new groups: signs; a plug-in estimate from few groups has to be rejected where it takes no limit.
+    """One query to new groups: signs; a plug-in estimate from few groups has to be rejected where it takes no limit.
 
     Error rate 1e-9 by the binomial law; the stated error is 0.05, half of it for the limit.
     """

@@ -97,7 +97,7 @@ def test_a_diagnosis_tells_the_width_for_my_holdout() -> None:
     assert costs["half_width"] == pytest.approx(larger.half_width(), rel=1e-12)
     noisy = answer_half_width(2500, 5.0, larger.budget(0.5), 0.95)
     assert costs["noisy_half_width"] == pytest.approx(noisy, rel=1e-12)
-    assert "one question about 2,500 records fixed in advance is answered to ±0.061 instead of ±0.028" in there.words
+    assert "one query about 2,500 records fixed in advance is answered to ±0.061 instead of ±0.028" in there.words
     assert f"±{math.ceil(1000 * noisy) / 1000} instead of" in there.words
     assert there.model.fingerprint() == here.model.fingerprint()
 

@@ -198,7 +198,7 @@ def test_refuses_names_that_do_not_match() -> None:
             MarkovChain(MATRIX, 5, states=names)
 
 
-def test_refuses_questions_without_an_answer() -> None:
+def test_refuses_queries_without_an_answer() -> None:
     reducible = MarkovChain([[0.5, 0.5], [0.0, 1.0]], 5, [1, 0])
     with pytest.raises(ArgumentError, match="reducible"):
         _ = reducible.stationary

@@ -1,4 +1,4 @@
-"""Kinds of questions that seeded guards answer: statistics, slices, failures, parts of groups, fitted models."""
+"""Kinds of queries that seeded guards answer: statistics, slices, failures, parts of groups, fitted models."""
 
 from __future__ import annotations
 

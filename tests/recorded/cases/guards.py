@@ -127,7 +127,7 @@ for _name, _settings in SESSIONS.items():
         return [told, _history(guard), guard.certificate.route, guard.certificate.tolerance, guard.status.epsilon]
 
 
-@CASES.case("guards: questions by values")
+@CASES.case("guards: queries by values")
 def values() -> Any:
     guard = _guard(queries=12)
     rng = np.random.default_rng(5)
@@ -140,7 +140,7 @@ def values() -> Any:
     return [told, _standing(guard)]
 
 
-@CASES.case("guards: questions by functions")
+@CASES.case("guards: queries by functions")
 def functions() -> Any:
     guard = _guard()
     told = [_answer(guard.ask(lambda X, y, k=k: X[:, k] == y)) for k in range(4)]
@@ -197,8 +197,8 @@ def lists() -> Any:
     return [found, [[_answer(answer), answer.candidate] for answer in best]]
 
 
-@CASES.case("guards: lists of questions")
-def lists_of_questions() -> Any:
+@CASES.case("guards: lists of queries")
+def lists_of_queries() -> Any:
     guard = _guard()
     asked = [(0.5, np.arange(N) < count) for count in (100, 300, 599, 600)]
     return [[_answer(answer) for answer in guard.ask_all(asked, binary=True, reserve=0.1)], _standing(guard)]

@@ -1,4 +1,4 @@
-"""What plans say: ways of asking, half-widths, records, questions, parameters."""
+"""What plans say: ways of asking, half-widths, records, queries, parameters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CASES = Cases()
 
 CALLS: dict[str, dict[str, Any]] = {
     "300 records": {"records": 300},
-    "2000 records, 100 questions": {"records": 2000, "queries": 100, "anticipated_score": 0.95},
+    "2000 records, 100 queries": {"records": 2000, "queries": 100, "anticipated_score": 0.95},
     "2000 records and as many to train": {"records": 2000, "queries": 100, "anticipated_score": 0.95, "n_train": 2000},
-    "20000 records, 1000 questions": {"records": 20_000, "queries": 1000, "n_train": 20_000},
+    "20000 records, 1000 queries": {"records": 20_000, "queries": 1000, "n_train": 20_000},
     "few training records": {"records": 2000, "queries": 20, "n_train": 200},
     "a low score": {"records": 1000, "queries": 20, "anticipated_score": 0.55},
     "at 0.99": {"records": 1000, "queries": 20, "confidence": 0.99},

@@ -47,12 +47,12 @@ def guarded_grid() -> Any:
         guard = _guard()
         search = GuardedSearchCV(GridSearchCV(Column(), GRID, cv=3), guard, report=report).fit(*TRAIN)
         answers = [_answer(answer) for answer in search.answers_]
-        found.append([answers, search.best_params_["column"], search.n_questions_, _standing(guard)])
+        found.append([answers, search.best_params_["column"], search.n_queries_, _standing(guard)])
     return found
 
 
-@CASES.case("searches: numbers of questions")
-def questions() -> Any:
+@CASES.case("searches: numbers of queries")
+def queries() -> Any:
     search = GridSearchCV(Column(), {"column": list(range(6))}, cv=4)
     return [count_queries(_guard(), search), GuardedSearchCV(search, candidates=2).count_queries()]
 
@@ -70,7 +70,7 @@ def stopping() -> Any:
 
 @CASES.case("searches: rules of early stopping")
 def rules() -> Any:
-    rule, every = EarlyStopping(1.0, patience=2, questions=3), EveryRound(patience=2)
+    rule, every = EarlyStopping(1.0, patience=2, queries=3), EveryRound(patience=2)
     told = []
     for signal, answer in ((0.5, 0.5), (0.6, 0.5), (0.8, 0.78), (0.85, 0.8), (0.84, 0.8), (0.83, 0.81)):
         told.append([rule.stopped, every.stopped])

@@ -91,7 +91,7 @@ def fails(records: Any) -> Any:
 
 @pytest.mark.parametrize("mechanism", ["claims", "ladder"])
 def test_guards_answer_with_what_limits_leave(mechanism: str) -> None:
-    """Every interval of a session, failed questions included, as of a declared model at 0.97."""
+    """Every interval of a session, failed queries included, as of a declared model at 0.97."""
     rng = np.random.default_rng(0)
     values = [rng.integers(0, 2, 4000) for _ in range(6)]
     guards = [
@@ -205,7 +205,7 @@ def test_a_model_that_assumes_its_limits_is_charged_nothing_more() -> None:
 
 
 def misses(inflation: float, n: int, beta: float, mean: float) -> bool:
-    """Return whether a mean is further from 1/2 than a certificate of one fixed question allows."""
+    """Return whether a mean is further from 1/2 than a certificate of one fixed query allows."""
     return abs(mean - 0.5) > math.sqrt(inflation * math.log(2.0 / beta) / (2.0 * n))
 
 

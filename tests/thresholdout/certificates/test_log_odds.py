@@ -34,8 +34,8 @@ def random_posterior(rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     return prior, posterior, np.array(leakage)
 
 
-def questions(rng: np.random.Generator, prior: Floats, posterior: Floats) -> Floats:
-    """Values of questions by joint state: one that moved most, and a random one."""
+def queries(rng: np.random.Generator, prior: Floats, posterior: Floats) -> Floats:
+    """Values of queries by joint state: one that moved most, and a random one."""
     moved = (posterior - prior) @ STATES
     up = np.where(moved > 0, STATES, 1 - STATES).mean(axis=1)
     values = rng.random((4, 2))
@@ -49,16 +49,16 @@ def outside(beliefs: LogOdds, expected: float, truth: float) -> bool:
 
 @sizes("models", 300, 2000)
 def test_exact_posteriors_of_small_models(models: int) -> None:
-    """Questions about small models, dependent ones too; 95 % of the leakage, or its mean for all, is not enough."""
+    """Queries about small models, dependent ones too; 95 % of the leakage, or its mean for all, is not enough."""
     rng = np.random.default_rng(8)
     short = averaged = 0
     for _ in range(models):
         prior, posterior, leakage = random_posterior(rng)
         beliefs, lowered, mean = LogOdds(leakage), LogOdds(0.95 * leakage), LogOdds(np.array([leakage.mean()]))
-        for question in questions(rng, prior, posterior):
-            expected, truth = float(question @ posterior), float(question @ prior)
+        for query in queries(rng, prior, posterior):
+            expected, truth = float(query @ posterior), float(query @ prior)
             assert not outside(beliefs, expected, truth)
-        moved = questions(rng, prior, posterior)[0]
+        moved = queries(rng, prior, posterior)[0]
         short += lowered.lowest(float(moved @ posterior)) > float(moved @ prior)
         averaged += mean.lowest(float(moved @ posterior)) > float(moved @ prior)
     assert short > 20

@@ -85,8 +85,8 @@ def test_posterior_of_dependent_records_moves_by_at_most_the_bound() -> None:
         likelihood = np.exp(steps[sums])  # changes by at most e^0.5 when one record changes
         after = prior * likelihood / np.sum(prior * likelihood)
         for values in rng.random((20, 4, 2)):
-            question = np.array([np.mean([values[i][x] for i, x in enumerate(state)]) for state in states])
-            largest = max(largest, abs(float(question @ (after - prior))))
+            query = np.array([np.mean([values[i][x] for i, x in enumerate(state)]) for state in states])
+            largest = max(largest, abs(float(query @ (after - prior))))
     assert 0.1 * bound < largest <= bound
 
 
@@ -96,13 +96,13 @@ def test_monotone_in_records_and_limits() -> None:
         return posterior(Setting(Independent(n), parameters, confidence)).tolerance
 
     assert tolerance(n=20_000) < tolerance()
-    assert tolerance(m=2000) == tolerance()  # given T, the number of questions does not matter
+    assert tolerance(m=2000) == tolerance()  # given T, the number of queries does not matter
     assert tolerance(b=2) > tolerance()
     assert tolerance(confidence=0.99) > tolerance()
     assert tolerance(grid=1.0) > tolerance(grid=0.25) >= tolerance()
 
 
-def test_more_budget_than_questions_costs_nothing() -> None:
+def test_more_budget_than_queries_costs_nothing() -> None:
     def tolerance(budget: int) -> float:
         parameters = SparseVectorParameters(0.03, 0.001, budget=budget, queries=5)
         return posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance

@@ -75,7 +75,7 @@ def test_json_says_the_same_and_the_same_tables_cost_nothing(guard: Path) -> Non
     assert again == first
     assert "repeated: free of charge" in run("guard", "compare", "guard.db", "old.csv", "like.csv", code=3).output
     asked = json.loads(run("guard", "score", "guard.db", "old.csv", "--json").output)
-    assert asked["query"] == 2  # a score is another question than a comparison
+    assert asked["query"] == 2  # a score is another query than a comparison
 
 
 def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> None:

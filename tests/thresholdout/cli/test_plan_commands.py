@@ -39,8 +39,8 @@ def test_plan_solves_for_what_is_left_out() -> None:
     records = run("plan", "--width", "0.03", "--queries", "100").output
     assert records.startswith(f"{plan(width=0.03, queries=100).records:,} records: ask a guard")
     assert "(± 0.03: 3," in records
-    questions = run("plan", "--records", "2000", "--width", "0.02", "--batch").output
-    assert f"{plan(2000, width=0.02, adaptive=False).queries:,} questions at a score near 0.9" in questions
+    queries = run("plan", "--records", "2000", "--width", "0.02", "--batch").output
+    assert f"{plan(2000, width=0.02, adaptive=False).queries:,} queries at a score near 0.9" in queries
     assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=4).output
 
 

@@ -32,7 +32,7 @@ def test_a_genuine_receipt(receipt: str) -> None:
         "ledger", "receipt", "verify", "receipt.txt", "--public-key", "keys.json", "--history", "history.jsonl"
     ).output
     assert said.startswith("genuine, signed with key ")
-    assert "question 2, team ann" in said
+    assert "query 2, team ann" in said
     assert "history.jsonl is whole, and leads to this checkpoint" in said
     assert run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json").output in said
     piped = CliRunner().invoke(main, ["ledger", "receipt", "verify", "-", "--public-key", "keys.json"], input=receipt)

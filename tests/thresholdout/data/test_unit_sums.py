@@ -108,7 +108,7 @@ def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds
 
 
 @pytest.mark.parametrize("mechanism", ["claims", "sparse"])
-def test_a_question_about_many_records_copies_none(mechanism: str) -> None:
+def test_a_query_about_many_records_copies_none(mechanism: str) -> None:
     n, rng = 500_000, np.random.default_rng(0)
     made = {"mechanism": SparseVector(0.5, 0.001, budget=1)} if mechanism == "sparse" else {}
     guard = Thresholdout(np.arange(float(n)), queries=100, **made)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Processes with a whole guard, which the tests start, and kill.
 
 Run as ``python -m tests.thresholdout.guard.guard_child command ledger [argument]``. An answer is printed on a line: the
-question's key, the answer's number, value, half-width and source, and how many surprises are left.
+query's key, the answer's number, value, half-width and source, and how many surprises are left.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def asks_to_the_end(ledger: str) -> None:
 
 
 def killed_at_every_line(ledger: str, step: str) -> None:
-    """Fork processes that are killed at one line of a question after the other, until one is left alive.
+    """Fork processes that are killed at one line of a query after the other, until one is left alive.
 
-    Prints how many were killed, and how many of them before their question was charged.
+    Prints how many were killed, and how many of them before their query was charged.
     """
     guard = guard_in(ledger)
     lines, before, status = 0, 0, signal.SIGKILL.value

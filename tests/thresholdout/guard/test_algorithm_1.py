@@ -1,4 +1,4 @@
-"""Algorithm 1 by the posterior route: the threshold that honest questions keep below, and the noise that is best."""
+"""Algorithm 1 by the posterior route: the threshold that honest queries keep below, and the noise that is best."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_noise_of_one_test_exceeds_a_number_with_the_stated_probability(rise
 
 
 def sessions_with_a_hit(share: float, sessions: int, budget: int = 1) -> int:
-    """Count sessions of 50 questions, all at the quiet margin, in which one is answered from the holdout."""
+    """Count sessions of 50 queries, all at the quiet margin, in which one is answered from the holdout."""
     n, queries, margin, scale = 1000, 50, 0.05, 2.0**-10
     threshold = margin + share * scale * quiet_rise(queries, 0.1) + 1e-4 * scale
     mechanism = SparseVectorMechanism(SparseVectorParameters(threshold, scale, budget, queries))
@@ -57,7 +57,7 @@ def sessions_with_a_hit(share: float, sessions: int, budget: int = 1) -> int:
     return count
 
 
-def test_honest_questions_spend_budget_with_at_most_beta() -> None:
+def test_honest_queries_spend_budget_with_at_most_beta() -> None:
     sessions = 1500
     assert binom.sf(sessions_with_a_hit(1.0, sessions) - 1, sessions, 0.1) > 1e-9
     assert binom.sf(sessions_with_a_hit(0.6, sessions) - 1, sessions, 0.1) < 1e-9
@@ -89,7 +89,7 @@ def test_the_usual_noise_is_the_best_for_answers_anywhere() -> None:
             assert widths(other).width >= widths(found).width * (1 - 1e-3)
 
 
-def test_the_quiet_margin_is_the_radius_of_fixed_questions() -> None:
+def test_the_quiet_margin_is_the_radius_of_fixed_queries() -> None:
     bare, usual = (
         algorithm_1(Groups(np.arange(10_000) // 4), queries=100, budget=2, quiet_margin=margin)
         for margin in (0.0, None)

@@ -124,7 +124,7 @@ def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of()
     for _ in range(2):
         ask(guard, 0.9, RECORDS < 900, key="a", client="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="all 1 questions of this client are used"):
+    with pytest.raises(BudgetExhausted, match="all 1 queries of this client are used"):
         ask(guard, 0.9, RECORDS < 890, client="ann", quota=1)
     ask(guard, 0.9, RECORDS < 890, client="bob", quota=1)
     assert len(guard.history) == 2
@@ -134,7 +134,7 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
     rng, looks = np.random.default_rng(0), list[int]()
 
-    def question(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         if X[0] < 0:
             return np.full(N, float(rng.random()) > 0.5)
         looks.append(1)
@@ -142,21 +142,21 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
 
     def junk() -> None:
         for number in range(100):
-            ask(guard, question, client="junk", key=f"{number}")
+            ask(guard, query, client="junk", key=f"{number}")
 
     with pytest.raises(BudgetExhausted, match="this client's answers may tell no more"):
         junk()
     asked = len(looks)
     assert asked < 30
     with pytest.raises(BudgetExhausted):
-        ask(guard, question, client="junk", key="once more")
+        ask(guard, query, client="junk", key="once more")
     assert len(looks) == asked
     assert guard.status.information_released is not None
     assert guard.status.information_released <= 24.0
     assert ask(guard, 0.9, RECORDS < 900, client="honest", binary=True).source == "train"
 
 
-def test_a_question_that_fails_is_charged_to_its_client_and_stays_within_the_quota() -> None:
+def test_a_query_that_fails_is_charged_to_its_client_and_stays_within_the_quota() -> None:
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
 
     def failing(X: np.ndarray, y: np.ndarray) -> np.ndarray:

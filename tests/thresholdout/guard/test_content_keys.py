@@ -1,4 +1,4 @@
-"""Keys of questions: equal for equal content in every process, different for different code."""
+"""Keys of queries: equal for equal content in every process, different for different code."""
 
 import subprocess
 import sys
@@ -124,7 +124,7 @@ def test_code_of_a_script_counts_and_its_process_does_not(tmp_path: Path) -> Non
         assert [a != b for a, b in zip(first, other, strict=True)] == changed
 
 
-def test_a_function_that_was_defined_again_is_another_question() -> None:
+def test_a_function_that_was_defined_again_is_another_query() -> None:
     """As in a notebook, where a cell is edited and run again under the same names."""
     guard = KFoldGuard((X, Y), cv=2, queries=20, mechanism=Claims(holdout_answers=10))
     asked = []
@@ -135,5 +135,5 @@ def test_a_function_that_was_defined_again_is_another_question() -> None:
         from sklearn.model_selection import GridSearchCV
 
         search = GridSearchCV(model, {"decisiontreeclassifier__random_state": [0]})
-        asked.append(GuardedSearchCV(search, guard).fit(X, Y).n_questions_)
+        asked.append(GuardedSearchCV(search, guard).fit(X, Y).n_queries_)
     assert asked == [1, 0, 1]

@@ -92,7 +92,7 @@ def test_nan_stands_in(backend: str, n_jobs: int, policy: Exhausted) -> None:
     assert sorted(scores[~np.isnan(scores)]) == sorted(guard.history["value"])
     assert (scorer.asked, scorer.replaced, scorer.exhausted) == (4, 2, "queries")
     assert len(messages) == 1
-    assert messages[0].startswith("all 4 questions of this guard are used")
+    assert messages[0].startswith("all 4 queries of this guard are used")
 
 
 @BY_BACKEND
@@ -110,7 +110,7 @@ def test_training_values_stand_in(backend: str, n_jobs: int) -> None:
     assert len(messages) == 1
 
 
-def test_the_budget_runs_out_as_the_questions_do() -> None:
+def test_the_budget_runs_out_as_the_queries_do() -> None:
     guard = make(mechanism=SparseVector(0.02, 0.001, budget=1))
     scorer, search, _ = searched(guard, "nan", "loky", 1)
     assert scorer.exhausted == "budget" == guard.status.exhausted
@@ -129,7 +129,7 @@ class Counting(type(tree())):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("policy", ["nan", "stop"])
-def test_after_the_first_refusal_no_more_is_predicted_than_shows_whether_a_question_is_known(policy: Exhausted) -> None:
+def test_after_the_first_refusal_no_more_is_predicted_than_shows_whether_a_query_is_known(policy: Exhausted) -> None:
     guard = make(queries=1)
     scorer = guard.scorer(exhausted=policy, cv="training")
     first, second, third = (Counting(max_depth=depth).fit(*TRAIN) for depth in (2, 3, 4))
@@ -143,7 +143,7 @@ def test_after_the_first_refusal_no_more_is_predicted_than_shows_whether_a_quest
     assert (scorer.asked, scorer.replaced) == (1, 2)
 
 
-def test_stand_ins_have_the_signs_weights_and_folds_of_the_question() -> None:
+def test_stand_ins_have_the_signs_weights_and_folds_of_the_query() -> None:
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 900), np.ones(897)
     guard = make(queries=1)
     scorers = {
@@ -171,7 +171,7 @@ def test_policies_are_checked_first() -> None:
 
 
 def test_a_warning_points_at_its_cause() -> None:
-    with pytest.warns(GuardExhaustedWarning, match="all 3 questions .* no further question is asked") as caught:
+    with pytest.warns(GuardExhaustedWarning, match="all 3 queries .* no further query is asked") as caught:
         warn_exhausted(BudgetExhausted("queries", 3, 3), "stop", 1, stacklevel=1)
     assert caught[0].filename == __file__
 
@@ -193,8 +193,8 @@ def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: 
         search.fit(*TRAIN)
     assert [w.category for w in caught] == [GuardExhaustedWarning, UserWarning]
     assert str(caught[0].message) == (
-        "all 4 questions of this guard are used; earlier answers stay valid, new questions need a new holdout. This "
-        "search has 4 answers; no further question is asked; what has no answer is NaN and ranked last. For more "
+        "all 4 queries of this guard are used; earlier answers stay valid, new queries need a new holdout. This "
+        "search has 4 answers; no further query is asked; what has no answer is NaN and ranked last. For more "
         "answers make a guard of new records with a larger queries="
     )
     assert str(caught[1].message).startswith("One or more of the test scores are non-finite")
@@ -264,4 +264,4 @@ def test_a_halving_search_never_chooses_from_a_round_without_answers(resource: s
     assert np.isfinite(halving.best_score_)
     guard = make(queries=4)
     guarded = GuardedSearchCV(search(guard, cv=2), guard, candidates=2).fit(*TRAIN)  # what the message names
-    assert guarded.n_questions_ <= 2
+    assert guarded.n_queries_ <= 2

@@ -108,7 +108,7 @@ def worst_session(truth: float, depth: int, reset: bool) -> float:
 
 
 def test_sessions_with_a_final_check_are_covered_by_enumeration() -> None:
-    """All analysts with two questions and a final check at 1 - 0.7; the twin gives the final check all of the risk."""
+    """All analysts with two queries and a final check at 1 - 0.7; the twin gives the final check all of the risk."""
     truths = np.linspace(0.05, 0.95, 13)
     assert 0.15 < max(worst_session(truth, 2, reset=False) for truth in truths) <= 0.3
     assert max(worst_session(truth, 2, reset=True) for truth in truths) > 0.3
@@ -162,7 +162,7 @@ def labelled(**changes: object) -> Thresholdout:
     return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), **changes)  # type: ignore[arg-type]
 
 
-def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> None:
+def test_it_is_the_last_query_and_asked_again_it_is_free(tmp_path: Path) -> None:
     guard = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     guard.score(Constant(0), cv="training")
     with pytest.raises(BudgetExhausted):
@@ -184,8 +184,8 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
         labelled(queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
 
 
-def test_a_key_of_an_earlier_question_is_not_that_of_a_final_check() -> None:
-    """The earlier answer, which is wider, would be given again, and questions would go on."""
+def test_a_key_of_an_earlier_query_is_not_that_of_a_final_check() -> None:
+    """The earlier answer, which is wider, would be given again, and queries would go on."""
     guard = labelled(final_check=True, queries=5)
     earlier = guard.score(Constant(1), key="one", cv="training")
     with pytest.raises(InputError, match=r"key: 'one' was used for 'accuracy'.*use another key, or None"):

@@ -392,7 +392,7 @@ def test_after_the_final_check_nothing_is_decided() -> None:
     assert len(guard.history) == 2
 
 
-def test_what_other_questions_pay_is_shared() -> None:
+def test_what_other_queries_pay_is_shared() -> None:
     right = columns([0.06, 0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))

@@ -108,7 +108,7 @@ def test_the_same_key_in_the_same_climb() -> None:
         gate.propose(Told(0), key="a", cv="training")
 
 
-def test_a_key_is_of_a_candidate_or_of_a_question() -> None:
+def test_a_key_is_of_a_candidate_or_of_a_query() -> None:
     right = columns([0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))
@@ -246,7 +246,7 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     found = sources(guard)
     report = guard.report()
     assert len(report.answers) == 1
-    assert report.questions == sum(source != "skip" for source in found)
+    assert report.queries == sum(source != "skip" for source in found)
     assert report.candidates == 6
     assert report.certified == found.count("keep") > 0
     assert "6 candidates were proposed" in report.html

@@ -64,11 +64,11 @@ def test_refuses_when_the_budget_is_spent_and_nothing_changes() -> None:
     assert guard.history.equals(before)
 
 
-def test_refuses_after_the_declared_number_of_questions() -> None:
+def test_refuses_after_the_declared_number_of_queries() -> None:
     guard = make(queries=3)
     for _ in range(3):
         guard.ask(0.5, np.arange(N) % 2)
-    with pytest.raises(BudgetExhausted, match="all 3 questions") as caught:
+    with pytest.raises(BudgetExhausted, match="all 3 queries") as caught:
         guard.ask(0.5, np.arange(N) % 2)
     assert caught.value.what == "queries"
 
@@ -143,11 +143,11 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
     for attempt in range(3):
         before = guard.status.answers_left
         with pytest.raises(InputError, match="it failed on the holdout"):
-            guard.ask(query, key=f"question {attempt}")
+            guard.ask(query, key=f"query {attempt}")
         assert before is not None
         assert (guard.status.answers_left or 0) < before
-    with pytest.raises(InputError, match="a question that failed on the holdout and was charged"):
-        guard.ask(lambda X, y: np.asarray(y), key="question 0")
+    with pytest.raises(InputError, match="a query that failed on the holdout and was charged"):
+        guard.ask(lambda X, y: np.asarray(y), key="query 0")
     assert list(guard.history["source"]) == ["failed"] * 3
     if isinstance(mechanism, Claims):
         assert guard.status.exhausted == "budget"
@@ -204,7 +204,7 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
         (np.mean, np.full(N, 0.5), (0, 1), "holdout_values: values beside a callable"),
     ],
 )
-def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tuple[float, float], message: str) -> None:
+def test_bad_queries_spend_nothing(train: object, holdout: object, bounds: tuple[float, float], message: str) -> None:
     noise = SeededNoise(0)
     guard = make(random_state=noise)
     with pytest.raises(InputError, match=message):
@@ -475,7 +475,7 @@ def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
     assert (guard.history["low"].min(), guard.history["high"].max()) == (0.0, 1.0)
 
 
-def test_a_key_names_one_question_with_its_range() -> None:
+def test_a_key_names_one_query_with_its_range() -> None:
     guard = make()
     guard.ask(0.25, np.arange(N) % 4 == 0, key="a")
     with pytest.raises(InputError, match="key"):
@@ -509,7 +509,7 @@ def test_statistics_that_are_no_means() -> None:
     answer = guard.score(model, "roc_auc", cv="training")
     assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
     assert abs(answer.value - 0.7602) <= answer.half_width  # Phi(1/sqrt 2), the truth for unit normals one apart
-    assert answer.half_width > norm.ppf(0.975) * 0.24 * math.sqrt(2 / N)  # that of one question, fixed in advance
+    assert answer.half_width > norm.ppf(0.975) * 0.24 * math.sqrt(2 / N)  # that of one query, fixed in advance
     assert guard.status.information_released is not None
     assert (
         0 < guard.status.information_released - math.log(2) < math.log(2)

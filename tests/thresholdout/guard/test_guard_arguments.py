@@ -44,7 +44,7 @@ def test_parameters_by_hand() -> None:
     assert (value * 128) == round(value * 128)
 
 
-def test_any_number_of_questions_with_parameters_by_hand() -> None:
+def test_any_number_of_queries_with_parameters_by_hand() -> None:
     guard = make(mechanism=SparseVector(0.05, 0.001, budget=None, grid=1 / 128), queries=None)
     assert guard.ask(0.5, np.arange(N) % 2).interval == (0.0, 1.0)
     assert "mechanism='claims' makes claims" in guard.certificate.statement
@@ -116,7 +116,7 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
         make(dependence=model, mechanism=Claims(max_half_width=0.1))
 
 
-def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -> None:
+def test_a_query_that_would_be_answered_too_widely_is_refused_for_nothing() -> None:
     """Before anything is computed on the holdout: whether it fails there would be told for nothing otherwise."""
     guard = make(mechanism=Claims(max_half_width=0.01))
     first = data(0)[0][0, 0]

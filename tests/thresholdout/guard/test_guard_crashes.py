@@ -53,7 +53,7 @@ def test_processes_share_one_budget(ledger: str) -> None:
     [("sqlite", 11, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],
     indirect=["ledger"],
 )
-def test_killed_at_every_line_of_a_question(ledger: str, step: int, least: int) -> None:
+def test_killed_at_every_line_of_a_query(ledger: str, step: int, least: int) -> None:
     """Some twenty lines follow the commit: one of 11 steps is among them."""
     (said,) = finish(start("killed_at_every_line", ledger, step))
     kills, before = map(int, said.split())

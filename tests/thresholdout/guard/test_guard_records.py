@@ -202,12 +202,12 @@ def test_a_failure_costs_a_guard_that_makes_claims_twenty_bits() -> None:
     wide, narrow = (one.ask(lambda X, y: X[:, 0] > 1) for one in (guard, plain))
     low, high = wide.interval
     assert low < 0.158655 < high  # P(Z > 1)
-    # limits at nats L are about sqrt(2 L) deviations wide: the fixed question's 2.2 and sqrt(2 (ln 40 + 20 ln 2)) = 5.9
+    # limits at nats L are about sqrt(2 L) deviations wide: the fixed query's 2.2 and sqrt(2 (ln 40 + 20 ln 2)) = 5.9
     assert 1.5 * narrow.half_width < wide.half_width < 3 * narrow.half_width
 
 
 def test_all_failures_on_the_holdout_look_the_same() -> None:
-    """An error whose kind is made of labels would tell all of them for one charged question."""
+    """An error whose kind is made of labels would tell all of them for one charged query."""
     first = data(0)[0][0, 0]
 
     def spelled(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ def test_all_failures_on_the_holdout_look_the_same() -> None:
 
 @pytest.mark.parametrize("queries", [None, 1, 7, 50])
 def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) -> None:
-    """Each question goes on, ends in an error or in an interrupt: three things that an analyst can tell apart."""
+    """Each query goes on, ends in an error or in an interrupt: three things that an analyst can tell apart."""
     rounds, total = (8 if queries is None else queries), Fraction(0)
     for failures in range(1, rounds + 1):
         share = Fraction(failure_share(failures, rounds, queries))
@@ -243,7 +243,7 @@ def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) 
 
 
 def test_failures_widen_the_half_widths_that_follow() -> None:
-    """One arrangement of f failures among m questions, each an error or an interrupt, has 2^-20 (4m)^-f of beta."""
+    """One arrangement of f failures among m queries, each an error or an interrupt, has 2^-20 (4m)^-f of beta."""
     guard = make(mechanism=SparseVector(0.05, 0.006, budget=3), random_state=0)
     before = guard.ask(lambda X, y: np.asarray(y)).half_width
     fail_on_the_holdout(guard)
@@ -263,7 +263,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
     "mechanism", [SparseVectorParameters(0.1, 0.01, budget=60, queries=60), "ladder"], ids=["algorithm 1", "ladder"]
 )
 def test_bits_that_failures_tell_are_not_certified(mechanism: object) -> None:
-    """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
+    """Queries that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
     guard = make(mechanism=mechanism, queries=60)
     (X, y), known = data(0), {}
     for i in range(40):
@@ -293,8 +293,8 @@ def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseExcept
 
 
 @pytest.mark.parametrize("key", [None, "mine"])
-def test_an_interrupt_that_the_question_raises_is_charged(tmp_path: Path, key: str | None) -> None:
-    """A question that interrupts when a label is 1 would read labels for nothing."""
+def test_an_interrupt_that_the_query_raises_is_charged(tmp_path: Path, key: str | None) -> None:
+    """A query that interrupts when a label is 1 would read labels for nothing."""
     guard = make(ledger=tmp_path / "guard.db")
     left = guard.status.answers_left
     first = data(0)[0][0, 0]

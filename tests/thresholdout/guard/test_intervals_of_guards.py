@@ -53,7 +53,7 @@ def test_what_was_promised_stays_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_units_of_the_range() -> None:
-    """The same question in other units: the interval is stretched with the range, and cut to it."""
+    """The same query in other units: the interval is stretched with the range, and cut to it."""
     unit, wide = guard_of(), guard_of()
     plain = ask(unit, 3900)
     values = 20.0 * (RECORDS < 3900) - 5.0

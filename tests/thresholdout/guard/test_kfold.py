@@ -169,7 +169,7 @@ def test_certificates_rest_on_the_inflation_alone() -> None:
     assert ladder.score(GaussianNB()).about == "best"
 
 
-def test_one_last_question_has_the_limits_of_the_theorem() -> None:
+def test_one_last_query_has_the_limits_of_the_theorem() -> None:
     """Exactly: the slope is fixed for an average of 0.85, and each side has half of 0.05."""
     guard = make(queries=1, mechanism=None)
     average = float((cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean())

@@ -186,7 +186,7 @@ def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     assert last.interval[0] <= float(hit(top, "good").mean()) <= last.interval[1]
 
 
-def test_a_question_is_known_again_by_its_content_on_every_engine(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_a_query_is_known_again_by_its_content_on_every_engine(tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "guard.db"
     first = lazy_guard(of_polars, table, ledger=path)
     told = [first.ask(nw.col("good") == nw.col("y")), first.score("bad")]
@@ -213,7 +213,7 @@ SCANS: list[Callable[[Path], Any]] = [pl.scan_parquet, lambda path: DUCKDB.read_
 
 
 @pytest.mark.parametrize("scan", SCANS, ids=["polars", "duckdb"])
-def test_a_question_that_dies_in_the_engine_is_free_and_costs_once(
+def test_a_query_that_dies_in_the_engine_is_free_and_costs_once(
     tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
 ) -> None:
     holdout, train = files(tmp_path, table)
@@ -367,7 +367,7 @@ def test_predictions_that_arrive_later(engine: Engine, table: pd.DataFrame) -> N
         guard.join(other(table[["id"]].assign(x=1.0)), on="id")
 
 
-def test_other_predictions_of_one_name_are_other_questions(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_other_predictions_of_one_name_are_other_queries(tmp_path: Path, table: pd.DataFrame) -> None:
     base, path = table.drop(columns=["good", "bad"]), tmp_path / "guard.db"
     for column, repeated in (("good", False), ("bad", False), ("good", True)):
         guard = lazy_guard(of_polars, base, ledger=path)
@@ -398,7 +398,7 @@ def test_integers_of_several_sizes_are_joined(table: pd.DataFrame) -> None:
     assert guard.score("more").value == lazy_guard(of_duckdb, table).score("good").value
 
 
-def test_columns_that_changed_names_are_other_questions(engine: Engine, tmp_path: Path, table: pd.DataFrame) -> None:
+def test_columns_that_changed_names_are_other_queries(engine: Engine, tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "guard.db"
     swapped = table.rename(columns={"good": "bad", "bad": "good"})
     later = table[["id", "good", "bad"]].rename(columns={"good": "one", "bad": "two"})
@@ -512,7 +512,7 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: origin(guard, np.ones((3, 2))), "X: rows"),
     ],
 )
-def test_questions_that_need_records_in_memory_are_refused_free(table: pd.DataFrame, ask: Any, message: str) -> None:
+def test_queries_that_need_records_in_memory_are_refused_free(table: pd.DataFrame, ask: Any, message: str) -> None:
     guard = lazy_guard(of_polars, table)
     with pytest.raises(InputError, match=message):
         ask(guard)

@@ -117,7 +117,7 @@ def test_a_guard_that_is_opened_again_says_it_no_more() -> None:
 
 def test_folds_say_it_too() -> None:
     X, y = np.arange(400.0).reshape(200, 2), np.arange(200) % 2
-    with pytest.warns(WideAnswersWarning, match="any number of questions to 100 out-of-fold values"):
+    with pytest.warns(WideAnswersWarning, match="any number of queries to 100 out-of-fold values"):
         KFoldGuard((X[:100], y[:100]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Questions that were fixed together: as narrow as a list, all or none, and what is left afterwards."""
+"""Queries that were fixed together: as narrow as a list, all or none, and what is left afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def clopper_pearson(count: int, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def test_a_list_is_as_narrow_as_exact_intervals_for_its_questions() -> None:
+def test_a_list_is_as_narrow_as_exact_intervals_for_its_queries() -> None:
     counts = [100, 200, 371, 399, 400]
     guard = Thresholdout(np.arange(float(N)))
     answers = guard.ask_all([(0.5, right(count)) for count in counts], binary=True, reserve=0)
@@ -56,7 +56,7 @@ def test_all_are_entered_together_or_none(tmp_path: Path) -> None:
     assert guard.status.error_budget_left == before
 
 
-def test_limits_count_every_question_of_a_list() -> None:
+def test_limits_count_every_query_of_a_list() -> None:
     guard = Thresholdout(np.arange(float(N)), queries=3)
     guard.ask(0.5, right(200))
     with pytest.raises(BudgetExhausted):
@@ -86,7 +86,7 @@ def test_refuses_shares_that_are_none(reserve: object) -> None:
 
 def test_refuses_empty_lists_and_lists_of_other_lengths() -> None:
     guard = Thresholdout(np.arange(float(N)))
-    with pytest.raises(InputError, match="questions: an empty list"):
+    with pytest.raises(InputError, match="queries: an empty list"):
         guard.ask_all([])
     with pytest.raises(InputError, match="names: 1 of them"):
         guard.ask_all([(0.5, right(1)), (0.5, right(2))], names=["a"])
@@ -163,7 +163,7 @@ LONG = "x" * 10_001
     [
         (
             lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", "a"], cv="training"),
-            "two questions with the key 'a'",
+            "two queries with the key 'a'",
         ),
         (
             lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", LONG], cv="training"),
@@ -200,7 +200,7 @@ def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
     assert (guard.status.error_budget_left, len(guard.history)) == (before, 0)
 
 
-def test_the_best_of_models_with_other_names_is_another_question() -> None:
+def test_the_best_of_models_with_other_names_is_another_query() -> None:
     """What is told is a name, which has to be one of those that were asked about."""
     guard = labelled()
     guard.score_all({"zero": Constant(0), "one": Constant(1)}, report="best", keys=["a", "b"], cv="training")
@@ -211,7 +211,7 @@ def test_the_best_of_models_with_other_names_is_another_question() -> None:
 
 
 def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
-    """By enumeration: over all that a list of two questions can tell, the risks that are left, one by one."""
+    """By enumeration: over all that a list of two queries can tell, the risks that are left, one by one."""
     n, reserve, noise = 6, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
@@ -228,7 +228,7 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
 
 
 def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None:
-    """A list of one question about values of 0, 1/2 and 1: over all intervals that 40 records can show."""
+    """A list of one query about values of 0, 1/2 and 1: over all intervals that 40 records can show."""
     n, reserve, noise = 40, 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
@@ -302,19 +302,19 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("questions", "changes", "seen"),
+    ("queries", "changes", "seen"),
     [
-        ({"a": (0.5, right(2))}, {}, "questions: a dict"),
-        ([0.5], {}, "questions: something else than pairs"),
+        ({"a": (0.5, right(2))}, {}, "queries: a dict"),
+        ([0.5], {}, "queries: something else than pairs"),
         ([(0.5, right(2))], {"names": "x"}, "names: a str"),
         ([(0.5, right(2))], {"keys": {"a": 1}}, "keys: a dict"),
         ([(0.5, right(2))], {"reserve": 0.9999999}, "reserve: 0.9999999"),
     ],
 )
-def test_lists_of_other_kinds_are_refused_in_words(questions: object, changes: dict[str, object], seen: str) -> None:
+def test_lists_of_other_kinds_are_refused_in_words(queries: object, changes: dict[str, object], seen: str) -> None:
     guard = Thresholdout(np.arange(float(N)))
     with pytest.raises(InputError, match=seen):
-        guard.ask_all(questions, **changes)  # type: ignore[arg-type]
+        guard.ask_all(queries, **changes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="models: a Constant"):
         labelled().score_all(Constant(0), cv="training")  # type: ignore[arg-type]
     assert len(guard.history) == 0

@@ -1,4 +1,4 @@
-"""What a question, a status or a report costs when a guard has answered many questions already.
+"""What a query, a status or a report costs when a guard has answered many queries already.
 
 No test asserts a time: what is counted is rows of the ledger and calls of functions, of a short and of a long history.
 """
@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     memory, made = MemoryLedger(), {}
     service = PredictionGuard.create(memory, TABLE[:N], TABLE[N:], label="y", queries=9000, mechanism="ladder")
     for asked in range(1, LONG + 1):
-        service.guard.ask(0.5, np.full(N, 0.5), name=f"question {asked} (accuracy)", key=f"key {asked}")
+        service.guard.ask(0.5, np.full(N, 0.5), name=f"query {asked} (accuracy)", key=f"key {asked}")
         if asked in (SHORT, LONG):
             made[asked] = folder / f"{asked}.db"
             guard = service.identity
@@ -74,7 +74,7 @@ def run(*arguments: str | Path) -> str:
 
 
 @pytest.mark.parametrize("command", ["score", "status"])
-def test_a_question_and_a_status_read_as_much_of_a_long_history_as_of_a_short_one(
+def test_a_query_and_a_status_read_as_much_of_a_long_history_as_of_a_short_one(
     files: dict[int, Path], rows: list[int], command: str
 ) -> None:
     read = {}
@@ -119,7 +119,7 @@ def test_a_history_is_read_once_with_few_calls_for_each_entry(
     assert (calls[LONG] - calls[SHORT]) / (LONG - SHORT) < most
 
 
-def test_a_k_fold_question_reads_as_much_of_a_long_history_as_of_a_short_one(rows: list[int]) -> None:
+def test_a_k_fold_query_reads_as_much_of_a_long_history_as_of_a_short_one(rows: list[int]) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)
     guard = KFoldGuard((X, y), cv=3, queries=100, mechanism=Claims(holdout_answers=2))

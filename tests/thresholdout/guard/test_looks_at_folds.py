@@ -29,7 +29,7 @@ def broken(mechanism: Any, look: BlackBox | None, told: float) -> float:
     """Return the exact probability that the one answer's interval misses the truth, 1/2.
 
     The labels are fair coins. A look says of each what it is with the look's privacy; `told` of them agree on average.
-    The question is how often the table of what was said is right: its truth is 1/2 for any table, and the number that
+    The query is how often the table of what was said is right: its truth is 1/2 for any table, and the number that
     is right is binomial. A learner that says the table whatever it is fitted to makes that an out-of-fold average.
     """
     state = mechanism.start(NOISE)

@@ -255,7 +255,7 @@ def test_looks_are_paid_after_one_another_in_every_process(tmp_path: Path) -> No
     assert len(two.releases.recorded.events) == 2
 
 
-def test_looks_are_no_questions() -> None:
+def test_looks_are_no_queries() -> None:
     guard = claiming(queries=2)
     guard.releases.record(BlackBox(0.001))
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: 
 
 
 @pytest.mark.slow
-def test_looks_after_a_question_about_given_labels_are_priced_by_independent_groups() -> None:
+def test_looks_after_a_query_about_given_labels_are_priced_by_independent_groups() -> None:
     """Its truth is given the labels, which can tie all records of a unit to each other."""
     units, n = 20, 50
     X = np.random.default_rng(0).normal(size=(2 * units * n, 2))
@@ -349,8 +349,8 @@ def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
         mechanism.step(after, 0.5, Reading((), Known()), SeededNoise(0))
 
 
-def test_a_question_while_a_look_is_recorded_is_paid_for() -> None:
-    """The look has its own node, before that of the question."""
+def test_a_query_while_a_look_is_recorded_is_paid_for() -> None:
+    """The look has its own node, before that of the query."""
     ledger = MemoryLedger()
     one, two = claiming(ledger=ledger), claiming(ledger=ledger)
     put, others = ledger.put_document, [lambda: two.ask(0.25, HOLDOUT < 2500, binary=True)]

@@ -189,7 +189,7 @@ def test_what_is_told_is_a_function_of_the_outcomes() -> None:
 
 @pytest.mark.statistical
 def test_truths_are_covered() -> None:
-    """200 sessions of 6 questions, training values that mislead: at most 5 % are broken, by an exact limit at 1e-9."""
+    """200 sessions of 6 queries, training values that mislead: at most 5 % are broken, by an exact limit at 1e-9."""
     rng, n, broken = np.random.default_rng(5), 300, 0
     mechanism = ClaimsMechanism(ClaimsParameters(epsilon=10.0, budget=4), n)
     for seed in range(200):
@@ -229,7 +229,7 @@ def private(**changes: Any) -> Thresholdout:
     return Thresholdout((X[:N], Y[:N]), train=(X[N:], Y[N:]), **{**settings, **changes})
 
 
-def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Path) -> None:
+def test_the_certificate_states_the_epsilon_until_a_query_fails(tmp_path: Path) -> None:
     guard = private(ledger=tmp_path / "guard.db")
     assert guard.status.epsilon is not None
     assert 1.999 < guard.status.epsilon <= 2.0

@@ -1,4 +1,4 @@
-"""What counts in the content of a question, what does not, and what cannot be told."""
+"""What counts in the content of a query, what does not, and what cannot be told."""
 
 from __future__ import annotations
 
@@ -199,10 +199,10 @@ def test_what_does_not_count(what: str) -> None:
 
 
 def test_what_was_added_to_the_builtins_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    question, digests = defined("f = lambda x: len(x) > added_threshold"), set()
+    query, digests = defined("f = lambda x: len(x) > added_threshold"), set()
     for threshold in (1.0, 2.0):
         monkeypatch.setattr(builtins, "added_threshold", threshold, raising=False)
-        digests.add(content_digest(question))
+        digests.add(content_digest(query))
     assert len(digests) == 2
 
 
@@ -228,9 +228,9 @@ def test_a_reducer_of_a_class_may_drop_something(monkeypatch: pytest.MonkeyPatch
 def test_a_module_that_nobody_has_installed_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "edited_today.py").write_text("def g(x):\n    return x\n")
     monkeypatch.syspath_prepend(tmp_path)
-    question = defined("import edited_today\nf = lambda x: edited_today.g(x)")
+    query = defined("import edited_today\nf = lambda x: edited_today.g(x)")
     monkeypatch.delitem(sys.modules, "edited_today", raising=False)
-    assert content_key(question) is None
+    assert content_key(query) is None
     assert content_key(defined("from edited_today import g\nf = lambda x: g(x)")) is not None
 
 

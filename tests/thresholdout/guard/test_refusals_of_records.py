@@ -97,4 +97,4 @@ def test_what_a_refusal_names_works() -> None:
     more = np.vstack([X_TRAIN, X_TRAIN[:50] + 1.0]), np.r_[Y_TRAIN, Y_TRAIN[:50]]
     with pytest.raises(InputError, match=r"belongs into Thresholdout\(..., train=\(X, y\)\)"):
         GuardedSearchCV(SEARCH, make()).fit(*more)
-    assert GuardedSearchCV(SEARCH, make(train=more)).fit(*more).n_questions_ == 1
+    assert GuardedSearchCV(SEARCH, make(train=more)).fit(*more).n_queries_ == 1

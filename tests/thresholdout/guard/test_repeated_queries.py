@@ -1,4 +1,4 @@
-"""A question that is asked again is known by its content: it has one answer, and is charged once."""
+"""A query that is asked again is known by its content: it has one answer, and is charged once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_model_is_known_again_fitted_again_or_loaded(name: str, tmp_path: Path
     assert not guard.score(clone(MODELS[name]).fit(X[N + 1 :], Y[N + 1 :])).repeated
 
 
-def test_everything_about_a_question_makes_another_one() -> None:
+def test_everything_about_a_query_makes_another_one() -> None:
     guard, model = make(), tree(2)
     weights = np.ones(N), np.ones(N)
     asked: list[Callable[[], Any]] = [
@@ -83,15 +83,15 @@ def test_everything_about_a_question_makes_another_one() -> None:
         lambda: guard.ask(lambda X, y: X[:, 0] > 0, binary=False),
         lambda: guard.ask(lambda X, y: X[:, 0] >= 0),
     ]
-    first = [question() for question in asked]
+    first = [query() for query in asked]
     assert [answer.repeated for answer in first] == [False] * len(asked)
-    again = [question() for question in asked]
+    again = [query() for query in asked]
     assert [answer.repeated for answer in again] == [True] * len(asked)
     assert [answer.query for answer in again] == [answer.query for answer in first]
     assert len(guard.history) == len(asked)
 
 
-def test_values_are_a_new_question_each_time_and_nothing_is_said(recwarn: pytest.WarningsRecorder) -> None:
+def test_values_are_a_new_query_each_time_and_nothing_is_said(recwarn: pytest.WarningsRecorder) -> None:
     guard = make()
     recwarn.clear()  # of the width
     for _ in range(2):
@@ -100,18 +100,18 @@ def test_values_are_a_new_question_each_time_and_nothing_is_said(recwarn: pytest
     assert not recwarn.list
 
 
-def test_what_cannot_be_told_is_a_new_question_and_is_said_once() -> None:
+def test_what_cannot_be_told_is_a_new_query_and_is_said_once() -> None:
     guard = make()
     numbers = iter(range(100))
 
-    def question(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    def query(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
         return X[:, 0] > 0 * next(numbers)
 
     with pytest.warns(UserWarning, match=r"cannot be known by its content: .* unless it comes with a key="):
-        assert not guard.ask(question).repeated
+        assert not guard.ask(query).repeated
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not guard.ask(question).repeated
+        assert not guard.ask(query).repeated
 
 
 class Outside:
@@ -140,7 +140,7 @@ def test_what_code_reads_counts_as_it_is_now() -> None:
         Outside.value = 0
 
 
-def test_predictions_that_are_others_each_time_are_other_questions() -> None:
+def test_predictions_that_are_others_each_time_are_other_queries() -> None:
     guard, model = make(), DummyClassifier(strategy="uniform").fit(*TRAIN)
     assert not guard.score(model, cv="training").repeated
     assert not guard.score(model, cv="training").repeated
@@ -189,7 +189,7 @@ def test_lists_of_comparisons() -> None:
     assert len(guard.history) == 2
 
 
-def test_the_final_check_is_a_question_of_its_own() -> None:
+def test_the_final_check_is_a_query_of_its_own() -> None:
     guard = make(final_check=True)
     earlier = guard.score(tree(2))
     last = guard.final_check(tree(2))
@@ -251,7 +251,7 @@ def test_keys_of_ones_own_cannot_be_those_that_are_made() -> None:
 
 
 def test_a_key_says_nothing_of_what_it_is_made_from(tmp_path: Path) -> None:
-    """Two guards of the same records make other keys from the same question: nobody can try contents."""
+    """Two guards of the same records make other keys from the same query: nobody can try contents."""
     keys = []
     for name in ("one", "other"):
         guard = make(ledger=tmp_path / f"{name}.db")
@@ -277,7 +277,7 @@ class Fails:
         return np.ones(len(X), dtype=int)
 
 
-def test_a_question_that_failed_is_charged_once_and_says_how_to_go_on() -> None:
+def test_a_query_that_failed_is_charged_once_and_says_how_to_go_on() -> None:
     guard, model = make(), Fails(float(X[0, 0]))
     with pytest.raises(InputError, match="it failed on the holdout"):
         guard.score(model, cv="training")
@@ -289,7 +289,7 @@ def test_a_question_that_failed_is_charged_once_and_says_how_to_go_on() -> None:
     assert list(guard.history["source"]) == ["failed"] * 2
 
 
-def test_a_training_value_that_differs_from_fit_to_fit_is_no_other_question() -> None:
+def test_a_training_value_that_differs_from_fit_to_fit_is_no_other_query() -> None:
     model = DecisionTreeClassifier(max_features=1, splitter="random").fit(*TRAIN)
     guard = make()
     first = guard.score(model)
@@ -309,9 +309,9 @@ def below(threshold: Any, column: int) -> Callable[[NDArray[Any], NDArray[Any]],
 
 
 class Session(RuleBasedStateMachine):
-    """Questions in any order, beside a dictionary by what they are: the same question has one answer, others another.
+    """Queries in any order, beside a dictionary by what they are: the same query has one answer, others another.
 
-    What a question is, is written out here as a tuple; the guard sees objects that are made anew each time.
+    What a query is, is written out here as a tuple; the guard sees objects that are made anew each time.
     """
 
     def __init__(self) -> None:
@@ -319,9 +319,9 @@ class Session(RuleBasedStateMachine):
         self.guard = make(mechanism=Claims(noise=0.0))
         self.told: dict[tuple[Any, ...], tuple[int, float]] = {}
 
-    def check(self, question: tuple[Any, ...], answer: Any) -> None:
-        assert answer.repeated == (question in self.told)
-        assert self.told.setdefault(question, (answer.query, answer.value)) == (answer.query, answer.value)
+    def check(self, query: tuple[Any, ...], answer: Any) -> None:
+        assert answer.repeated == (query in self.told)
+        assert self.told.setdefault(query, (answer.query, answer.value)) == (answer.query, answer.value)
 
     @rule(
         kind=st.sampled_from([above, below]),

@@ -43,7 +43,7 @@ from thresholdout.scoring import metrics
 RNG = np.random.default_rng(5)
 
 
-def test_a_question_for_the_placeholder() -> None:
+def test_a_query_for_the_placeholder() -> None:
     guard = make()
     model = tree(max_depth=3).fit(*TRAIN)
     score = guard.scorer("accuracy", cv="training")(model, np.repeat(TRAIN[0][7:8], 5, axis=0), None)
@@ -61,7 +61,7 @@ def test_any_training_records_in_any_order_are_scored_for_free() -> None:
     assert guard.history.empty
 
 
-def test_exactly_the_holdout_in_any_order_is_a_question() -> None:
+def test_exactly_the_holdout_in_any_order_is_a_query() -> None:
     guard = make()
     model, order = tree(max_depth=3).fit(*TRAIN), RNG.permutation(len(HOLDOUT[1]))
     with pytest.warns(UserWarning, match="refit must be False"):
@@ -248,7 +248,7 @@ def weights() -> tuple[Any, Any]:
     return rng.uniform(0.5, 2.0, 900), rng.uniform(0.5, 2.0, 897)
 
 
-def test_declared_weights_weigh_the_question() -> None:
+def test_declared_weights_weigh_the_query() -> None:
     guard, given = make(), weights()
     search = GridSearchCV(
         tree(), DEPTHS, scoring=guard.scorer(sample_weight=given, cv="training"), cv=guard.split(), n_jobs=2
@@ -405,7 +405,7 @@ class Moving(type(tree())):  # type: ignore[misc]
         return super().fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore:a question cannot be known by its content")
+@pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
 def test_a_ledger_that_is_moved_ends_the_search(tmp_path: Path) -> None:
     Moving.ledger = tmp_path / "guard.db"
     guard = make(ledger=Moving.ledger)

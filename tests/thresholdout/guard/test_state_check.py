@@ -102,7 +102,7 @@ def test_a_state_that_was_changed_is_found(tmp_path: Path, mechanism: Parameters
 
 
 def test_a_first_state_beside_a_history_is_found_before_anything_is_spent(tmp_path: Path) -> None:
-    """The plainest refill: the state of a new guard, with the number of questions of the old one."""
+    """The plainest refill: the state of a new guard, with the number of queries of the old one."""
     file, fresh = tmp_path / "guard.db", tmp_path / "fresh.db"
     guard = used(file, MECHANISMS[0])
     make(fresh, MECHANISMS[0])

@@ -264,7 +264,7 @@ class TestModelsThatCannotBeFittedAgain:
         guard.final_check(model, train_values=0.75)
         assert told(guard) == 0.75
 
-    @pytest.mark.filterwarnings("ignore:a question cannot be known by its content")
+    @pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
     def test_searches_that_ask_a_guard_are_not_asked_again_in_each_fold(self) -> None:
         guard = make()
         search = GridSearchCV(nearest(), {"n_neighbors": [1, 3]}, scoring=guard.scorer(), cv=guard.split()).fit(*TRAIN)

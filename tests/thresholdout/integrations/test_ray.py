@@ -97,8 +97,8 @@ def test_one_guard_is_asked_by_sixteen_processes(tmp_path: Path) -> None:
     shared = guard()
 
     def train(config: dict[str, Any]) -> None:
-        for question in range(3):  # the third is another process's
-            depth = 1 + (config["trial"] * 2 + question) % (2 * PROCESSES)
+        for attempt in range(3):  # the third is another process's
+            depth = 1 + (config["trial"] * 2 + attempt) % (2 * PROCESSES)
             answer = shared.score(tree(depth), cv="training")
             tune.report(
                 {"answer": answer.value, "query": answer.query, "repeated": answer.repeated, "pid": os.getpid()}

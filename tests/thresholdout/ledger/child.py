@@ -1,7 +1,7 @@
 """Processes that the tests start, and kill.
 
 Run as ``python -m tests.thresholdout.ledger.child command file [argument]``. Answers are printed one a line,
-as the question's key and the answer's value.
+as the query's key and the answer's value.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _ask_until_killed(where: str, guard: str, prefix: str, threads: int) -> tupl
     ledger = SQLLedger(where)
 
     def ask(thread: int) -> None:
-        for question in itertools.count():
-            show(ledger.ask(guard, f"{prefix}{thread}-{question}", 0.5, "accuracy", Mechanism())[0])
+        for query in itertools.count():
+            show(ledger.ask(guard, f"{prefix}{thread}-{query}", 0.5, "accuracy", Mechanism())[0])
 
     for thread in range(1, threads):
         threading.Thread(target=ask, args=(thread,)).start()
@@ -90,7 +90,7 @@ def _ask_until_killed(where: str, guard: str, prefix: str, threads: int) -> tupl
 
 
 def killed_at_every_line(where: str, step: str = "1") -> None:
-    """Fork processes that are killed at later and later lines of a question, until one is left alive.
+    """Fork processes that are killed at later and later lines of a query, until one is left alive.
 
     Prints how many were killed, and how many of them before their answer was stored.
     """
@@ -281,7 +281,7 @@ def forks(file: str) -> None:
 
 
 def forks_inside(file: str) -> None:
-    """Fork while a question is under way; the child must not touch the parent's connection."""
+    """Fork while a query is under way; the child must not touch the parent's connection."""
     ledger = SQLLedger(file)
     ledger.create(GUARD, {}, FIRST)
 

@@ -167,7 +167,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
             ledger.put_document(OTHER, "labels", "text")
         assert mechanism.states == []
 
-    # Questions
+    # Queries
 
     def test_answer_is_stored_as_it_leaves(self, ledger: Ledger) -> None:
         entry, repeated = ledger.ask(GUARD, "first", 0.25, "accuracy", Mechanism(budget=7))
@@ -177,7 +177,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         assert ledger.entries(GUARD) == [entry]
         assert_consistent(ledger)
 
-    def test_each_question_starts_where_the_last_one_ended(self, ledger: Ledger) -> None:
+    def test_each_query_starts_where_the_last_one_ended(self, ledger: Ledger) -> None:
         mechanism = Mechanism()
         states = []
         for number in range(5):
@@ -249,7 +249,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
             ("a", 0.5, "\udfff", InputError),
         ],
     )
-    def test_questions_that_cannot_be_stored_are_refused(
+    def test_queries_that_cannot_be_stored_are_refused(
         self, ledger: Ledger, key: str, train: float, name: str, error: type[InputError]
     ) -> None:
         mechanism = Mechanism()

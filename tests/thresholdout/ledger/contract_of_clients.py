@@ -51,7 +51,7 @@ class ClientsContract:
         for key in ("a", "b", "a"):
             ledger.ask(GUARD, key, 0.5, "accuracy", mechanism, client="ann", quota=2)
         state, asked = ledger.state(GUARD), len(mechanism.states)
-        with pytest.raises(BudgetExhausted, match="all 2 questions of this client are used") as caught:
+        with pytest.raises(BudgetExhausted, match="all 2 queries of this client are used") as caught:
             ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="ann", quota=2)
         assert (caught.value.what, caught.value.limit) == ("quota", 2)
         assert (ledger.state(GUARD), len(mechanism.states)) == (state, asked)
@@ -61,8 +61,8 @@ class ClientsContract:
             ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="zoe", quota=0)
         assert_consistent(ledger)
 
-    def test_what_a_state_has_of_clients_is_given_to_their_own_questions_only(self, ledger: Ledger) -> None:
-        """Also in a commit that several share, and where a question fails."""
+    def test_what_a_state_has_of_clients_is_given_to_their_own_queries_only(self, ledger: Ledger) -> None:
+        """Also in a commit that several share, and where a query fails."""
         seen: list[tuple[str, dict[str, str]]] = []
         mechanism = Mechanism()
 

@@ -56,7 +56,7 @@ class ListsContract:
 
     # Lists
 
-    def test_questions_that_are_asked_together_form_a_list(self, ledger: Ledger) -> None:
+    def test_queries_that_are_asked_together_form_a_list(self, ledger: Ledger) -> None:
         mechanism = Mechanism()
         alone, _ = ledger.ask(GUARD, None, 0.5, "accuracy", mechanism)
         asked = [Asked("a", 0.25, "first"), Asked(None, 0.5, "second"), Asked("c", 0.75, "third")]
@@ -120,9 +120,9 @@ class ListsContract:
 
         cases: list[tuple[ComputeAll, type[BaseException], str]] = [
             (fails, failing, "on purpose"),
-            (short, LedgerError, "answered 2 of 3 questions"),
+            (short, LedgerError, "answered 2 of 3 queries"),
             (wrong, InputError, "a value is nan"),
-            (numbered, LedgerError, "numbered question 3 as 7"),
+            (numbered, LedgerError, "numbered query 3 as 7"),
         ]
         for compute, error, words in cases:
             with pytest.raises(error, match=words):
@@ -134,8 +134,8 @@ class ListsContract:
     @pytest.mark.parametrize(
         ("asked", "words"),
         [
-            ([], "no questions"),
-            ([Asked("a", 0.5, ""), Asked("a", 0.5, "")], "two questions with the key 'a'"),
+            ([], "no queries"),
+            ([Asked("a", 0.5, ""), Asked("a", 0.5, "")], "two queries with the key 'a'"),
             ([Asked("a", math.nan, "")], "finite"),
             ([Asked("", 0.5, "")], "an empty string"),
         ],

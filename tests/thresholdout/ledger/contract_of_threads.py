@@ -31,7 +31,7 @@ OTHER = "another guard"
 class ThreadsContract:
     """Subclasses have a fixture ``ledger``, with one guard in it."""
 
-    def test_questions_from_threads_come_one_at_a_time(self, ledger: Ledger) -> None:
+    def test_queries_from_threads_come_one_at_a_time(self, ledger: Ledger) -> None:
         mechanism = Mechanism()
         self.in_threads(8, lambda _: [ledger.ask(GUARD, None, 0.5, "accuracy", mechanism) for _ in range(25)])
         assert len(ledger.entries(GUARD)) == 200
@@ -67,7 +67,7 @@ class ThreadsContract:
             sys.setswitchinterval(interval)
         assert errors == []
 
-    def test_a_question_that_fails_harms_no_other_in_its_transaction(self, ledger: Ledger) -> None:
+    def test_a_query_that_fails_harms_no_other_in_its_transaction(self, ledger: Ledger) -> None:
         """Half of the threads are refused in all ways that there are; the others get what they asked for."""
 
         def failing(state: str) -> tuple[str, Entry]:
@@ -92,7 +92,7 @@ class ThreadsContract:
                     with pytest.raises(KeyboardInterrupt, match="on purpose"):
                         ledger.ask(GUARD, None, 0.5, "accuracy", failing)
                 elif number == 1:
-                    with pytest.raises(LedgerError, match="numbered question"):
+                    with pytest.raises(LedgerError, match="numbered query"):
                         ledger.ask(GUARD, None, 0.5, "accuracy", misnumbering)
                 elif number == 2:
                     with pytest.raises(LedgerError, match="by the mechanism"):

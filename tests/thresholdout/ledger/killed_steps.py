@@ -88,7 +88,7 @@ def assert_whole(ledger: SQLLedger) -> None:
 
 
 def answers(ledger: SQLLedger) -> bool:
-    """Whether a ledger answers a question; it is asked one."""
+    """Whether a ledger answers a query; it is asked one."""
     try:
         ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
     except LedgerClosed:

@@ -64,7 +64,7 @@ class Mechanism:
         return next_state(state, value), entry
 
     def all(self, state: str, new: Sequence[int]) -> tuple[str, list[Entry]]:
-        """Answer a list of questions."""
+        """Answer a list of queries."""
         entries = []
         for _ in new:
             state, entry = self(state)

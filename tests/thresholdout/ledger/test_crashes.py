@@ -66,7 +66,7 @@ def test_killed_after_the_commit_the_lost_answer_can_be_fetched(file: Path) -> N
 
 
 @pytest.mark.parametrize(("step", "least"), [(9, 5), pytest.param(1, 50, marks=pytest.mark.slow)])
-def test_killed_at_every_line_of_a_question(file: Path, step: int, least: int) -> None:
+def test_killed_at_every_line_of_a_query(file: Path, step: int, least: int) -> None:
     (said,) = finish(start("killed_at_every_line", file, step))
     kills, before = map(int, said.split())
     assert kills > least
@@ -96,8 +96,8 @@ def test_forked_processes_share_one_budget(tmp_path: Path) -> None:
     assert finish(start("forks", tmp_path / "guard.db")) == ["[0, 0, 0] 122"]
 
 
-def test_a_fork_in_the_middle_of_a_question_is_refused(tmp_path: Path) -> None:
+def test_a_fork_in_the_middle_of_a_query_is_refused(tmp_path: Path) -> None:
     refusal, count = finish(start("forks_inside", tmp_path / "guard.db"))
     assert refusal.startswith("LedgerUnusable: ")
-    assert "in the middle of a question" in refusal
+    assert "in the middle of a query" in refusal
     assert count == "2"

@@ -151,7 +151,7 @@ def test_a_long_history_is_read_in_parts(file: Path, monkeypatch: pytest.MonkeyP
                 ledger.verify(GUARD)
 
 
-def test_questions_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresholdout.ledger.contract._CHUNK", 2)
     with SQLLedger(file) as ledger:
         assert ledger.verify(GUARD, None, lambda _: ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())) == 7
@@ -212,7 +212,7 @@ def test_the_tables_refuse_mistakes(file: Path, statement: str, message: str) ->
 
 
 def test_an_answer_beside_a_forged_one_is_not_stored(file: Path) -> None:
-    """An entry that somebody added by hand takes the number that the next question needs."""
+    """An entry that somebody added by hand takes the number that the next query needs."""
     tamper(
         file,
         f"INSERT INTO entries SELECT 1, 8, 'n', {REST} LIMIT 1",

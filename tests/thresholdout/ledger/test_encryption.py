@@ -47,8 +47,8 @@ def fill(where: Path | str, key: str | None) -> Path | str:
     with SQLLedger(where, key=key) as ledger:
         for guard in (GUARD, OTHER):
             ledger.create(guard, {}, FIRST, {"labels": f"{LABELS} {guard}", "more": SECRET})
-            for question in "abc":
-                ledger.ask(guard, question, 0.5, "accuracy", Mechanism())
+            for query in "abc":
+                ledger.ask(guard, query, 0.5, "accuracy", Mechanism())
     return where
 
 

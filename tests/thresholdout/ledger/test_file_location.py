@@ -53,7 +53,7 @@ def test_a_second_name_is_refused_under_both(file: Path) -> None:
         assert two.ask(GUARD, None, 0.5, "accuracy", Mechanism(budget=2))[0].remaining == 0
 
 
-def test_a_second_name_that_comes_later_is_refused_at_the_next_question(file: Path) -> None:
+def test_a_second_name_that_comes_later_is_refused_at_the_next_query(file: Path) -> None:
     with SQLLedger(file) as ledger:
         ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
         os.link(file, file.with_name("second.db"))

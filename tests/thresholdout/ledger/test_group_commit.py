@@ -38,7 +38,7 @@ def statements(ledger: SQLLedger) -> list[str]:
 
 
 class Held:
-    """A thread that is in the middle of a question until it is let go, and others that queue up meanwhile."""
+    """A thread that is in the middle of a query until it is let go, and others that queue up meanwhile."""
 
     def __init__(self, ledger: SQLLedger) -> None:
         self.ledger = ledger
@@ -73,7 +73,7 @@ class Held:
         """Start threads, and return when all of them wait."""
         for work in works:
             self.start(work)
-            wait_until(lambda: len(self.ledger._questions._queues[""].waiting) >= len(self.threads))
+            wait_until(lambda: len(self.ledger._queries._queues[""].waiting) >= len(self.threads))
 
     def end(self) -> list[Entry | BaseException]:
         self.go.set()
@@ -160,7 +160,7 @@ def test_an_error_that_is_not_the_ledgers_hits_one_and_the_others_are_asked_agai
 
     def short_of_memory(text: str, *about: str) -> str:
         calls.append(text)
-        if len(calls) == 2:  # the first is for the question that is held, the second for all that wait
+        if len(calls) == 2:  # the first is for the query that is held, the second for all that wait
             raise MemoryError
         return encrypt(text, *about)
 

@@ -1,10 +1,10 @@
-"""Exceptions that are thrown into a thread from outside, at every line of a question: nobody waits for ever.
+"""Exceptions that are thrown into a thread from outside, at every line of a query: nobody waits for ever.
 
 Lines at which Python throws none are left out: on the way out of a `with`, into a `finally` that calls nothing, and at
 a `try` alone, there is no call after which it could.
 
 A thread that works for others is their leader. It is stopped once at each of its lines, those of the code that tidies
-up included; whoever waits must get an answer, and the history must hold each question once.
+up included; whoever waits must get an answer, and the history must hold each query once.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def asked_by_three(ledger: SQLLedger, guard: str, line: int) -> tuple[int, list[
     threads.append(threading.Thread(target=ask, args=(3, held), daemon=True))
     threads[3].start()
     assert begun.wait(PATIENCE)
-    (queue,) = [queue for queue in ledger._questions._queues.values() if queue.waiting]
+    (queue,) = [queue for queue in ledger._queries._queues.values() if queue.waiting]
     for count, thread in enumerate(threads[:3], 1):
         thread.start()
         wait_until(lambda: len(queue.waiting) >= 1 + count - (not threads[0].is_alive()))  # noqa: B023
@@ -200,7 +200,7 @@ def test_exceptions_thrown_at_any_moment_stop_their_threads_only(ledger: SQLLedg
     ledger.verify(GUARD)
 
 
-def test_a_child_forked_in_the_middle_of_a_question_stores_nothing(ledger: SQLLedger) -> None:
+def test_a_child_forked_in_the_middle_of_a_query_stores_nothing(ledger: SQLLedger) -> None:
     """It comes back from the mechanism too, with its parent's connection in its hands."""
     ledger.create(GUARD, {}, FIRST)
     parent = os.getpid()

@@ -81,7 +81,7 @@ def waiting_session(server: Server) -> int:
     return rows[0]
 
 
-def test_a_session_that_ends_in_the_middle_of_a_question(server: Server, address: str) -> None:
+def test_a_session_that_ends_in_the_middle_of_a_query(server: Server, address: str) -> None:
     def compute(state: str) -> tuple[str, Entry]:
         for pid in sessions(server):
             server.run(f"SELECT pg_terminate_backend({pid}, 10000)")
@@ -96,7 +96,7 @@ def test_a_session_that_ends_in_the_middle_of_a_question(server: Server, address
     assert list(stored(address)) == ["a", "b"]
 
 
-def test_a_session_that_ends_between_questions(server: Server, address: str) -> None:
+def test_a_session_that_ends_between_queries(server: Server, address: str) -> None:
     with SQLLedger(address) as ledger:
         ask(ledger, "a")
         for pid in sessions(server):
@@ -110,7 +110,7 @@ def test_a_session_that_ends_between_questions(server: Server, address: str) -> 
 @pytest.mark.parametrize("slow", corners([False, True], 0))
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Proxy, cut: Cut, slow: bool) -> None:
-    """The answer leaves if it was stored, else the question is refused; either way its key settles it."""
+    """The answer leaves if it was stored, else the query is refused; either way its key settles it."""
     if slow:
         server.run(
             "CREATE FUNCTION thresholdout.waits() RETURNS trigger LANGUAGE plpgsql AS "
@@ -160,7 +160,7 @@ def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -
 
 @pytest.mark.slow
 def test_a_line_that_is_cut_anywhere(address: str, proxy: Proxy) -> None:
-    """Whatever is said of a question is true: an answer is stored, and what was not stored is not."""
+    """Whatever is said of a query is true: an answer is stored, and what was not stored is not."""
     proxy.cut_anywhere = at_random(0, 0.02)
     answers: dict[str, str] = {}
     refused = 0
@@ -197,7 +197,7 @@ def test_locked_by_another_process(address: str) -> None:
         ask(ledger, "a")
 
 
-def test_a_question_waits_for_another_process(server: Server, address: str) -> None:
+def test_a_query_waits_for_another_process(server: Server, address: str) -> None:
     with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
         seen: list[dict[str, str]] = []
@@ -215,7 +215,7 @@ def test_a_question_waits_for_another_process(server: Server, address: str) -> N
     assert list(stored(address)) == ["a"]
 
 
-def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
+def test_a_query_that_is_cancelled(server: Server, address: str) -> None:
     with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
         thread = threading.Thread(target=lambda: server.run(f"SELECT pg_cancel_backend({waiting_session(server)})"))
@@ -230,7 +230,7 @@ def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "least"), [(10, 25), pytest.param(5, 50, marks=pytest.mark.slow)])
-def test_clients_killed_at_lines_of_a_question(address: str, step: int, least: int) -> None:
+def test_clients_killed_at_lines_of_a_query(address: str, step: int, least: int) -> None:
     """At some of them; for a file, a test kills at all of them."""
     (said,) = finish(start("killed_at_every_line", address, step))
     kills, before = map(int, said.split())
@@ -260,10 +260,10 @@ def test_forked_processes_share_one_budget(server: Server) -> None:
 
 
 @pytest.mark.slow
-def test_a_fork_in_the_middle_of_a_question_is_refused(server: Server) -> None:
+def test_a_fork_in_the_middle_of_a_query_is_refused(server: Server) -> None:
     refusal, count = finish(start("forks_inside", server.emptied_database()))
     assert refusal.startswith("LedgerUnusable: ")
-    assert "in the middle of a question" in refusal
+    assert "in the middle of a query" in refusal
     assert count == "2"
 
 

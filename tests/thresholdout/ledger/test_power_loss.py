@@ -22,7 +22,7 @@ from thresholdout.ledger import SQLLedger
 
 ROOT = Path(__file__).parents[3]
 LEDGER = "guard.db"
-QUESTIONS = 12
+QUERIES = 12
 PROCESSES = 2
 
 
@@ -55,7 +55,7 @@ class Story:
     def tell(self) -> None:
         """Ask from several processes at once, and from another one after them."""
         for prefixes in ([f"{number}-" for number in range(PROCESSES)], ["again-"]):
-            for process in [self.start("asks_with_marks", prefix, QUESTIONS, "FULL") for prefix in prefixes]:
+            for process in [self.start("asks_with_marks", prefix, QUERIES, "FULL") for prefix in prefixes]:
                 finish(process)
 
 
@@ -127,7 +127,7 @@ def lost(story: Story, tmp_path: Path, chosen: Callable[[int], tuple[Loss, ...]]
 
 
 def test_the_log_tells_everything(story: Story) -> None:
-    finish(story.start("asks_with_marks", "a", QUESTIONS, "FULL"))
+    finish(story.start("asks_with_marks", "a", QUERIES, "FULL"))
     disk = Disk()
     for event in power_loss.read_log(story.log):
         if event.kind != "A":
@@ -143,7 +143,7 @@ def test_power_loss_at_every_moment(story: Story, tmp_path: Path, every: int) ->
     """Of one kind each time; by default at each seventh."""
     story.tell()
     missing = lost(story, tmp_path, lambda number: () if number % every else losses(number // every))
-    fewest_commits = QUESTIONS * (PROCESSES + 1)  # the two threads of a process share a commit at most
+    fewest_commits = QUERIES * (PROCESSES + 1)  # the two threads of a process share a commit at most
     assert missing["moments"] > 5 * fewest_commits / every
     assert missing["lost"] == 0
 
@@ -157,7 +157,7 @@ def test_power_loss_of_every_kind_at_every_moment(story: Story, tmp_path: Path) 
 @pytest.mark.parametrize("synchronous", corners(["OFF", "NORMAL"], 0))
 def test_without_synchronisation_a_power_loss_loses_answers(story: Story, tmp_path: Path, synchronous: str) -> None:
     """These tests can fail: a ledger that synchronises less does."""
-    finish(story.start("asks_with_marks", "a", QUESTIONS, synchronous))
+    finish(story.start("asks_with_marks", "a", QUERIES, synchronous))
     chance = random.Random(0)
     missing = 0
     for number, (disk, answers, asked, created) in enumerate(moments(story.log)):
@@ -177,7 +177,7 @@ def test_killed_at_every_step_to_the_disk(story: Story) -> None:
     assert created
     last = [event.data.decode() for event in power_loss.read_log(story.log) if event.kind == "A"][-1]
     assert last.startswith("kills ")
-    assert int(last.split()[1]) > 20  # of making the file, of two questions, and of closing it
+    assert int(last.split()[1]) > 20  # of making the file, of two queries, and of closing it
     with SQLLedger(story.folder / LEDGER, must_exist=True) as ledger:
         assert_consistent(ledger)
         stored = {entry.key: repr(entry.value) for entry in ledger.entries(GUARD)}

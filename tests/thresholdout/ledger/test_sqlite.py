@@ -442,7 +442,7 @@ def test_a_file_locked_by_another_process(file: Path) -> None:
         assert_works(ledger)
 
 
-def test_a_question_that_cannot_be_looked_up(file: Path) -> None:
+def test_a_query_that_cannot_be_looked_up(file: Path) -> None:
     mechanism = Mechanism()
     with SQLLedger(file) as ledger, closing(sqlite3.connect(file)) as other:
         other.execute("ALTER TABLE entries RENAME TO gone")
@@ -453,7 +453,7 @@ def test_a_question_that_cannot_be_looked_up(file: Path) -> None:
         assert_works(ledger)
 
 
-def test_a_question_waits_for_another_process(file: Path) -> None:
+def test_a_query_waits_for_another_process(file: Path) -> None:
     with (
         SQLLedger(file, timeout=PATIENCE) as ledger,
         closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other,

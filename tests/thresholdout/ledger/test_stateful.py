@@ -1,4 +1,4 @@
-"""Any interleaving of questions, repeats, failures, crashes and reopening leaves every answer as it was."""
+"""Any interleaving of queries, repeats, failures, crashes and reopening leaves every answer as it was."""
 
 from __future__ import annotations
 

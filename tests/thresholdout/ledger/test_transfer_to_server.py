@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[3]
 def fill(where: Path | str, key: str | None = None) -> None:
     with SQLLedger(where, key=key) as ledger:
         ledger.create(GUARD, {"budget": 2}, FIRST, {"labels": SECRET, "path": "C:\\0\\n"})
-        for question in "abc":
-            ledger.ask(GUARD, question, 0.5, "accuracy", Mechanism())
+        for query in "abc":
+            ledger.ask(GUARD, query, 0.5, "accuracy", Mechanism())
 
 
 def assert_whole(ledger: SQLLedger, count: int = 3) -> None:

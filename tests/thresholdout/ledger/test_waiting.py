@@ -92,7 +92,7 @@ def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server
 
 
 def test_readers_wait_for_no_mechanism(address: str) -> None:
-    """Nor for any question that is under way, however long its mechanism takes."""
+    """Nor for any query that is under way, however long its mechanism takes."""
     with SQLLedger(address) as ledger:
         begun, go, late = threading.Event(), threading.Event(), list[object]()
 

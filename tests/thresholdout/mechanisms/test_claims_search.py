@@ -1,4 +1,4 @@
-"""The outcomes of a score question: what each leaves of the risk, that every search ends, and what is shown."""
+"""The outcomes of a score query: what each leaves of the risk, that every search ends, and what is shown."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so
     assert wider.outcome(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"
 
 
-def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim() -> None:
+def test_a_value_between_the_ends_of_a_declared_binary_query_changes_no_claim() -> None:
     """It becomes a coin: what is claimed and how is decided before, and the count differs by at most the coins."""
     mechanism, n = ClaimsMechanism(ClaimsParameters(noise=0.0), 200), 200
     state = mechanism.start(SeededNoise(0))

@@ -39,13 +39,13 @@ class TestSharesOfWins:
             for kinds in itertools.product((-1, 0, 1), repeat=3)
             for train in trains
         ]
-        questions = [posed for posed in found if posed is not None]
-        questions += [
+        queries = [posed for posed in found if posed is not None]
+        queries += [
             scored(program, counts, shares, kinds, train)
             for kinds in itertools.product((0, 1), repeat=3)
             for train in (0.1, 0.9)
         ]
-        assert Compared(program, chances, questions).worst(2) <= beta
+        assert Compared(program, chances, queries).worst(2) <= beta
 
     def test_the_number_of_records_that_differ_must_not_be_shown(self) -> None:
         """Shown for two comparisons that say nothing, it tells which of the claims that are false will be confirmed."""
@@ -55,18 +55,18 @@ class TestSharesOfWins:
         counts, chances = drawn(shares, n)
         none = PairedCounts(0, 0, 10**6)
         compared = [wins(program, counts, shares, kinds, none) for kinds in ((0, 1, 0, -1), (0, 0, 1, -1))]
-        questions = [posed for posed in compared if posed is not None]
-        questions += [
+        queries = [posed for posed in compared if posed is not None]
+        queries += [
             scored(program, counts, shares, kinds, k / n)
             for kinds in ((0, 1, 0, 1), (0, 0, 1, 1))
             for k in range(n + 1)
         ]
-        assert Compared(program, chances, questions).worst(3) <= beta
+        assert Compared(program, chances, queries).worst(3) <= beta
 
         def number(reading: object) -> object:
             return sum(reading) if isinstance(reading, tuple) else None
 
-        assert Compared(program, chances, questions, number).worst(3) > 1.1 * beta
+        assert Compared(program, chances, queries, number).worst(3) > 1.1 * beta
 
 
 class TestGivenTheFeatures:
@@ -86,13 +86,13 @@ class TestGivenTheFeatures:
     )
     def test_no_analyst_exceeds_beta(self, law: tuple[float, ...], binary: bool, beta: float) -> None:
         program = claims(1 - beta, len(law), 2)
-        questions: list[Posed] = [
+        queries: list[Posed] = [
             given_features(program, law, differ, binary, train)
             for differ in itertools.product((-1, 0, 1), repeat=len(law))
             if any(differ)
             for train in (0.0, 1.0)
         ]
-        worst = Compared(program, coins(law), questions).worst(2)
+        worst = Compared(program, coins(law), queries).worst(2)
         assert worst <= beta
         assert worst > 0.3 * beta or not binary or beta < 0.5  # the laws are hard enough
 

@@ -119,7 +119,7 @@ class TestEdgesOfClaims:
         assert state.edge == 2
         assert noise.scales[0] == noise.scales[1]
 
-    def test_a_question_that_asks_for_less_noise_begins_a_phase_with_it(self, epsilon: float | None) -> None:
+    def test_a_query_that_asks_for_less_noise_begins_a_phase_with_it(self, epsilon: float | None) -> None:
         noise, mechanism = Counted(), _claims(epsilon=epsilon)
         start = mechanism.start(noise)
         state, _ = mechanism.step(start, 0.999, _reading(mechanism, 9990), noise)
@@ -152,10 +152,10 @@ def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechani
     assert left - 1e-9 < state.log_risk <= left
 
 
-@pytest.mark.parametrize(("questions", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
-def test_a_list_sets_two_shares_aside_for_failures(questions: int, keep: float) -> None:
-    """B7: 1 - keep - 2r of R, both sides of each question."""
-    share = math.exp(list_level(-3.0, questions, keep) + 3.0) * 2 * questions
+@pytest.mark.parametrize(("queries", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
+def test_a_list_sets_two_shares_aside_for_failures(queries: int, keep: float) -> None:
+    """B7: 1 - keep - 2r of R, both sides of each query."""
+    share = math.exp(list_level(-3.0, queries, keep) + 3.0) * 2 * queries
     assert 1.0 - keep - 2 * FAILURE_SHARE - 1e-9 < share <= 1.0 - keep - 2 * FAILURE_SHARE
 
 

@@ -40,7 +40,7 @@ MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
 }
 
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS.keys())
-questions = st.lists(st.tuples(st.floats(0, 1), st.integers(0, N)), max_size=20)
+queries = st.lists(st.tuples(st.floats(0, 1), st.integers(0, N)), max_size=20)
 
 
 def read(mechanism: AnyMechanism, ones: int) -> Any:
@@ -50,7 +50,7 @@ def read(mechanism: AnyMechanism, ones: int) -> Any:
 
 
 @every
-@given(questions, st.integers(0, 2**32))
+@given(queries, st.integers(0, 2**32))
 @settings(deadline=None, max_examples=40)
 def test_an_interaction(make: Callable[[], AnyMechanism], asked: list[tuple[float, int]], seed: int) -> None:
     mechanism, noise = make(), SeededNoise(seed)

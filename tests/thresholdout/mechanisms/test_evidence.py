@@ -342,7 +342,7 @@ def test_exact_tails_are_binomial_and_divergences_are_entropy() -> None:
     assert Entropy(0.3, 30.0).against(0.3, 0.0) == 0.0
 
 
-def test_questions_that_are_chosen_by_a_count_exceed_the_level() -> None:
+def test_queries_that_are_chosen_by_a_count_exceed_the_level() -> None:
     """The twin: of eight fair coins it is shown how many came up, and one of two false claims is chosen by it."""
     chances, nats = binom.pmf(np.arange(9), 8, 0.5), -math.log(0.15)
     more = np.array([Counts(k, 8 - k).against(0.5, 0.0) >= nats for k in range(9)])

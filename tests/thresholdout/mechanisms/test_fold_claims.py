@@ -41,7 +41,7 @@ class TestTheRule:
     @pytest.mark.slow
     @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
     @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
-    def test_no_analyst_exceeds_beta_in_three_questions(self, model: tuple[int, ...], beta: float) -> None:
+    def test_no_analyst_exceeds_beta_in_three_queries(self, model: tuple[int, ...], beta: float) -> None:
         assert FoldOutcomes(model, 0.3, SOUND).worst(beta, 3) <= beta + _ABOVE
 
     def test_the_bound_is_attained(self) -> None:
@@ -98,7 +98,7 @@ def made(queries: int | None = None, budget: int | None = None, records: float =
     ("queries", "asked", "expected"),
     [(None, 0, None), (None, 60, 0.93), (2, 0, 0.02), (3, 1, 0.93), (100, 0, None), (100, 60, 0.02)],
 )
-def test_the_levels_of_a_question_and_what_its_outcomes_leave_have_a_sum_of_at_most_the_risk(
+def test_the_levels_of_a_query_and_what_its_outcomes_leave_have_a_sum_of_at_most_the_risk(
     queries: int | None, asked: int, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both levels, every cell, a failure and an interrupt, in many digits: nothing is missing, and little is lost."""
@@ -126,7 +126,7 @@ def test_the_levels_of_a_question_and_what_its_outcomes_leave_have_a_sum_of_at_m
         assert total >= risk * (1 - mp.mpf("1e-5"))
 
 
-def test_the_last_declared_question_is_told_as_it_is_and_leaves_nothing() -> None:
+def test_the_last_declared_query_is_told_as_it_is_and_leaves_nothing() -> None:
     claims = made(queries=2)
     state, first = ask(claims, claims.start(NOISE), 0.91)
     state, last = ask(claims, state, 0.8713, 0.5)
@@ -217,21 +217,21 @@ def test_cells_part_the_range_and_their_code_adds_up_to_at_most_one(
     assert 1 - 1e-6 < total <= 1
 
 
-def test_cells_are_wider_for_more_questions_and_for_fewer_surprises() -> None:
-    def size(questions: int, budget: float = math.inf) -> float:
-        return best_deviations(0.005, 0.09, 400.0, -3.0, questions, questions, budget)
+def test_cells_are_wider_for_more_queries_and_for_fewer_surprises() -> None:
+    def size(queries: int, budget: float = math.inf) -> float:
+        return best_deviations(0.005, 0.09, 400.0, -3.0, queries, queries, budget)
 
     assert size(5) < size(20) < size(100) < size(1000)
     assert size(20, 0.3) > size(20, 10.0) >= size(20)
 
 
 @pytest.mark.parametrize("deviation", [0.003, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("questions", [1, 20, 1000])
-def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(deviation: float, questions: int) -> None:
-    normal = math.sqrt(2.0 * 0.09 * (3.0 + math.log(2.0 * questions)) / 400.0)  # a limit at the level of the question
-    half = deviation * best_deviations(deviation, 0.09, 400.0, -3.0, questions, questions, math.inf)
+@pytest.mark.parametrize("queries", [1, 20, 1000])
+def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(deviation: float, queries: int) -> None:
+    normal = math.sqrt(2.0 * 0.09 * (3.0 + math.log(2.0 * queries)) / 400.0)  # a limit at the level of the query
+    half = deviation * best_deviations(deviation, 0.09, 400.0, -3.0, queries, queries, math.inf)
     assert half <= 0.25 * normal or half == 0.1 * deviation  # the narrowest
-    assert best_deviations(deviation, 0.09, 400.0, -3.0, questions, questions, 0.0) == 4.0
+    assert best_deviations(deviation, 0.09, 400.0, -3.0, queries, queries, 0.0) == 4.0
 
 
 @pytest.mark.parametrize("n", [300, 1000, 10_000])

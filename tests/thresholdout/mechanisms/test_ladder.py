@@ -72,7 +72,7 @@ def test_cells_part_all_means(steps: int) -> None:
 
 
 def outcomes(mechanism: Ladder, state: LadderState, n: int, train: float = 0.7) -> dict[LadderState, list[int]]:
-    """The states after a question about records that are 0 or 1, and the numbers of ones that lead to each."""
+    """The states after a query about records that are 0 or 1, and the numbers of ones that lead to each."""
     found: dict[LadderState, list[int]] = {}
     for count in range(n + 1):
         reading = mechanism.read(np.arange(n) < count, n, (0.0, 1.0), "v", BINARY)
@@ -231,14 +231,14 @@ def test_the_interval_contains_the_best_when_every_claim_is_true(means: list[flo
 
 
 def test_who_does_not_climb_pays_next_to_nothing() -> None:
-    """A thousand questions that are no better: the interval grows by a fifth."""
+    """A thousand queries that are no better: the interval grows by a fifth."""
     outcomes = play(Ladder(LadderParameters(), N), [0.9] + [0.88] * 999, train=0.9)
     first, last = outcomes[0].interval, outcomes[-1].interval
     assert first is not None
     assert last is not None
     assert last[0] == first[0]
     assert last[1] - last[0] < 1.7 * (first[1] - first[0])
-    one = 2 * math.sqrt(0.09 / N) * 2.1  # a single question at 0.95, roughly
+    one = 2 * math.sqrt(0.09 / N) * 2.1  # a single query at 0.95, roughly
     assert last[1] - last[0] < 2.2 * one
 
 
@@ -250,7 +250,7 @@ def test_scores_increase_and_are_few() -> None:
     assert len(set(shown)) <= 21
 
 
-def test_a_question_that_failed_is_an_outcome() -> None:
+def test_a_query_that_failed_is_an_outcome() -> None:
     """Its text and cost are the same whatever failed; intervals stay finite, and the risk says what it cost."""
     records = np.arange(float(N))
     guard = Thresholdout((records, records), train=(-records - 1, records), mechanism="ladder")
@@ -339,7 +339,7 @@ def test_no_session_exceeds_the_tolerance(
 
 
 @pytest.mark.parametrize("queries", [1, 10, 1000, 10**6, None])
-def test_the_tolerance_is_finite_and_grows_with_the_questions(queries: int | None) -> None:
+def test_the_tolerance_is_finite_and_grows_with_the_queries(queries: int | None) -> None:
     parameters = LadderParameters(queries=queries)
     certificate = certify_parameters(Independent(10_000), parameters)
     assert certificate.route == "ladder"

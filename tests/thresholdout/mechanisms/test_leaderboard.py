@@ -59,7 +59,7 @@ def test_cells_part_the_range_and_every_outcome_is_paid_for(
     for value in {0, steps, steps // 3, *(min(edge, steps) for edge in cells.edges)}:
         first, last = cells.limits(cells.holding(value))
         assert first <= value <= last
-    # two more outcomes, of a question that fails or is interrupted
+    # two more outcomes, of a query that fails or is interrupted
     assert math.fsum(map(math.exp, cells.log_shares)) + 2 * FAILURE_SHARE <= 1.0
     assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
 

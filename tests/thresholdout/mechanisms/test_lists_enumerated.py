@@ -37,7 +37,7 @@ class TestLists:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("risk", [1, 2, 4])
-    def test_no_analyst_exceeds_beta_with_all_questions(self, risk: int) -> None:
+    def test_no_analyst_exceeds_beta_with_all_queries(self, risk: int) -> None:
         assert Lists(3).worst(risk, 2) == risk
         assert Lists(4, signed=False).worst(risk, 2) == risk
 
@@ -52,10 +52,10 @@ class TestLists:
             (ListRule(partial=True), 2, 3),
         ],
         ids=[
-            "each of two questions has the level of the list",
+            "each of two queries has the level of the list",
             "R not reduced by what a list spent",
             "what a list told is for nothing",
-            "the best of two has the level of one question",
+            "the best of two has the level of one query",
             "the place of the best is for nothing",
             "R left after a partial list",
         ],
@@ -71,7 +71,7 @@ def _claims(confidence: float) -> ClaimsMechanism:
 
 
 def _ends(claims: ClaimsMechanism) -> list[float]:
-    """Expectations just outside of what lists of two questions say."""
+    """Expectations just outside of what lists of two queries say."""
     noise, ends = SeededNoise(0), set()
     for count in range(4):
         reading = claims.read(np.arange(3) < count, 3, (0, 1), "values", Known(binary=True))
@@ -87,7 +87,7 @@ def _worst(confidence: float, depth: int, *, signed: bool, laws: list[float]) ->
 
 
 class TestTheProgram:
-    """Every list of two questions, the best of two, and a final check, among single questions and failures."""
+    """Every list of two queries, the best of two, and a final check, among single queries and failures."""
 
     @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
     def test_no_list_exceeds_beta(self, confidence: float) -> None:

@@ -130,7 +130,7 @@ class CellsParameters(Parameters):
     confidence: float = 0.95
 
     def half_width(self, n: int) -> float:
-        """Return Hoeffding's half-width for every question that some answers may lead to, and half a cell."""
+        """Return Hoeffding's half-width for every query that some answers may lead to, and half a cell."""
         nats = self.queries * math.log(self.cells) + math.log(2.0 * self.queries / (1.0 - self.confidence))
         return math.sqrt(nats / (2.0 * n)) + 0.5 / self.cells
 
@@ -235,7 +235,7 @@ class TestASeventh:
         answer = guard.ask(lambda features, labels: labels, key="share")
         assert (answer.value, answer.about, answer.source, guard.status.answers_left) == (
             0.3125,
-            "question",
+            "query",
             "holdout",
             2,
         )
@@ -262,7 +262,7 @@ class TestASeventh:
         report: GuardReport = guard.report()
         assert CellsParameters.words in report.html
         assert report.parameters == PARAMETERS
-        assert (report.questions, report.information_released) == (1, None)
+        assert (report.queries, report.information_released) == (1, None)
 
     def test_survives_a_ledger(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ask: Callable[[Thresholdout], Any] = partial(Thresholdout.ask, train_values=lambda features, labels: labels)

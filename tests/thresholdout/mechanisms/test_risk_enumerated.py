@@ -85,7 +85,7 @@ class TestTheRule:
             "both failing outcomes given all of it",
             "level R after something was set aside",
             "levels not summed over outcomes",
-            "a raised question without an outcome",
+            "a raised query without an outcome",
             "a width from the holdout's variance",
         ],
     )
@@ -98,7 +98,7 @@ def _claims(confidence: float, n: int, queries: int | None = None) -> ClaimsMech
 
 
 def _worst_laws(claims: ClaimsMechanism, n: int) -> list[float]:
-    """Expectations just outside of intervals that a first question can be answered with."""
+    """Expectations just outside of intervals that a first query can be answered with."""
     probe = Program(Model((0.5,) * n, signed=False), claims)
     state = claims.start(probe._noise)
     ends = {
@@ -121,7 +121,7 @@ class TestTheProgram:
         assert max(worst) > 0.4 * (1 - confidence)  # the laws are hard enough
 
     @pytest.mark.parametrize("law", [(1e-9 + 0.24,) * 3, (0.5, 0.25, 0.75)])
-    def test_no_analyst_exceeds_beta_in_three_questions(self, law: tuple[float, ...]) -> None:
+    def test_no_analyst_exceeds_beta_in_three_queries(self, law: tuple[float, ...]) -> None:
         claims = _claims(0.75, 3)
         assert Program(Model(law, signed=False), claims).worst(3) <= 0.25
 

@@ -122,7 +122,7 @@ MEETS_A_MODEL_TWICE = {"random", "mapping", "both", "scored-by-the-inner-search"
 @pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 10)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
-@pytest.mark.filterwarnings("ignore:a question cannot be known by its content. it holds a guard")
+@pytest.mark.filterwarnings("ignore:a query cannot be known by its content. it holds a guard")
 def test_as_many_as_fitting_asks(name: str) -> None:
     guard = make(queries=200, mechanism=Claims(holdout_answers=100))
     search = SEARCHES[name](guard)
@@ -130,7 +130,7 @@ def test_as_many_as_fitting_asks(name: str) -> None:
     assert guard.history.empty
     assert not hasattr(search, "best_index_")
     search.fit(*TRAIN)
-    if name in MEETS_A_MODEL_TWICE:  # which is one question
+    if name in MEETS_A_MODEL_TWICE:  # which is one query
         assert counted >= len(guard.history) > 0
     else:
         assert counted == len(guard.history)
@@ -180,7 +180,7 @@ def test_records_that_are_given() -> None:
     assert count_queries(guard, guarded(guard), X[:50], Y[:50]) == 3
 
 
-def test_questions_to_another_guard_do_not_count() -> None:
+def test_queries_to_another_guard_do_not_count() -> None:
     guard, other = make(), make()
     search = GridSearchCV(
         tree(), DEPTHS, scoring={"a": guard.scorer(cv="training"), "b": other.scorer(cv="training")}, cv=guard.split()
@@ -275,13 +275,13 @@ def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
 
 
 def test_training_records_that_are_all_equal_cannot_be_told_from_the_placeholder() -> None:
-    """So their plain scores are questions, too, and are counted."""
+    """So their plain scores are queries, too, and are counted."""
     rows, labels = np.ones((100, 2)), np.zeros(100)
     guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=50, mechanism=Claims(holdout_answers=5))
     search = guarded(guard, grid={"max_depth": [1, 2]}, return_train_score=True)
     assert count_queries(guard, search) == 4
     search.fit(rows, labels)
-    assert len(guard.history) == 2  # one for each model, whose plain score is the same question
+    assert len(guard.history) == 2  # one for each model, whose plain score is the same query
     other = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=KFold(2))
     assert count_queries(guard, other) == 6
     other.fit(rows, labels)

@@ -48,12 +48,12 @@ def textbook(signals: list[float], patience: int) -> tuple[int, int]:
     st.sampled_from([0.0, 0.05, 0.3]),
 )
 @settings(max_examples=60, deadline=None)
-def test_questions_are_bounded_whatever_happens(
-    signals: list[float], answers: list[float], questions: int, patience: int, doubts: int, worth: float
+def test_queries_are_bounded_whatever_happens(
+    signals: list[float], answers: list[float], queries: int, patience: int, doubts: int, worth: float
 ) -> None:
-    rule = EarlyStopping(1.0, patience=patience, questions=questions, worth=worth, doubts=doubts)
+    rule = EarlyStopping(1.0, patience=patience, queries=queries, worth=worth, doubts=doubts)
     asked = run(rule, signals, answers)
-    assert len(asked) <= questions
+    assert len(asked) <= queries
     assert len(asked) == len(set(asked))
     assert all(number < rule.rounds for number in asked)
     first = next((signal for signal in signals if not math.isnan(signal)), 0.0)
@@ -67,17 +67,17 @@ def test_questions_are_bounded_whatever_happens(
 
 def test_a_signal_that_rises_by_the_step_reaches_the_bound() -> None:
     signals = [k / 64 for k in range(65)]
-    rule = EarlyStopping(1.0, questions=5)
+    rule = EarlyStopping(1.0, queries=5)
     asked = run(rule, signals, signals)
     assert asked == [16, 32, 48, 64]  # the last claim is the last round, so there is none to ask about at the end
-    rule = EarlyStopping(1.0, questions=5)
+    rule = EarlyStopping(1.0, queries=5)
     assert run(rule, signals[:-1], signals) == [16, 32, 48, 63]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 8))
 @settings(max_examples=60, deadline=None)
-def test_with_one_question_it_is_plain_early_stopping(signals: list[float], patience: int) -> None:
-    rule = EarlyStopping(1.0, patience=patience, questions=1)
+def test_with_one_query_it_is_plain_early_stopping(signals: list[float], patience: int) -> None:
+    rule = EarlyStopping(1.0, patience=patience, queries=1)
     asked = run(rule, signals, signals)
     best, rounds = textbook(signals, patience)
     assert (asked, rule.best_round, rule.rounds) == ([best], best, rounds)
@@ -94,8 +94,8 @@ def test_every_round_is_plain_early_stopping_on_answers(answers: list[float], pa
 
 def test_min_delta_ignores_small_rises() -> None:
     signals = [0.5, 0.505, 0.509, 0.6, 0.601, 0.602]
-    assert run(EarlyStopping(1.0, patience=2, questions=1, min_delta=0.01), signals, signals) == [0]
-    assert run(EarlyStopping(1.0, patience=3, questions=1, min_delta=0.01), signals, signals) == [3]
+    assert run(EarlyStopping(1.0, patience=2, queries=1, min_delta=0.01), signals, signals) == [0]
+    assert run(EarlyStopping(1.0, patience=3, queries=1, min_delta=0.01), signals, signals) == [3]
     rule = EveryRound(patience=2, min_delta=0.01)
     assert run(rule, signals, signals) == [0, 1, 2]
 
@@ -103,7 +103,7 @@ def test_min_delta_ignores_small_rises() -> None:
 def test_doubted_claims_end_the_loop() -> None:
     signals = [k / 128 for k in range(128)]  # rises for ever, like a score on records that are fitted
     truth = [0.4 + 0.01 * k if k < 48 else 0.88 - 0.005 * (k - 48) for k in range(128)]
-    rule = EarlyStopping(1.0, questions=9, doubts=2)
+    rule = EarlyStopping(1.0, queries=9, doubts=2)
     assert run(rule, signals, truth) == [16, 32, 48, 64, 80]
     assert (rule.best_round, rule.rounds) == (48, 81)
 
@@ -122,8 +122,8 @@ def test_answers_within_h_choose_a_round_within_2h_of_every_round_asked_about() 
         assert truth[rule.best_round] >= truth[asked].max() - 2 * half
 
 
-def test_simulated_loops_spend_few_questions_and_lose_nothing() -> None:
-    """Over 200 simulated learning curves: at most 6 questions, tenfold fewer than one a round, for as good a round."""
+def test_simulated_loops_spend_few_queries_and_lose_nothing() -> None:
+    """Over 200 simulated learning curves: at most 6 queries, tenfold fewer than one a round, for as good a round."""
     rng = np.random.default_rng(2)
     spent, naive, chosen, usual = 0, 0, [], []
     for _ in range(200):
@@ -141,8 +141,8 @@ def test_simulated_loops_spend_few_questions_and_lose_nothing() -> None:
     assert abs(np.mean(chosen) - np.mean(usual)) < 0.005  # five standard errors of the difference are 0.005
 
 
-def test_an_unanswered_question_counts_for_nothing() -> None:
-    rule = EarlyStopping(1.0, patience=2, questions=3, doubts=1)
+def test_an_unanswered_query_counts_for_nothing() -> None:
+    rule = EarlyStopping(1.0, patience=2, queries=3, doubts=1)
     signals = [0.5, 0.8, 0.85, 0.8, 0.8]
     assert run(rule, signals, [math.nan] * 5) == [1, 2]
     assert rule.answers == {}
@@ -152,8 +152,8 @@ def test_an_unanswered_question_counts_for_nothing() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(InputError, match="patience: 0"):
         EarlyStopping(1.0, patience=0)
-    with pytest.raises(InputTypeError, match=r"questions: 1\.5"):
-        EarlyStopping(1.0, questions=1.5)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match=r"queries: 1\.5"):
+        EarlyStopping(1.0, queries=1.5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"worth: -0\.1; expected: a finite number, not negative"):
         EarlyStopping(1.0, worth=-0.1)
     with pytest.raises(InputTypeError, match="min_delta: 'a'"):

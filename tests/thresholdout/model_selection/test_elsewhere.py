@@ -60,7 +60,7 @@ def test_workers_are_charged_by_the_one_guard(fit: Any) -> None:
     history = guard.history
     assert sum(result["asked"] for result in results) == len(history) > 0
     told = {value for result in results for value in result["values"].values()}
-    assert told == set(history["value"])  # rounds that several fits have are one question
+    assert told == set(history["value"])  # rounds that several fits have are one query
     assert {result.get("owner", guard._id) for result in results} == {guard._id}
 
 

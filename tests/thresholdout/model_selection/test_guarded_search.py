@@ -63,7 +63,7 @@ def grid(**changes: Any) -> GridSearchCV:
     return GridSearchCV(tree(), DEPTHS, **{"cv": 3, **changes})
 
 
-def test_each_candidate_is_one_question_in_the_order_of_its_rank() -> None:
+def test_each_candidate_is_one_query_in_the_order_of_its_rank() -> None:
     guard = make()
     guarded = GuardedSearchCV(grid(), guard).fit(*TRAIN)
     plain = grid().fit(*TRAIN)
@@ -76,7 +76,7 @@ def test_each_candidate_is_one_question_in_the_order_of_its_rank() -> None:
     assert list(guarded.cv_results_["guarded_source"][order]) == [a.source for a in guarded.answers_]
     assert list(guarded.cv_results_["rank_guarded"]) == [3, 2, 1]
     assert (guarded.best_index_, guarded.best_params_) == (2, {"max_depth": 6})
-    assert (guarded.best_score_, guarded.n_questions_, guarded.exhausted_) == (scores[2], 3, None)
+    assert (guarded.best_score_, guarded.n_queries_, guarded.exhausted_) == (scores[2], 3, None)
     assert guarded.best_half_width_ == guarded.answers_[0].half_width
     assert guarded.certificate_ is guard.certificate
     assert guarded.guard_ is guard
@@ -141,7 +141,7 @@ def test_fewer_candidates_are_asked_about_than_searched() -> None:
         guarded.fit(*TRAIN)
     asked = np.flatnonzero(guarded.cv_results_["guarded_source"] != "")
     assert set(guarded.cv_results_["rank_test_score"][asked]) <= {1, 2}
-    assert len(guard.history) == guarded.n_questions_ == len(asked) == 2
+    assert len(guard.history) == guarded.n_queries_ == len(asked) == 2
     assert np.isnan(np.delete(guarded.cv_results_["guarded_score"], asked)).all()
     assert set(np.delete(guarded.cv_results_["rank_guarded"], asked)) == {3}
 
@@ -234,7 +234,7 @@ def test_exhaustion(policy: Any) -> None:
         guarded.fit(*TRAIN)
     assert len([w for w in caught if w.category is GuardExhaustedWarning]) == 1
     assert guarded.exhausted_ == guard.status.exhausted == "queries"
-    assert guarded.n_questions_ == len(guarded.answers_) == 2
+    assert guarded.n_queries_ == len(guarded.answers_) == 2
     assert guarded.best_params_ == {"max_depth": 6}
     score, source = guarded.cv_results_["guarded_score"][0], guarded.cv_results_["guarded_source"][0]
     if policy == "train":
@@ -268,7 +268,7 @@ def test_by_default_a_search_ends_with_its_answers() -> None:
     with pytest.warns(GuardExhaustedWarning) as caught:
         guarded.fit(*TRAIN)
     (message,) = [str(w.message) for w in caught]
-    assert "This search has 2 answers; no further question is asked; what has no answer is NaN and ranked" in message
+    assert "This search has 2 answers; no further query is asked; what has no answer is NaN and ranked" in message
     scores, ranks = guarded.cv_results_["guarded_score"], guarded.cv_results_["rank_guarded"]
     assert np.isfinite(scores).sum() == 2
     assert ranks[np.isfinite(scores)].max() < ranks[np.isnan(scores)].min()
@@ -278,13 +278,13 @@ def test_by_default_a_search_ends_with_its_answers() -> None:
     assert "pass exhausted='nan' or 'train'" in "".join(refused.value.__notes__)
 
 
-def test_nan_goes_on_to_questions_whose_answers_are_known() -> None:
+def test_nan_goes_on_to_queries_whose_answers_are_known() -> None:
     guard = make(queries=1)
     GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [1]}, cv=3), guard).fit(*TRAIN)
     guarded = GuardedSearchCV(grid(), guard, exhausted="nan")
     with pytest.warns(GuardExhaustedWarning):
         guarded.fit(*TRAIN)
-    assert (guarded.best_params_, guarded.n_questions_) == ({"max_depth": 1}, 0)
+    assert (guarded.best_params_, guarded.n_queries_) == ({"max_depth": 1}, 0)
     assert guarded.answers_[0].repeated
     with pytest.raises(BudgetExhausted):
         GuardedSearchCV(grid(), guard, exhausted="stop").fit(*TRAIN)
@@ -300,9 +300,9 @@ def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_led
     again = make(**settings)
     second = GuardedSearchCV(grid(n_jobs=2), again).fit(*TRAIN)
     assert [a.value for a in first.answers_] == [a.value for a in second.answers_]
-    assert (first.n_questions_, second.n_questions_, len(again.history)) == (3, 0, 3)
-    third = GuardedSearchCV(grid(cv=4), again).fit(*TRAIN)  # other training values are other questions
-    assert third.n_questions_ == 3
+    assert (first.n_queries_, second.n_queries_, len(again.history)) == (3, 0, 3)
+    third = GuardedSearchCV(grid(cv=4), again).fit(*TRAIN)  # other training values are other queries
+    assert third.n_queries_ == 3
 
 
 class Coin(DecisionTreeClassifier):  # type: ignore[misc]
@@ -314,11 +314,11 @@ class Coin(DecisionTreeClassifier):  # type: ignore[misc]
         return self
 
 
-def test_a_model_that_comes_out_differently_is_another_question() -> None:
+def test_a_model_that_comes_out_differently_is_another_query() -> None:
     guard = make()
-    for questions in (1, 2):
+    for queries in (1, 2):
         GuardedSearchCV(GridSearchCV(Coin(random_state=0), {"max_depth": [3]}, cv=3), guard).fit(*TRAIN)
-        assert len(guard.history) == questions
+        assert len(guard.history) == queries
 
 
 def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
@@ -444,7 +444,7 @@ class TestHeldOutByItself:
         settings: dict[str, Any] = {"random_state": 0, "ledger": str(tmp_path / "guard.db"), "budget": 3}
         first = GuardedSearchCV(grid(), **settings).fit(X, Y)
         second = GuardedSearchCV(grid(), **settings).fit(X, Y)
-        assert (first.n_questions_, second.n_questions_) == (3, 0)
+        assert (first.n_queries_, second.n_queries_) == (3, 0)
         assert first.best_score_ == second.best_score_
 
     def test_few_records_certify_nothing_and_say_so(self) -> None:
@@ -526,7 +526,7 @@ def test_metadata_routing() -> None:
 
 
 class TestWithKFoldGuard:
-    def test_every_candidate_is_one_question_and_the_best_is_fitted_to_all_records(self) -> None:
+    def test_every_candidate_is_one_query_and_the_best_is_fitted_to_all_records(self) -> None:
         guard = KFoldGuard((X, Y), cv=2, queries=6, mechanism=Claims(holdout_answers=4), random_state=0)
         guarded = GuardedSearchCV(grid(), guard)
         assert guarded.count_queries() == 3
@@ -538,7 +538,7 @@ class TestWithKFoldGuard:
         assert guarded.best_estimator_.tree_.n_node_samples[0] == 1797
         assert guarded.best_score_ == max(answer.value for answer in guarded.answers_)
         again = GuardedSearchCV(grid(n_jobs=2), guard).fit(X, Y)
-        assert again.n_questions_ == 0
+        assert again.n_queries_ == 0
         assert again.best_params_ == guarded.best_params_
 
     @pytest.mark.parametrize(

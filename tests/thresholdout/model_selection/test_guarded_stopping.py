@@ -58,7 +58,7 @@ def test_a_loop_follows_the_validation_part_and_asks_little() -> None:
     assert stopping.best_round is not None
     assert stopping.best is stopping.answers[stopping.best_round]
     assert np.array_equal(stopping.best_model.coef_, coefficients[stopping.best_round])  # kept as it was then
-    # The training values of the questions are the signals, not scores on records that were fitted.
+    # The training values of the queries are the signals, not scores on records that were fitted.
     assert list(guard.history["train"]) == pytest.approx([expected[k] for k in stopping.answers])
     truth = float(np.mean(stopping.best_model.predict(X[1000:]) == Y[1000:]))
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
@@ -79,7 +79,7 @@ def test_losses_are_minimised() -> None:
     assert len(set(values.values())) > 3
     assert stopping.best_round is not None
     assert values[stopping.best_round] == min(values.values())
-    stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=3, questions=1)
+    stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=3, queries=1)
     train(stopping)
     looked = [look.signal for look in stopping.looks]
     assert stopping.best_round == int(np.argmin(looked))
@@ -92,7 +92,7 @@ def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     stopping = GuardedStopping(
         guard, "accuracy", validation=VALID, patience=50, ask="rounds", exhausted=policy, every=1
     )
-    with pytest.warns(GuardExhaustedWarning, match="all 2 questions.*This search has 2 answers") as caught:
+    with pytest.warns(GuardExhaustedWarning, match="all 2 queries.*This search has 2 answers") as caught:
         coefficients = train(stopping, 6)
     assert len(caught) == 1
     assert (stopping.asked, stopping.exhausted, sorted(stopping.answers)) == (2, "queries", [0, 1])
@@ -163,7 +163,7 @@ def test_other_containers(form: str) -> None:
 
 def test_a_statistic_takes_the_whole_training_part() -> None:
     guard = make()
-    stopping = GuardedStopping(guard, "balanced_accuracy", patience=3, questions=2)
+    stopping = GuardedStopping(guard, "balanced_accuracy", patience=3, queries=2)
     train(stopping, 10)
     assert set(guard.history["name"]) == {"balanced_accuracy"}
     with pytest.raises(InputError, match=r"no mean over records, with validation="):

@@ -48,7 +48,7 @@ def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metr
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
 
 
-def test_a_question_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = DIGITS
     guard, fitted, valid, held = make(DIGITS)
     asked: list[Any] = []
@@ -101,7 +101,7 @@ def test_a_fit_that_ends_by_itself_asks_about_its_best_round() -> None:
     assert stopping.rounds == 12
 
 
-def test_naive_early_stopping_spends_a_question_a_round() -> None:
+def test_naive_early_stopping_spends_a_query_a_round() -> None:
     """What the economical way is compared with; it chooses the same round here, since no answer disagrees."""
     guard, fitted, valid, _ = make(CANCER, mechanism=Claims(holdout_answers=5))
     rows = np.arange(len(CANCER[1]))[valid]
@@ -117,7 +117,7 @@ def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
     stopping = GuardedStopping(guard, validation=rows, ask="rounds")
-    with pytest.warns(GuardExhaustedWarning, match="all 1 questions"):
+    with pytest.warns(GuardExhaustedWarning, match="all 1 queries"):
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
     assert (stopping.rounds, booster.best_iteration, stopping.replaced) == (2, 1, 1)
     with pytest.raises(BudgetExhausted) as caught:  # without any answer
@@ -208,7 +208,7 @@ def test_what_cannot_be_served_is_refused(params: Any, message: str) -> None:
 def test_other_misuse_is_refused() -> None:
     X, y = CANCER
     guard, fitted, _, _ = make(CANCER)
-    used = LightGBMCallback(GuardedStopping(guard, questions=1))
+    used = LightGBMCallback(GuardedStopping(guard, queries=1))
     fit(CANCER, fitted, CASES[1][2], 2, callbacks=[used])
     with pytest.raises(InputError, match="a new one for each fit"):
         fit(CANCER, fitted, CASES[1][2], 2, callbacks=[used])

@@ -56,7 +56,7 @@ def test_by_default_a_guard_that_is_given_tells_the_best_one_alone() -> None:
     assert answer.interval == pytest.approx(kept, abs=1e-5)
     assert np.isnan(guarded.cv_results_["guarded_score"]).tolist() == [True, True, False]
     assert guarded.cv_results_["rank_guarded"].tolist() == [2, 2, 1]
-    assert (guarded.n_questions_, guarded.exhausted_, len(guard.history)) == (1, None, 1)
+    assert (guarded.n_queries_, guarded.exhausted_, len(guard.history)) == (1, None, 1)
     told = guard.status.information_released
     assert told is not None
     assert told < math.log(5) + math.log(3) + 6.0
@@ -72,7 +72,7 @@ def test_candidates_with_an_answer_keep_it_in_another_grid(depths: list[int]) ->
     GuardedSearchCV(grid(), guard, report="all").fit(*TRAIN)
     again = GuardedSearchCV(GridSearchCV(tree(), {"max_depth": depths}, cv=3), guard, report="all").fit(*TRAIN)
     assert again.cv_results_["guarded_score"].tolist() == pytest.approx(holdout_scores(depths), abs=1e-12)
-    assert again.n_questions_ == len(depths) - 3
+    assert again.n_queries_ == len(depths) - 3
     assert len(guard.history) == len(depths)
 
 
@@ -85,11 +85,11 @@ def test_the_best_can_be_told_of_another_grid(depths: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("report", "asked"), [("all", 3), ("best", 1)])
-def test_candidates_that_are_the_same_are_one_question(report: Any, asked: int) -> None:
+def test_candidates_that_are_the_same_are_one_query(report: Any, asked: int) -> None:
     guard = plain()
     twice = [{"max_depth": [1, 3, 5]}, {"max_depth": [3]}]
     guarded = GuardedSearchCV(GridSearchCV(tree(), twice, cv=3), guard, report=report, reserve=0.0).fit(*TRAIN)
-    assert (guarded.n_questions_, len(guard.history)) == (asked, asked)
+    assert (guarded.n_queries_, len(guard.history)) == (asked, asked)
     scores = guarded.cv_results_["guarded_score"]
     if report == "all":
         assert scores.tolist() == pytest.approx(holdout_scores([1, 3, 5, 3]), abs=1e-12)
@@ -149,7 +149,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, m
     assert guard.history["source"].tolist() == ["failed", "failed"]
 
 
-def test_fewer_questions_than_candidates_are_a_list_of_the_first() -> None:
+def test_fewer_queries_than_candidates_are_a_list_of_the_first() -> None:
     guard = plain(queries=2)
     with pytest.warns(GuardExhaustedWarning, match="has 2 answers"):
         guarded = GuardedSearchCV(grid(), guard, report="all").fit(*TRAIN)
@@ -163,7 +163,7 @@ def test_fewer_questions_than_candidates_are_a_list_of_the_first() -> None:
     with pytest.warns(GuardExhaustedWarning):
         trained = GuardedSearchCV(grid(), plain(queries=2), report="all", exhausted="train").fit(*TRAIN)
     assert trained.cv_results_["guarded_source"].tolist() == ["uncertified", "holdout", "holdout"]
-    assert GuardedSearchCV(grid(), plain(queries=1)).fit(*TRAIN).n_questions_ == 1  # the best is one question
+    assert GuardedSearchCV(grid(), plain(queries=1)).fit(*TRAIN).n_queries_ == 1  # the best is one query
 
 
 def test_a_guard_without_risk_says_so() -> None:

@@ -107,7 +107,7 @@ def test_repeated_parameters_are_free_when_asked_for(tmp_path: Path) -> None:
     assert (again.asked, again.repeated) == (0, 12)
 
 
-def test_other_parameters_or_another_build_are_other_questions() -> None:
+def test_other_parameters_or_another_build_are_other_queries() -> None:
     guard = cancer()
 
     def deeper(trial: Any) -> DecisionTreeClassifier:
@@ -118,7 +118,7 @@ def test_other_parameters_or_another_build_are_other_questions() -> None:
     assert len(guard.history) == 2
 
 
-def test_several_objectives_ask_one_question_each() -> None:
+def test_several_objectives_ask_one_query_each() -> None:
     data = load_diabetes(return_X_y=True)
     guard = Thresholdout(
         (data[0][200:], data[1][200:]),
@@ -309,7 +309,7 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
     assert done.user_attrs["guard_state"]["exhausted"] == guard.status.exhausted
 
 
-def test_without_a_study_each_model_is_a_question() -> None:
+def test_without_a_study_each_model_is_a_query() -> None:
     guard = cancer()
     objective = GuardedObjective(guard, tree, cv="training")
     for depth in (2, 2, 3):

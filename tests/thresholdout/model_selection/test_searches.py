@@ -124,7 +124,7 @@ def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: st
     assert search.n_candidates_ == [6, 2]
     assert counted == len(guard.history) == 8
     assert sorted(search.cv_results_["mean_test_score"]) == sorted(guard.history["value"])
-    # The training value of the question is on all training records, the search's own on those that it fitted to.
+    # The training value of the query is on all training records, the search's own on those that it fitted to.
     assert (search.cv_results_["mean_train_score"][:6] >= sorted(guard.history["train"])[0]).all()
     assert search.best_score_ in set(guard.history["value"])
 
@@ -169,7 +169,7 @@ def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
     assert sorted(guard.history["train"]) == pytest.approx(sorted(asked))
 
 
-@pytest.mark.filterwarnings("ignore:a question cannot be known by its content")
+@pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
 @BY_BACKEND
 def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
     guard = make()

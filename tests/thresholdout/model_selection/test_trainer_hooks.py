@@ -24,7 +24,7 @@ from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeErro
 from thresholdout.model_selection import GuardedStopping, keras_callback, lightning_callback
 from thresholdout.scoring.metrics import squared_error
 
-pytestmark = pytest.mark.filterwarnings("ignore:a question cannot be known by its content")  # pytest rewrites asserts
+pytestmark = pytest.mark.filterwarnings("ignore:a query cannot be known by its content")  # pytest rewrites asserts
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16.0
@@ -216,15 +216,15 @@ def test_training_stops_and_the_chosen_epoch_is_restored(fit: Fit) -> None:
 
 @pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
 def test_a_fit_that_ends_by_itself_asks_about_its_best_epoch(fit: Fit) -> None:
-    stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=50, questions=1)
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=50, queries=1)
     network, _ = fit(stopping, 7)
     best = int(np.argmax(reference(7)))
     assert list(stopping.answers) == [best]
     assert np.array_equal(network.inner.coef_, weights_after(best + 1))
 
 
-def test_a_question_about_an_earlier_epoch_leaves_the_present_weights() -> None:
-    stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=4, questions=1)
+def test_a_query_about_an_earlier_epoch_leaves_the_present_weights() -> None:
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=4, queries=1)
     module = Module()
     Trainer(50, [lightning_callback(stopping, predict=by_output, restore=False)]).fit(module)
     assert list(stopping.answers) == [stopping.rounds - 5]
@@ -233,7 +233,7 @@ def test_a_question_about_an_earlier_epoch_leaves_the_present_weights() -> None:
 
 @pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
 def test_one_callback_serves_one_fit(fit: Fit) -> None:
-    stopping = GuardedStopping(make(), "accuracy", validation=VALID, questions=1)
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, queries=1)
     fit(stopping, 2)
     with pytest.raises(InputError, match="a new one for each fit"):
         fit(stopping, 2)
@@ -326,7 +326,7 @@ def test_tensors_are_taken_off_the_graph() -> None:
         def cpu(self) -> Any:
             return self.values
 
-    stopping = GuardedStopping(make(), "accuracy", validation=VALID, questions=1)
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, queries=1)
     predict = lambda module, X: Tensor(module.output(X))  # noqa: E731
     Trainer(2, [lightning_callback(stopping, predict=predict)]).fit(Module())
     assert [look.signal for look in stopping.looks] == pytest.approx(reference(2))
@@ -355,7 +355,7 @@ def test_where_the_framework_is_loaded_it_is_a_callback_of_its_class(
     fake = types.ModuleType(module)
     fake.Callback = Callback  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module, fake)
-    stopping = GuardedStopping(make(), "accuracy", validation=VALID, questions=1)
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, queries=1)
     if module.startswith("keras"):
         callback = keras_callback(stopping)
         KerasModel().fit(2, [callback])

@@ -85,7 +85,7 @@ def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
     stopping = GuardedStopping(guard, validation=rows, ask="rounds")
-    with pytest.warns(GuardExhaustedWarning, match="all 1 questions"):
+    with pytest.warns(GuardExhaustedWarning, match="all 1 queries"):
         booster = fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(stopping)])
     assert (booster.num_boosted_rounds(), booster.best_iteration, stopping.replaced) == (2, 0, 1)
     raising = GuardedStopping(guard, validation=rows)
@@ -122,7 +122,7 @@ def test_what_cannot_be_served_is_refused(params: Any, options: Any, message: st
 def test_other_misuse_is_refused() -> None:
     X, y = CANCER
     guard, fitted, _, _ = make(CANCER)
-    used = xgboost_callback(GuardedStopping(guard, questions=1))
+    used = xgboost_callback(GuardedStopping(guard, queries=1))
     fit(CANCER, fitted, CASES[2][2], 2, callbacks=[used])
     with pytest.raises(InputError, match="a new one for each fit"):
         fit(CANCER, fitted, CASES[2][2], 2, callbacks=[used])

@@ -80,10 +80,10 @@ def test_a_comparison_says_its_verdict() -> None:
 
 def test_a_guard_says_what_happened_and_names_its_answers() -> None:
     text = Read(shown()["guard"]._repr_html_()).text
-    assert "5 of 20 questions were asked" in text
+    assert "5 of 20 queries were asked" in text
     assert "600 independent records" in text
     assert "answers, the last ones of one metric and range" in text  # values, scores and a difference
-    assert "No question has been asked yet" in Read(shown()["new guard"]._repr_html_()).text
+    assert "No query has been asked yet" in Read(shown()["new guard"]._repr_html_()).text
     assert "KFoldGuard" in Read(shown()["guard of folds"]._repr_html_()).text
 
 

@@ -55,9 +55,7 @@ def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> N
     assert width_of(planned, "single") < width_of(planned, "batch") < width_of(planned)
 
 
-def searched(
-    n: int, train: int, questions: int, score: float, seed: int, group: int = 1, declared: bool = True
-) -> float:
+def searched(n: int, train: int, queries: int, score: float, seed: int, group: int = 1, declared: bool = True) -> float:
     """Return the mean half length of a guard's intervals in a search whose training values are what they seem.
 
     Models share half of the variance of their scores, in both parts: a record that is hard for one is hard for others.
@@ -68,12 +66,12 @@ def searched(
         holdout,
         train=(own, None, np.repeat(np.arange(n, n + train), group)) if group > 1 else own,
         dependence=Groups(np.arange(n) // group) if group > 1 else None,
-        queries=questions if declared else None,
+        queries=queries if declared else None,
         random_state=seed,
     )
     hard = [rng.random(size) for size in (n // group, train)]
     found = []
-    for _ in range(questions):
+    for _ in range(queries):
         parts = [np.where(rng.random(len(h)) < math.sqrt(0.5), h, rng.random(len(h))) < score for h in hard]
         low, high = guard.ask(np.repeat(parts[1], group), np.repeat(parts[0], group)).interval
         found.append((high - low) / 2)
@@ -81,7 +79,7 @@ def searched(
 
 
 @pytest.mark.parametrize(
-    ("n", "train", "questions", "score", "group", "declared"),
+    ("n", "train", "queries", "score", "group", "declared"),
     [
         (400, 400, 20, 0.9, 1, True),
         (500, 1000, 100, 0.95, 1, False),
@@ -91,14 +89,14 @@ def searched(
     ],
 )
 def test_a_guard_is_about_as_wide_as_was_said(
-    n: int, train: int, questions: int, score: float, group: int, declared: bool
+    n: int, train: int, queries: int, score: float, group: int, declared: bool
 ) -> None:
-    found = [searched(n, train, questions, score, seed, group, declared) for seed in range(24)]
+    found = [searched(n, train, queries, score, seed, group, declared) for seed in range(24)]
     model = Groups(np.arange(n) // group) if group > 1 else n
-    said = plan(model, queries=questions if declared else None, anticipated_score=score, n_train=train)
-    assert said.asked == questions
+    said = plan(model, queries=queries if declared else None, anticipated_score=score, n_train=train)
+    assert said.asked == queries
     assert np.mean(found) == pytest.approx(width_of(said), rel=0.1)
-    smaller = plan(n // 2, queries=questions, anticipated_score=score, n_train=train // 2) if group == 1 else plan(n)
+    smaller = plan(n // 2, queries=queries, anticipated_score=score, n_train=train // 2) if group == 1 else plan(n)
     assert np.mean(found) != pytest.approx(width_of(smaller), rel=0.1)
 
 
@@ -140,7 +138,7 @@ def test_groups_count_for_what_they_are() -> None:
     assert chain.effective_records() is None
     known = plan(chain, queries=10)
     records = 5000 / chain.variance_inflation()
-    radius = math.sqrt(math.log(1 / 0.0025) / (2 * records))  # both sides of ten questions
+    radius = math.sqrt(math.log(1 / 0.0025) / (2 * records))  # both sides of ten queries
     assert 2 * width_of(known, "batch") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
 
 
@@ -156,7 +154,7 @@ def test_a_chain_without_zeros_is_planned_by_relative_entropy() -> None:
     assert found == pytest.approx((above - below) / 2, rel=0.02)
 
 
-def test_questions_that_are_fixed_are_asked_as_a_list() -> None:
+def test_queries_that_are_fixed_are_asked_as_a_list() -> None:
     planned = plan(1000, queries=50, adaptive=False)
     assert planned.recommended.name == "batch"
     assert "score_all" in planned.recommended.call
@@ -183,7 +181,7 @@ def test_words_say_what_stands_in_the_way() -> None:
     assert starved.half_width > 1.2 * many.half_width
     assert repr(starved).startswith("<Plan: 5,000 records: ask a guard")
     assert starved.warnings[0] in repr(starved)
-    assert "the first 100 questions" in plan(1000).recommendation
+    assert "the first 100 queries" in plan(1000).recommendation
 
 
 def test_solves_for_records() -> None:
@@ -207,12 +205,12 @@ def test_solves_for_records() -> None:
         plan(width=1e-6, queries=100)
 
 
-def test_solves_for_questions() -> None:
+def test_solves_for_queries() -> None:
     fixed = plan(2000, width=0.02, adaptive=False)
     assert fixed.queries is not None
 
-    def holds(questions: int) -> bool:
-        return half_length(1800, 2000, 0.05 / questions) <= 0.02
+    def holds(queries: int) -> bool:
+        return half_length(1800, 2000, 0.05 / queries) <= 0.02
 
     assert holds(fixed.queries)
     assert not holds(fixed.queries + 1)
@@ -221,7 +219,7 @@ def test_solves_for_questions() -> None:
     assert guarded.half_width <= 0.04
     assert plan(2000, queries=math.ceil(1.1 * guarded.queries)).half_width > 0.04
     assert plan(2000, width=0.2).queries == 10**6
-    with pytest.raises(PlanError, match=r"not even one|do not put even one.*one question takes [\d,]+ independent"):
+    with pytest.raises(PlanError, match=r"not even one|do not put even one.*one query takes [\d,]+ independent"):
         plan(300, width=0.02)
 
 
@@ -231,7 +229,7 @@ def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
     assert chosen.half_width > 0.03
     assert chosen.records is not None
     assert chosen.queries is not None
-    assert f"{chosen.records:,} independent records, or at most {chosen.queries:,} questions" in planned.warnings[0]
+    assert f"{chosen.records:,} independent records, or at most {chosen.queries:,} queries" in planned.warnings[0]
     assert plan(chosen.records, queries=100).half_width <= 0.03
     assert plan(2000, queries=chosen.queries).half_width <= 0.03
     assert {"records", "queries"} <= set(planned.table.columns)

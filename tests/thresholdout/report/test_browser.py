@@ -40,7 +40,7 @@ def test_the_page_is_complete(shown: "Page") -> None:
     assert shown.evaluate("document.compatMode") == "CSS1Compat"
     headings = shown.locator("h2").all_text_contents()
     assert headings[0] == "What was answered"
-    assert headings[-1] == "Questions and answers"
+    assert headings[-1] == "Queries and answers"
     assert "rule <script>alert(7)</script>" in shown.locator("tbody td:nth-child(2)").all_text_contents()
     assert shown.evaluate("document.scripts.length") == 0
 

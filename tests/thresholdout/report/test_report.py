@@ -74,7 +74,7 @@ def test_the_numbers_are_those_of_the_history(guard: Thresholdout, page: Checker
     history = guard.history
     text = " ".join(page.text)
     report = guard.report()
-    assert report.questions == len(history)
+    assert report.queries == len(history)
     assert report.from_holdout == (history["source"] == "holdout").sum() == 5
     assert (report.budget, report.remaining, report.spent) == (5, 0, 5)
     assert f"{len(history)} of 200" in page.text
@@ -163,7 +163,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_a_new_guard_says_so() -> None:
     page = read(long_life(0).report())
-    assert "No question has been asked yet." in page.text
+    assert "No query has been asked yet." in page.text
     assert "img" not in page.tags
 
 
@@ -183,7 +183,7 @@ def test_looks_failures_seeds_and_closing_are_told() -> None:
     guard._ledger.close_guard(guard._id, "the season is over")
     report = guard.report()
     text = " ".join(read(report).text)
-    assert (report.questions, report.failures, len(report.answers)) == (2, 1, 1)
+    assert (report.queries, report.failures, len(report.answers)) == (2, 1, 1)
     assert "1 failed on the holdout, and are charged." in text
     assert "BlackBox(epsilon=0.01)" in text
     assert "it is a simulation" in text
@@ -200,14 +200,14 @@ def test_every_mechanism_has_a_page(mechanism: str) -> None:
         guard.ask(0.5, holdout > k / 4)
     report = guard.report()
     text = " ".join(read(report).text)
-    assert "No question" not in text
+    assert "No query" not in text
     assert f"The truth is {guard.certificate.about}" in text
-    assert report.questions == 3
+    assert report.queries == 3
     assert "packed" not in text
 
 
 @pytest.mark.slow
-def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
+def test_queries_of_several_ranges_have_pictures_of_their_own() -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
     guard = Thresholdout(holdout, queries=20, mechanism=Claims(holdout_answers=2))
@@ -215,7 +215,7 @@ def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
         guard.ask(0.5, holdout, bounds=(0.0, high))
     page = read(guard.report())
     assert page.tags.count("img") == 2 * 3 + 1
-    assert "Questions with 1 more ranges are in the table only." in page.text
+    assert "Queries with 1 more ranges are in the table only." in page.text
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_the_pictures_show_what_they_say(guard: Thresholdout) -> None:
     ax = plot_budget(answers, 5)
     step, budget = ax.get_lines()
     assert step.get_ydata()[-1] == 5 == budget.get_ydata()[0]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("question", "answers from the holdout")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("query", "answers from the holdout")
     ax = plot_against_train(answers)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("training value", "answer")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [

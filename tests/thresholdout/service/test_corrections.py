@@ -240,7 +240,7 @@ def test_nothing_shows_labels(tmp_path: Any) -> None:
         Corrections.from_text("AAAA")
 
 
-def test_no_key_of_another_question_is_taken_for_one_with_other_labels() -> None:
+def test_no_key_of_another_query_is_taken_for_one_with_other_labels() -> None:
     """Neither names the labels of another time, whatever words clients choose for keys."""
     service = made()
     first = service.ask(wrong_on(range(N // 2)), expected=0.5, name="it", key="k, labels 1")
@@ -285,7 +285,7 @@ def test_the_best_before_a_correction_stays_the_best_and_the_promise_says_so() -
 
 
 def interval_of(values: np.ndarray, guess: float) -> tuple[float, float]:
-    """Return the interval of a first question in a leaderboard, at a low confidence."""
+    """Return the interval of a first query in a leaderboard, at a low confidence."""
     n = len(values)
     mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0, confidence=0.6), n)
     known = Known(binary=True, client="ann")

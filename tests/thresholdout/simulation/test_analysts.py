@@ -27,7 +27,7 @@ from thresholdout.simulation import (
     interview,
 )
 from thresholdout.simulation.analysts import Vote
-from thresholdout.simulation.simulated_session import Analyst, Part, Question, Reply
+from thresholdout.simulation.simulated_session import Analyst, Part, Query, Reply
 from thresholdout.simulation.strategic import around_hubs
 
 RECORDS, ATTRIBUTES = 300, 36
@@ -50,7 +50,7 @@ def coins(rng: np.random.Generator, n: int = RECORDS, d: int = ATTRIBUTES) -> Pa
 
 @dataclass
 class Deaf:
-    """Answers from a list, whatever the holdout is, and evaluates every question on a probe."""
+    """Answers from a list, whatever the holdout is, and evaluates every query on a probe."""
 
     answers: NDArray[np.float64]
     refuse_at: float = math.inf
@@ -64,11 +64,11 @@ class Deaf:
 
 
 def probed(analyst: Analyst, holdout: Part, probe: Part, train: Part) -> list[Any]:
-    """Return what all questions say about a probe, and all claims, when the holdout is not heard."""
+    """Return what all queries say about a probe, and all claims, when the holdout is not heard."""
     seen: list[Any] = []
 
-    def truth(question: Question) -> float:
-        seen.append(np.asarray(question(probe)).tolist())
+    def truth(query: Query) -> float:
+        seen.append(np.asarray(query(probe)).tolist())
         return 0.5
 
     mechanism = Deaf(np.random.default_rng(5).random(1000))
@@ -106,8 +106,8 @@ def test_aggregation_overfits_as_much_as_theory_says() -> None:
     for _ in range(sessions):
         train, holdout, world = (coins(rng, n, k) for _ in range(3))
 
-        def truth(question: Question, world: Part = world) -> float:
-            return float(np.mean(question(world)))
+        def truth(query: Query, world: Part = world) -> float:
+            return float(np.mean(query(world)))
 
         session = interview(AggregationAnalyst(), NaiveReuse(), train, holdout, rng, truth)
         assert session.reported is not None

@@ -12,7 +12,7 @@ from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.simulation import NaiveReuse, SimulatedGuard, interview
-from thresholdout.simulation.simulated_session import Asking, Part, Question, Reply, Session
+from thresholdout.simulation.simulated_session import Asking, Part, Query, Reply, Session
 
 TRAIN = Part(np.zeros((4, 1)), np.array([1, 1, 1, 0]))
 HOLDOUT = Part(np.zeros((4, 1)), np.array([1, 0, 0, 0]))
@@ -30,7 +30,7 @@ def test_parts_fit() -> None:
 
 
 def test_everything_is_remembered_and_only_the_reply_is_shown() -> None:
-    session = Session(NaiveReuse(), TRAIN, HOLDOUT, truth=lambda question: 0.5)
+    session = Session(NaiveReuse(), TRAIN, HOLDOUT, truth=lambda query: 0.5)
     reply = session.ask(labels)
     assert reply == Reply(0.25, reply.half_width, "unknown")
     assert math.isnan(reply.half_width)
@@ -49,7 +49,7 @@ def test_a_claim_takes_the_place_of_the_training_value(claim: float | None, trai
 
 
 class Fixed:
-    """Answers 0.6 ± 0.05, and refuses the third question."""
+    """Answers 0.6 ± 0.05, and refuses the third query."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -74,11 +74,11 @@ def test_a_promise_is_broken_beyond_the_half_width(truth: float, broken: bool) -
 class Persistent:
     """Asks a number of times, and concludes or not."""
 
-    def __init__(self, questions: int, conclusion: Question | None = labels) -> None:
-        self.questions, self.conclusion = questions, conclusion
+    def __init__(self, queries: int, conclusion: Query | None = labels) -> None:
+        self.queries, self.conclusion = queries, conclusion
 
-    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question | None:
-        for _ in range(self.questions):
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query | None:
+        for _ in range(self.queries):
             ask(labels)
         return self.conclusion
 

@@ -1,4 +1,4 @@
-"""Questions about columns: expressions that mean the same in every engine, and that no value can make fail.
+"""Queries about columns: expressions that mean the same in every engine, and that no value can make fail.
 
 An expression of narwhals is read, checked against the types of the columns, and written anew from few operations. A
 record whose value is missing, or no number, in a column that is read has a missing value itself, whatever the rest of
@@ -122,7 +122,7 @@ def compiled(value: object, schema: Schema, argument: str, *, whole: bool = True
     Examples
     --------
     >>> import narwhals as nw
-    >>> found = compiled(nw.col("pred") == nw.col("y"), {"pred": nw.Int8(), "y": nw.Int64()}, "question")
+    >>> found = compiled(nw.col("pred") == nw.col("y"), {"pred": nw.Int8(), "y": nw.Int64()}, "query")
     >>> found.kind, found.text, sorted(found.needed)
     ('boolean', "(col('pred') == col('y'))", ['pred', 'y'])
     """

@@ -25,7 +25,7 @@ __all__ = ["GridSum", "counted", "to_grid"]
 
 @dataclass(frozen=True, slots=True)
 class GridSum:
-    """One question of a pass over a frame: its columns, layer by layer, what is added up, and what that means.
+    """One query of a pass over a frame: its columns, layer by layer, what is added up, and what that means.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A question about one part.
+    """A query about one part.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Wanted:
         What a record without a value counts as, in the range; its lower end by default.
     squares : bool, default=False
         Whether the variance is wanted.
-    argument : str, default="question"
+    argument : str, default="query"
         How error messages call it.
     """
 
@@ -51,11 +51,11 @@ class Wanted:
     bounds: tuple[float, float] = (0.0, 1.0)
     missing: float | None = None
     squares: bool = False
-    argument: str = "question"
+    argument: str = "query"
 
 
 class LazyPart:
-    """A lazy frame whose engine counts and adds up what questions need.
+    """A lazy frame whose engine counts and adds up what queries need.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class LazyPart:
             raise InputError(self.name, "no records", "at least one")
         return int(row["n"])
 
-    def compiled(self, value: nw.Expr | str, argument: str = "question") -> Compiled:
+    def compiled(self, value: nw.Expr | str, argument: str = "query") -> Compiled:
         """Check an expression against the columns; its ``text`` is its content. No data are touched."""
         return compiled(value, self.schema, argument, whole=knows_missing(self.frame))
 
@@ -130,9 +130,9 @@ class LazyPart:
         *,
         missing: float | None = None,
         squares: bool = False,
-        argument: str = "question",
+        argument: str = "query",
     ) -> Totals:
-        """Return what a question needs of this part, in one pass; for the arguments see `Wanted`.
+        """Return what a query needs of this part, in one pass; for the arguments see `Wanted`.
 
         Raises
         ------
@@ -151,8 +151,8 @@ class LazyPart:
         """
         return self.totals_of([Wanted(value, bounds, missing, squares, argument)])[0]
 
-    def totals_of(self, questions: Sequence[Wanted]) -> list[Totals]:
-        """Return what several questions need, in one pass.
+    def totals_of(self, queries: Sequence[Wanted]) -> list[Totals]:
+        """Return what several queries need, in one pass.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class LazyPart:
         >>> [found.mean.mean() for found in part.totals_of([Wanted("a"), Wanted("b"), Wanted(nw.col("a") < 0.4)])]
         [0.375, 0.5, 0.5]
         """
-        values = [self._numeric(one) for one in questions]
+        values = [self._numeric(one) for one in queries]
         asked = [
             GridSum(
                 value,
@@ -173,7 +173,7 @@ class LazyPart:
                 known=value.strict and knows_missing(self.frame),
                 careful=False,
             )
-            for place, (one, value) in enumerate(zip(questions, values, strict=True))
+            for place, (one, value) in enumerate(zip(queries, values, strict=True))
         ]
         found = self._summed(asked)
         unsettled = [place for place, one in enumerate(found) if one is None]

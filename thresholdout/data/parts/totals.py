@@ -1,4 +1,4 @@
-"""What a question needs of one part of the data: counts, and sums of integers."""
+"""What a query needs of one part of the data: counts, and sums of integers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def forwarding(kind: type, name: str) -> Any:
     time. What the class does not define are attributes that an object gets when it is made; they are fetched once.
 
     A keyword ``key`` is chosen here if the caller chose none, and so is one of ``keys`` for each item of the first
-    argument: a question that has to be sent twice is then charged once, also where it cannot be known by its content.
+    argument: a query that has to be sent twice is then charged once, also where it cannot be known by its content.
 
     Parameters
     ----------

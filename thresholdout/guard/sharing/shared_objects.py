@@ -12,7 +12,7 @@ A forked child has a copy of everything, and must not use it: it would spend the
 held by threads that it does not have. There the objects refuse, unless their ledger is a file or a server; what `share`
 returned before the fork, or a pickle, asks the parent.
 
-Handles are secrets in so far as who has one may ask questions. Connections go through a socket that only this user can
+Handles are secrets in so far as who has one may ask queries. Connections go through a socket that only this user can
 reach (`thresholdout.guard.sharing.private_socket`), and both sides prove that they know a random key before anything
 else is read.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Proxy", "Reference", "Shared", "check_process", "dumps", "reference_of", "same", "share"]
 
 _ATTEMPTS: Final = 3
-"""How often a request is sent when connections break; a question carries a key, so that it is answered once."""
+"""How often a request is sent when connections break; a query carries a key, so that it is answered once."""
 
 _DEADLINE: Final = 20.0
 """Seconds in which who connects has to prove that he knows the key."""

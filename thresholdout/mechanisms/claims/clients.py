@@ -18,7 +18,7 @@ __all__ = ["NEWCOMERS", "Client", "Newcomers", "client_of", "credited", "kept_as
 NEWCOMERS: Final = "newcomers:"
 """Name of the numbers about first answers in a state."""
 
-_BELIEF: Final = 2.0  # questions that the first share of wrong guesses counts for
+_BELIEF: Final = 2.0  # queries that the first share of wrong guesses counts for
 _BELIEF_IN_ALL: Final = 6.0  # the same of first answers: the next client is somebody else
 _MOST_WRONG: Final = 0.9
 _FADING: Final = 0.8
@@ -40,7 +40,7 @@ class Client:
     Attributes
     ----------
     asked, wrong : float
-        Questions, and those whose value was in another cell than the guess.
+        Queries, and those whose value was in another cell than the guess.
     shift : float
         By how much the last wrong guess about a score was off.
     last : float

@@ -1,4 +1,4 @@
-"""The final check: the last question of a guard, which takes all of the risk that is left.
+"""The final check: the last query of a guard, which takes all of the risk that is left.
 
 Its interval is stated directly, for a truth p and the holdout's value k, and no outcome leaves anything. So all that it
 needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
@@ -29,7 +29,7 @@ TOTAL: Final = 0.3
 """Sum of the shares of all claims before a final check."""
 
 _FAILING: Final = 0.1  # foreseen probability of an outcome, in shares
-_SLOW: Final = 20  # questions after which half of the shares are used, where their number is not declared
+_SLOW: Final = 20  # queries after which half of the shares are used, where their number is not declared
 _INNER: Final = 0.9
 
 
@@ -69,7 +69,7 @@ def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> 
 
 
 def reserving_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
-    """Return the first claim about a question that keeps most of the risk for a final check.
+    """Return the first claim about a query that keeps most of the risk for a final check.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def reserving_window(mean: float, deviation: float, steps: int, asked: int, quer
 
 
 def share_of(asked: int, queries: int | None) -> float:
-    """Return the share of a claim after so many questions: they sum to `TOTAL`.
+    """Return the share of a claim after so many queries: they sum to `TOTAL`.
 
     Examples
     --------

@@ -6,15 +6,15 @@ node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold c
 
     w + the sum of R_l over all outcomes <= R,    w >= P(the interval that is told does not contain the truth).
 
-A question gets the share w = R/m of the risk, m the number of questions that are left, and is answered with the cell in
+A query gets the share w = R/m of the risk, m the number of queries that are left, and is answered with the cell in
 which its average lies (`cells`): its outcome leaves the share of the rest that a code gives it. Limits fail on one
-event for all cells (`thresholdout.limits.random_truths`). The last declared question leaves nothing, so its average is
+event for all cells (`thresholdout.limits.random_truths`). The last declared query leaves nothing, so its average is
 told as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would
 hide it.
 
 Where an out-of-fold average is told to be: cells of the range, their code, and how wide they should be.
 
-A question about folds is answered with the cell in which the average lies. Cells are as wide as the one around the
+A query about folds is answered with the cell in which the average lies. Cells are as wide as the one around the
 forecast; each leaves the share of the risk that a law on the range gives it, which the history fixes. A wide cell makes
 this answer wide, and one answer of many that differ. Narrow ones tell more about the records, so that all later answers
 are wider. Half a cell is at most a fifth of half the interval that is expected, unless a declared budget needs wider
@@ -105,7 +105,7 @@ class Cells:
 
 
 def best_deviations(
-    deviation: float, variance: float, effective: float, log_risk: float, share: int, questions: int, budget: float
+    deviation: float, variance: float, effective: float, log_risk: float, share: int, queries: int, budget: float
 ) -> float:
     """Return half the width of cells, in deviations of the forecast, that makes the next answers narrow on average.
 
@@ -122,8 +122,8 @@ def best_deviations(
     log_risk : float
         Logarithm of the risk that is left.
     share : int
-        One in how many of it a question gets.
-    questions : int
+        One in how many of it a query gets.
+    queries : int
         How many are to be expected.
     budget : float
         How many of them may have an answer that is not the forecast.
@@ -137,11 +137,11 @@ def best_deviations(
     spent = -log_risk + math.log(2.0 * share)
 
     def width(size: float) -> float:
-        told = _expected_nats(size) * questions
+        told = _expected_nats(size) * queries
         limits = (math.sqrt(2.0 * variance * (spent + point * told) / effective) for point in _POINTS)
         return math.fsum(limits) / len(_POINTS) + size * deviation
 
-    allowed = [size for size in _SIZES if _tails(size) * questions <= budget] or list(_SIZES[-1:])
+    allowed = [size for size in _SIZES if _tails(size) * queries <= budget] or list(_SIZES[-1:])
     largest = _ROUNDED * math.sqrt(2.0 * variance * spent / effective) / deviation
     return min([size for size in allowed if size <= largest] or allowed[:1], key=width)
 
@@ -172,7 +172,7 @@ def _mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high / root) - math.erfc(-low / root))
 
 
-_AHEAD: Final = 20  # questions that are expected beside those that were asked, where none are declared
+_AHEAD: Final = 20  # queries that are expected beside those that were asked, where none are declared
 _TYPICAL: Final = 0.85  # average, or 1 less it, of which nothing is known
 _SILENT: Final = 1 << 20  # exponent of a state without noise
 _FINE: Final = 1e-6
@@ -192,7 +192,7 @@ class FoldClaimsParameters(Parameters):
     confidence : float
         Probability with which no interval is wrong, in (0, 1).
     queries : int or None
-        Questions in all; ``None`` for any number.
+        Queries in all; ``None`` for any number.
     budget : int or None
         How many of them may have another answer than what was expected; ``None`` for any number.
     information_released : float
@@ -205,7 +205,7 @@ class FoldClaimsParameters(Parameters):
     """
 
     words: ClassVar[str] = (
-        "Every question is the average over all records of models that were fitted to the other folds. The guard tells "
+        "Every query is the average over all records of models that were fitted to the other folds. The guard tells "
         "in which cell of the range it lies; each answer costs some of the probability of error that all answers "
         "share, and unexpected ones more, so that later ones are wider."
     )
@@ -239,7 +239,7 @@ class FoldClaimsParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is fixed about a question before its average is looked at.
+    """What is fixed about a query before its average is looked at.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         self._budget = math.inf if parameters.budget is None else parameters.budget
 
     def start(self, noise: NoiseSource) -> ClaimsState:
-        """Return the state before the first question."""
+        """Return the state before the first query."""
         return ClaimsState(
             start_risk(self.parameters.confidence, self.parameters.information_released),
             0,
@@ -358,7 +358,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
-        """Tell that a question could not be computed: the outcome *raised*; see `Mechanism.fail`."""
+        """Tell that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = max(NOTHING, lowered(self._log_left(state) + math.log(FAILURE_SHARE)))
         after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, outcomes=state.outcomes + 1)
@@ -372,11 +372,11 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
     def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
-        if state.questions >= self._queries:
-            return BudgetExhausted("queries", state.questions, int(self._queries))
+        if state.queries >= self._queries:
+            return BudgetExhausted("queries", state.queries, int(self._queries))
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        return BudgetExhausted("risk", state.questions, state.questions) if state.log_risk <= NOTHING else None
+        return BudgetExhausted("risk", state.queries, state.queries) if state.log_risk <= NOTHING else None
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -391,26 +391,26 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return state.log_risk
 
     def _share(self, state: ClaimsState) -> int:
-        """Return which part of the risk the next question gets: one in so many."""
+        """Return which part of the risk the next query gets: one in so many."""
         queries = self.parameters.queries
-        return state.questions + _AHEAD if queries is None else queries - state.questions
+        return state.queries + _AHEAD if queries is None else queries - state.queries
 
     def _log_left(self, state: ClaimsState) -> float:
-        """Return the logarithm of what the next question leaves for all its outcomes together."""
+        """Return the logarithm of what the next query leaves for all its outcomes together."""
         share = self._share(state)
         return NOTHING if share == 1 else lowered(state.log_risk + math.log1p(-1.0 / share))
 
     def _asked(
         self, state: ClaimsState, mean: float, deviation: float, variance: float, steps: int, vague: bool
     ) -> _Asked:
-        """Fix cells, limits, and what is left: a function of the history and the question alone."""
+        """Fix cells, limits, and what is left: a function of the history and the query alone."""
         share, parameters = self._share(state), self.parameters
         level = lowered(state.log_risk - math.log(2.0 * share))
         middle = min(max(round(mean * steps), 0), steps)
         if share == 1:
             half = 0
         else:
-            ahead = max(20, state.questions) if parameters.queries is None else share
+            ahead = max(20, state.queries) if parameters.queries is None else share
             budget = self._budget - state.hits
             log_risk = state.log_risk
             size = best_deviations(deviation, variance, parameters.effective, log_risk, share, ahead, budget)

@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 UNITS: Final = 1 << 40
-"""Units of noise in the range of a question."""
+"""Units of noise in the range of a query."""
 
 ClaimOutcome = Literal["confirmed", "above", "below", "wide"]
 
@@ -75,7 +75,7 @@ _NOTHING: Final = 1e-9  # ends below are 0
 
 
 class Claim(ABC):
-    """How claims about one question are read and tested.
+    """How claims about one query are read and tested.
 
     Attributes
     ----------

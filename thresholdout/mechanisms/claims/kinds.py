@@ -2,7 +2,7 @@
 
 A guard's session as it is expected to go: how wide its answers will be at the likely score.
 
-The guard's own first claims are followed, question by question, for training values that are what the guard takes them
+The guard's own first claims are followed, query by query, for training values that are what the guard takes them
 for: as far from the holdout's as sampling makes them. A claim is then not confirmed with the probability that its
 forecast says; what such an answer and the risk after it are is taken on the average. Searches over models whose
 training values flatter them, or whose order says nothing, differ from this by some ten per cent; nothing that is
@@ -44,8 +44,8 @@ _STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of t
 _BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
 
 
-def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: float) -> float:
-    """Return half the length of a guard's interval, on the average over the questions.
+def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float) -> float:
+    """Return half the length of a guard's interval, on the average over the queries.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: flo
         Of the guard.
     n : int
         Records in the holdout.
-    questions : int
+    queries : int
         How many are asked, one after another.
     score : float
         The likely score, in [0, 1], of values that are 0 or 1.
@@ -65,8 +65,8 @@ def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: flo
     """
     mechanism = ClaimsMechanism(parameters, n)
     state, total, asked = _start(mechanism), 0.0, 0
-    while asked < questions:
-        block = max(1, min(asked, questions - asked) // _BLOCK)
+    while asked < queries:
+        block = max(1, min(asked, queries - asked) // _BLOCK)
         first = mechanism.first_claim(state, score, _BINARY)
         width, log_risk = _expected(first, state.log_risk)
         total += block * width
@@ -78,15 +78,15 @@ def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: flo
             exponent=first.exponent,
             memory=_learned(state.memory, first, block),
         )
-    return total / questions
+    return total / queries
 
 
-def list_width(parameters: ClaimsParameters, n: int, questions: int, score: float) -> float:
-    """Return half the length of an interval when all questions are asked together, and nothing after them.
+def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float) -> float:
+    """Return half the length of an interval when all queries are asked together, and nothing after them.
 
     Parameters
     ----------
-    parameters, n, questions, score
+    parameters, n, queries, score
         As for `guard_width`.
 
     Examples
@@ -98,7 +98,7 @@ def list_width(parameters: ClaimsParameters, n: int, questions: int, score: floa
     state = _start(mechanism)
     claim = mechanism.first_claim(state, score, _BINARY).claim
     value = round(score * claim.steps)
-    low, high = claim.interval(value, value, list_level(state.log_risk, questions, 0.0), ())
+    low, high = claim.interval(value, value, list_level(state.log_risk, queries, 0.0), ())
     return 0.5 * (high - low)
 
 
@@ -168,7 +168,7 @@ class FinalCheck:
 
     @property
     def share(self) -> float:
-        """Share of the risk that is left for it then; after 1,000 questions where their number is not declared."""
+        """Share of the risk that is left for it then; after 1,000 queries where their number is not declared."""
         queries = self.parameters.queries
         shares = (share_of(asked, queries) for asked in range(queries or _MANY))
         return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * FAILURE_SHARE) for share in shares)))
@@ -180,10 +180,10 @@ class FinalCheck:
 
 
 _USUAL: Final = 100
-"""Questions of which the half-width of claims is expected, when their number is not declared."""
+"""Queries of which the half-width of claims is expected, when their number is not declared."""
 
 _CLAIMED: Final = (
-    "limits for fixed questions by the dependence; the analyst is a function of the answers and his own coins"
+    "limits for fixed queries by the dependence; the analyst is a function of the answers and his own coins"
 )
 
 _FOLDED: Final = (

@@ -8,7 +8,7 @@ code that is longer for cells that are further off. No answer takes more than on
 
 What is remembered of each client makes junk cheap for everybody else: how often his guesses were wrong (then being
 wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
-of one client may tell together is limited by an allowance; nobody else's questions are refused for it.
+of one client may tell together is limited by an allowance; nobody else's queries are refused for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from thresholdout.noise.sources import NoiseSource, SystemNoise
 __all__ = ["AngleCells", "LeaderboardMechanism"]
 
 _LEAST_AHEAD: Final = 100
-"""Questions that are expected still, at least, where no number is declared."""
+"""Queries that are expected still, at least, where no number is declared."""
 
 _EVEN: Final = 0.2  # of the share for wrong guesses, by parts alike; the rest falls with the distance from the guess
 _WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
@@ -167,7 +167,7 @@ class LeaderboardMechanism(ClaimsMechanism):
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell the cell of one question's value; see `Mechanism.step`."""
+        """Tell the cell of one query's value; see `Mechanism.step`."""
         refuse_if(self.refusal(state))
         check_unit("train", train)
         known = holdout.known
@@ -213,16 +213,16 @@ class LeaderboardMechanism(ClaimsMechanism):
         )
 
     def cells(self, state: ClaimsState, train: float, known: Known, steps: int) -> AngleCells:
-        """Return the cells of a question, and their shares: public numbers only.
+        """Return the cells of a query, and their shares: public numbers only.
 
         Parameters
         ----------
         state : ClaimsState
-            Before the question.
+            Before the query.
         train : float
             What the client expects, in [0, 1].
         known : Known
-            What else is known of the question, and who asks.
+            What else is known of the query, and who asks.
         steps : int
             Steps in the range.
         """
@@ -292,7 +292,7 @@ class LeaderboardMechanism(ClaimsMechanism):
     def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, or ``None``: the longest outcome must fit the allowance.
 
-        A question without a client is the organiser's, who has none. A failure, which is a longer outcome, may exceed
+        A query without a client is the organiser's, who has none. A failure, which is a longer outcome, may exceed
         the allowance once: only after it is the client refused.
         """
         allowance = self.parameters.allowance
@@ -342,8 +342,8 @@ class LeaderboardMechanism(ClaimsMechanism):
         return min((_RECALLED if recalled else 1.0) * self._deviations(state) * deviation, 0.25 * math.pi)
 
     def _deviations(self, state: ClaimsState) -> float:
-        ahead = max(_LEAST_AHEAD, state.questions)
-        left = ahead if self.parameters.queries is None else max(2, self.parameters.queries - state.questions)
+        ahead = max(_LEAST_AHEAD, state.queries)
+        left = ahead if self.parameters.queries is None else max(2, self.parameters.queries - state.queries)
         return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
 
     def _first_share(self, state: ClaimsState) -> float:

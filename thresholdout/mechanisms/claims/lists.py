@@ -1,16 +1,16 @@
-"""Questions that were fixed together: one node, one claim for each, stated directly.
+"""Queries that were fixed together: one node, one claim for each, stated directly.
 
 The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``: with
 
     w = (1 - reserve - 2 FAILURE_SHARE) R
 
 the probability that any of them is false is at most w, by the union bound, and that holds on the branches where all are
-true as well, so what is left for later questions is shared among the outcomes (PROOFS.md, B7): what is told about
-question i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
+true as well, so what is left for later queries is shared among the outcomes (PROOFS.md, B7): what is told about
+query i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
 
     R_outcome = reserve R prod_i q_i(K_i),    which sums to at most reserve R over all outcomes.
 
-A list is as narrow as questions that were written down before anything was seen. What comes after it pays for what it
+A list is as narrow as queries that were written down before anything was seen. What comes after it pays for what it
 has told, about as much as its values are surprising; nothing is left with ``reserve = 0``.
 """
 
@@ -34,14 +34,14 @@ _PLAIN: Final = 0.05  # share of the code for values that no forecast expected
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told about one question of a list.
+    """What is told about one query of a list.
 
     Attributes
     ----------
     value : float
         In units of the range.
     interval : tuple of float
-        Two-sided, at the level of each question of the list.
+        Two-sided, at the level of each query of the list.
     nats : float
         Code length of what is told.
     """
@@ -51,15 +51,15 @@ class Told:
     nats: float
 
 
-def list_level(log_risk: float, questions: int, reserve: float) -> float:
-    """Return the logarithm of the one-sided level of each question.
+def list_level(log_risk: float, queries: int, reserve: float) -> float:
+    """Return the logarithm of the one-sided level of each query.
 
     Examples
     --------
     >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
     0.0025
     """
-    return lowered(log_risk + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * questions))
+    return lowered(log_risk + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * queries))
 
 
 def after_list(log_risk: float, reserve: float, told: Sequence[Told]) -> float:
@@ -84,7 +84,7 @@ def cell_nats(value: int, made: Prediction, steps: int) -> float:
     value : int
         From 0 to ``steps``.
     made : Prediction
-        Of the question; its deviation is doubled, so that surprises are not too dear.
+        Of the query; its deviation is doubled, so that surprises are not too dear.
     steps : int
         Steps in the range.
 
@@ -105,7 +105,7 @@ def ends_nats(low: int, high: int, made: Prediction, steps: int, reach: tuple[fl
     low, high : int
         From 0 to ``steps``, low not above high.
     made : Prediction
-        Of the question.
+        Of the query.
     steps : int
         Steps in the range.
     reach : tuple of float

@@ -1,6 +1,6 @@
 """Thresholdout with one number: claims about the holdout, paid from the risk that is left.
 
-For each question a claim is made: its value is within some distance of what the training value and earlier answers
+For each query a claim is made: its value is within some distance of what the training value and earlier answers
 say. A claim that is confirmed is the answer, and costs only what was set aside for the other outcomes; if it is not,
 the direction is told and the next claim is made. PROOFS.md, "The risk that is left", has the theorem: the probability
 that any confirmed claim is false is at most beta, whoever asks, whatever, however often, and whenever anyone stops.
@@ -39,7 +39,7 @@ from thresholdout.noise.sources import NoiseSource, SeededNoise
 __all__ = ["ClaimsMechanism"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
-_USUAL: Final = 100  # questions, where their number is not declared
+_USUAL: Final = 100  # queries, where their number is not declared
 
 
 class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
@@ -81,7 +81,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return self
 
     def start(self, noise: NoiseSource) -> ClaimsState:
-        """Return the state before the first question."""
+        """Return the state before the first query."""
         log_risk = start_risk(self.parameters.confidence, self.parameters.information_released)
         exponent = self._exponent(_TYPICAL, UNKNOWN)
         return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), PredictorState())
@@ -154,7 +154,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def fail(
         self, state: ClaimsState, train: float, noise: NoiseSource, *, final: bool = False
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell that a question, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
+        """Tell that a query, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
         refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
@@ -169,14 +169,14 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def step_all(
         self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[ClaimsState, list[Outcome]]:
-        """Answer questions that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`.
+        """Answer queries that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`.
 
         Parameters
         ----------
         state : ClaimsState
             Before the list.
         asked : sequence of (float, Reading)
-            Training value and holdout values of each question.
+            Training value and holdout values of each query.
         noise : NoiseSource
             For values that should be 0 or 1 and are not.
         reserve : float
@@ -186,7 +186,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         -------
         state : ClaimsState
         outcomes : list of Outcome
-            One for each question, in their order.
+            One for each query, in their order.
         """
         refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
@@ -221,9 +221,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Tell which of some questions has the best value, and this value: its position is one more outcome.
+        """Tell which of some queries has the best value, and this value: its position is one more outcome.
 
-        All intervals hold at the level of a list, though one alone is told; so the truth of every other question is at
+        All intervals hold at the level of a list, though one alone is told; so the truth of every other query is at
         most the upper end of the one that is told (for the least value, at least its lower end): its own value is not
         better, and limits at one level rise with the value.
         """
@@ -275,9 +275,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def final(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
-        """Answer the last question with all of the risk that is left; see `thresholdout.mechanisms.claims.final`.
+        """Answer the last query with all of the risk that is left; see `thresholdout.mechanisms.claims.final`.
 
-        It is answered also where the declared numbers of questions, or of answers from the holdout, are used up.
+        It is answered also where the declared numbers of queries, or of answers from the holdout, are used up.
         """
         refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
@@ -296,7 +296,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), risk=NOTHING)
 
     def first_half_width(self, score: float) -> float:
-        """Return the half-width of a first answer that is confirmed, of 100 questions where none are declared.
+        """Return the half-width of a first answer that is confirmed, of 100 queries where none are declared.
 
         Those of later answers are about the same, if training values are as near as sampling makes them.
         """
@@ -306,7 +306,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why there is no final check any more, or ``None``."""
-        asked = state.questions
+        asked = state.queries
         return BudgetExhausted("risk", asked, asked) if state.log_risk <= NOTHING else None
 
     def final_half_width(self, log_risk: float, expected: float) -> float:
@@ -351,20 +351,20 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
         """Return why no further query, or list of them, is allowed, or ``None``."""
         if state.log_risk <= NOTHING:
-            return BudgetExhausted("risk", state.questions, state.questions)
+            return BudgetExhausted("risk", state.queries, state.queries)
         if self._private is not None and state.outcomes >= self._private.outcomes:
-            return BudgetExhausted("epsilon", state.questions, state.questions)
+            return BudgetExhausted("epsilon", state.queries, state.queries)
         if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        if state.questions + more > self._queries:
-            return BudgetExhausted("queries", state.questions, int(self._queries))
+        if state.queries + more > self._queries:
+            return BudgetExhausted("queries", state.queries, int(self._queries))
         return None
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed: also one whose first claim would be wider than declared.
 
         Public numbers decide, before the holdout is looked at: a refusal for nothing must not depend on whether a
-        question fails there.
+        query fails there.
         """
         self.check_covered(known)
         most, refusal = self.parameters.max_half_width, self.refusal(state)
@@ -376,10 +376,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         value = min(max(made.mean, low), high)
         share = 1.0 if known.part is None else known.part.records / self._n  # of the range that the part's values have
         wide = share * max(value - low, high - value) > most
-        return BudgetExhausted("width", state.questions, state.questions) if wide else None
+        return BudgetExhausted("width", state.queries, state.queries) if wide else None
 
     def check_covered(self, known: Known) -> None:
-        """Refuse a question that a declared epsilon does not cover; see `EdgeNoise`."""
+        """Refuse a query that a declared epsilon does not cover; see `EdgeNoise`."""
         if self._private is not None:
             check_covered(known)
 
@@ -400,7 +400,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return state.log_risk
 
     def _quieter(self, state: ClaimsState, variance: float, known: Known, noise: NoiseSource) -> ClaimsState:
-        """Draw the edges' noise anew where it is too loud for this question; the question decides, not the records."""
+        """Draw the edges' noise anew where it is too loud for this query; the query decides, not the records."""
         exponent = self._exponent(variance, known)
         if exponent >= state.exponent:
             return state

@@ -25,11 +25,11 @@ class ClaimsParameters(Parameters):
     confidence : float
         Probability with which no answer is wrong, in (0, 1).
     queries : int or None
-        Questions in all. Declaring them sharpens answers a little; ``None`` for any number.
+        Queries in all. Declaring them sharpens answers a little; ``None`` for any number.
     budget : int or None
-        How many questions may be answered from the holdout; ``None`` for any number.
+        How many queries may be answered from the holdout; ``None`` for any number.
     max_half_width : float or None
-        Largest half-width of an answer, in units of the range: a question is refused, free of charge, when its first
+        Largest half-width of an answer, in units of the range: a query is refused, free of charge, when its first
         claim would be wider. ``None`` for any width.
     noise : float
         Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down

@@ -3,16 +3,16 @@
 Validity does not depend on any of this: a claim may be any function of the public history. It decides how often claims
 are confirmed, and so how wide answers are.
 
-The difference ``h - t`` between a question's holdout value and its training value is modelled as normal: sampling noise
-of both parts, half of whose variance all questions share (models that fail on the same records), and a shift of their
-training values that all questions share too (cross-validated models are fitted to fewer records; resubstitution
+The difference ``h - t`` between a query's holdout value and its training value is modelled as normal: sampling noise
+of both parts, half of whose variance all queries share (models that fail on the same records), and a shift of their
+training values that all queries share too (cross-validated models are fitted to fewer records; resubstitution
 flatters). With v the variance of one record's value, c = 1/n + 1/n_train and b = 0.02 min(t, 1-t) sqrt(min(1,
 10,000/n_train)),
 
     h - t = u . F + e,   u = (sqrt(v c / 2), b),   F ~ Normal(0, I_2),   e ~ Normal(0, v c / 2).
 
 So the regression on all earlier answers is one on two common factors, and all that has to be remembered of them is the
-precision and the information of F: five numbers, however many questions have been asked. An answer is an observation of
+precision and the information of F: five numbers, however many queries have been asked. An answer is an observation of
 h as far as it tells: a normal law that is cut to the cell that was confirmed, by its first two moments. All variances
 are multiplied by kappa^2 >= 1, the mean squared surprise of the last few answers: training values that are no estimates
 of anything (a model's score on the records that it was fitted to) make wide claims instead of many failures. One
@@ -77,14 +77,14 @@ class PredictorState:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A normal forecast of a question's holdout value, in units of the range.
+    """A normal forecast of a query's holdout value, in units of the range.
 
     Attributes
     ----------
     mean, deviation : float
         Of the holdout value.
     loadings : tuple of float
-        u, how the question depends on the common factors.
+        u, how the query depends on the common factors.
     own : float
         Variance of what it does not share.
     kappa : float
@@ -104,7 +104,7 @@ class Prediction:
 def forecast(
     memory: PredictorState, train: float, variance: float, effective: float, effective_train: float
 ) -> Prediction:
-    """Forecast the holdout value of the next question.
+    """Forecast the holdout value of the next query.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> 
     memory : PredictorState
         As it was when the forecast was made.
     made : Prediction
-        Of this question.
+        Of this query.
     low, high : float
         Ends of the cell, low below high.
 

@@ -1,4 +1,4 @@
-"""From a question to its claim: what is forecast of it, how claims about it are tested, and where the first one lies.
+"""From a query to its claim: what is forecast of it, how claims about it are tested, and where the first one lies.
 
 All of it is fixed by public numbers, before the holdout is looked at; only a test that is given values sees them.
 
@@ -106,7 +106,7 @@ class Private:
         return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
     def most(self, outcomes: int) -> int:
-        """Return how many outcomes one question may have after so many, so that a misleading one leaves some."""
+        """Return how many outcomes one query may have after so many, so that a misleading one leaves some."""
         return min(_EACH, self.outcomes - outcomes)
 
     def steps(self, steps: int, n: int) -> int:
@@ -142,7 +142,7 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
 
 
 def check_covered(known: Known) -> None:
-    """Refuse a question whose value one record moves by more than is proved.
+    """Refuse a query whose value one record moves by more than is proved.
 
     Raises
     ------
@@ -168,7 +168,7 @@ class EdgeNoise:
     parameters : ClaimsParameters
         Say how much of it there is.
     private : Private or None
-        A scale that is the same for all questions.
+        A scale that is the same for all queries.
 
     Notes
     -----
@@ -332,12 +332,12 @@ _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends
 
 @dataclass(frozen=True, slots=True)
 class FirstClaim:
-    """The first claim about a question; see `QueryClaims.first_claim`.
+    """The first claim about a query; see `QueryClaims.first_claim`.
 
     Attributes
     ----------
     claim : Claim
-        What claims about this question say; it has no values to be tested on.
+        What claims about this query say; it has no values to be tested on.
     made : Prediction
         Of the holdout's value.
     window : Window
@@ -364,7 +364,7 @@ class FirstClaim:
 
 
 class QueryClaims:
-    """The part of `ClaimsMechanism` that turns questions into claims.
+    """The part of `ClaimsMechanism` that turns queries into claims.
 
     Parameters
     ----------
@@ -388,16 +388,16 @@ class QueryClaims:
         self._edges = EdgeNoise(parameters, self._private)
 
     def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
-        """Return the first claim about a question with this training value: public numbers only.
+        """Return the first claim about a query with this training value: public numbers only.
 
         Parameters
         ----------
         state : ClaimsState
-            Before the question.
+            Before the query.
         train : float
             Training value, in [0, 1].
         known : Known
-            What is known of the question's values.
+            What is known of the query's values.
         """
         made, variance = self._forecast(state, train, known)
         claim = self._test(made, variance, known)
@@ -409,7 +409,7 @@ class QueryClaims:
         )
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
-        """Return the records that a question is about, and how many independent ones vary as these and training do."""
+        """Return the records that a query is about, and how many independent ones vary as these and training do."""
         part = known.part
         if part is None:
             return self._n, self._likely, self._training
@@ -417,7 +417,7 @@ class QueryClaims:
         return part.records, effective, max(1.0, part.training * effective / part.records)
 
     def _independent(self, known: Known) -> bool:
-        """Whether the question is about a mean of independent records."""
+        """Whether the query is about a mean of independent records."""
         part = known.part
         return self.parameters.independent if part is None else part.effective is None
 
@@ -426,7 +426,7 @@ class QueryClaims:
         return self._independent(known) and self._private is None
 
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
-        """Forecast the holdout value of a question with this training value."""
+        """Forecast the holdout value of a query with this training value."""
         if known.paired_counts is not None:
             return predicted_wins(known.paired_counts, self._n)[0], known.paired_counts.share * (
                 1.0 - known.paired_counts.share
@@ -449,7 +449,7 @@ class QueryClaims:
     def _claim(
         self, made: Prediction, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
     ) -> MeanTest | TwoEnds:
-        """Return how claims about this question are tested on the holdout."""
+        """Return how claims about this query are tested on the holdout."""
         known = holdout.known
         if known.paired_counts is not None:
             return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
@@ -472,7 +472,7 @@ class QueryClaims:
         values: NDArray[np.float64] | Sums | None = None,
         paired_counts: PairedCounts | None = None,
     ) -> MeanTest | TwoEnds:
-        """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
+        """Return how claims about a query are tested, and what they say; without its value, for the latter only."""
         steps = self._steps(made, fine)
         if known.paired_counts is not None:
             return WinsTest(
@@ -499,7 +499,7 @@ class QueryClaims:
         steps = claim.steps
         place = reserving_window if self.parameters.final_check else first_window
         deviation = math.hypot(made.deviation * claim.reach, self._edges.deviation()) * steps
-        return place(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
+        return place(made.mean * steps, deviation, steps, state.queries, self.parameters.queries)
 
     def _exponent(self, variance: float, known: Known) -> int:
         """Return the exponent of the edges' noise for values of this variance."""

@@ -1,4 +1,4 @@
-"""The holdout's value of a question, as claims are about it: a count, or a mean on a grid."""
+"""The holdout's value of a query, as claims are about it: a count, or a mean on a grid."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COARSE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The holdout's values of one question. Secret: the representation shows what is public only.
+    """The holdout's values of one query. Secret: the representation shows what is public only.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Reading:
 
     @property
     def records(self) -> UnitRecords:
-        """The values of a question about a mean."""
+        """The values of a query about a mean."""
         assert isinstance(self.values, UnitRecords)
         return self.values
 
     @property
     def mean(self) -> ExactMean:
-        """The mean of a question about a mean."""
+        """The mean of a query about a mean."""
         if isinstance(self.values, Sums):
             return ExactMean(self.values.total, self.values.size, self.values.bits)
         return self.values if isinstance(self.values, ExactMean) else self.records.exact_mean()
@@ -84,7 +84,7 @@ class Reading:
 
     @property
     def paired_counts(self) -> PairedCounts:
-        """The counts of a question about a share of wins."""
+        """The counts of a query about a share of wins."""
         assert isinstance(self.values, PairedCounts)
         return self.values
 

@@ -1,8 +1,8 @@
-"""One question about a mean: claims, one after another, until one is confirmed.
+"""One query about a mean: claims, one after another, until one is confirmed.
 
 The rule of PROOFS.md, "The risk that is left", with the outcomes *confirmed*, *above*, *below* and *raised*. At a claim
 with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
-``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a question that fails on
+``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a query that fails on
 the holdout, and as much for one that is interrupted. What is learned from a direction without noise (K is known to be
 beyond the edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that is
 impossible keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
@@ -23,11 +23,11 @@ from thresholdout.mechanisms.claims.interval import ClaimOutcome
 __all__ = ["FAILURE_SHARE", "MAX_RETRIES", "Found", "Window", "first_window", "lowered", "search"]
 
 FAILURE_SHARE: Final = 2.0**-20
-"""Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
+"""Share of the risk that is kept for a query that fails on the holdout, and as much for one that is interrupted."""
 
 _AGAIN: Final = 0.15  # share for directions after the first: each of them leaves 2.6 nats less, ln(2/0.15)
 MAX_RETRIES: Final = 48
-"""Outcomes other than *confirmed* after which a question is answered by all that is possible."""
+"""Outcomes other than *confirmed* after which a query is answered by all that is possible."""
 _STEP: Final = 3.0  # deviations by which a retry reaches beyond the first claim: a normal law has 0.1 % beyond
 _WIDE: Final = (
     3.0  # deviations to both sides, from where on a cell is cut into thirds: about the width of a first claim
@@ -36,7 +36,7 @@ _WIDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The first claim about a question.
+    """The first claim about a query.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How a question ended.
+    """How a query ended.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Found:
 
 
 def first_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
-    """Return the first claim: as many deviations to both sides as suit the number of questions that are left.
+    """Return the first claim: as many deviations to both sides as suit the number of queries that are left.
 
     Where no number is declared, that many are expected still: 20, or ``asked^1.5 / 20^0.5`` where this is more. Whoever
     has asked a thousand pays a little width in each answer, so that hardly any claim fails.
@@ -90,9 +90,9 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     steps : int
         K is from 0 to this.
     asked : int
-        Questions before this one.
+        Queries before this one.
     queries : int or None
-        Declared number of questions.
+        Declared number of queries.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def lowered(logarithm: float) -> float:
 
 
 def start_risk(confidence: float, told: float) -> float:
-    """Return the logarithm of the risk before the first question.
+    """Return the logarithm of the risk before the first query.
 
     Parameters
     ----------

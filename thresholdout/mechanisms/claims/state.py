@@ -1,4 +1,4 @@
-"""What a guard that makes claims remembers between two questions."""
+"""What a guard that makes claims remembers between two queries."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class ClaimsState:
     log_risk : float
         Natural logarithm of R, the risk that is left.
     asked : int
-        Questions so far.
+        Queries so far.
     hits : int
-        Questions whose first claim was not confirmed.
+        Queries whose first claim was not confirmed.
     outcomes : int
-        Outcomes other than *confirmed*, over all questions.
+        Outcomes other than *confirmed*, over all queries.
     exponent : int
         The edges' noise has the scale ``2**exponent``, in units of the range.
     edge : int
         The edges' noise, in units of ``2**-40`` of the range.
     memory : PredictorState
-        What the answers say about the next question.
+        What the answers say about the next query.
     given : bool
         Whether it was paid that truths of statistics are given the labels.
     looks : int
-        Other private looks at the holdout, and notes, among the questions.
+        Other private looks at the holdout, and notes, among the queries.
     free : int
-        Candidates among the questions about which cross-validation alone decided.
+        Candidates among the queries about which cross-validation alone decided.
     climbs : mapping of str to tuple of float
         What gates remember, by what they are about; see `thresholdout.mechanisms.claims.gate_states`.
 
@@ -76,8 +76,8 @@ class ClaimsState:
     climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
 
     @property
-    def questions(self) -> int:
-        """Questions to the holdout so far."""
+    def queries(self) -> int:
+        """Queries to the holdout so far."""
         return self.asked - self.looks - self.free
 
     def agrees(self, past: Past) -> bool:

@@ -92,7 +92,7 @@ def from_scorer(scorer: Any) -> Metric | Statistic:
     if name in _SCORED and getattr(scorer, "_response_method", None) == "predict":
         seen = f"a scorer of {name!r} with response_method='predict', of predictions as if they were scores"
         raise InputError("metric", seen, f"make_scorer({name}, response_method='predict_proba', ...)")
-    options.pop("zero_division", None)  # a score that does not exist is a question that fails
+    options.pop("zero_division", None)  # a score that does not exist is a query that fails
     try:
         return _translated(name, options)
     except InputError as error:

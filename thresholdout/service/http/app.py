@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["document", "make_app"]
 
-_ABOUT: Final = """A holdout that is asked many adaptive questions, and says what every answer is worth.
+_ABOUT: Final = """A holdout that is asked many adaptive queries, and says what every answer is worth.
 
 Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. A refused request is
 `{"code", "text", "details"}`; it costs nothing."""

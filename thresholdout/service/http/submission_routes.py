@@ -163,7 +163,7 @@ async def _take(
 
 
 def _check_options(request: Request) -> None:
-    """Refuse an option that there is not, such as a misspelled `expected`: without it the question is another one."""
+    """Refuse an option that there is not, such as a misspelled `expected`: without it the query is another one."""
     unknown = sorted(set(request.query_params) - _OPTIONS)[:_MOST_NAMED]
     if unknown:
         errors = [{"where": f"query.{name[:_LONGEST_NAME]}", "rule": "extra_forbidden"} for name in unknown]

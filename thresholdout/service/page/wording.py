@@ -117,13 +117,13 @@ def quota_words(holdout: Holdout) -> str:
 
 
 def asked_words(holdout: Holdout) -> str:
-    """Return how many questions were asked, and how many are left.
+    """Return how many queries were asked, and how many are left.
 
     Examples
     --------
     >>> fields = dict.fromkeys(Holdout.__dataclass_fields__)
     >>> asked_words(Holdout(**{**fields, "asked": 1, "remaining": None}))
-    '1 question was answered'
+    '1 query was answered'
     """
-    asked = f"{holdout.asked:,} question{' was' if holdout.asked == 1 else 's were'} answered"
+    asked = f"{holdout.asked:,} query{' was' if holdout.asked == 1 else 's were'} answered"
     return asked if holdout.remaining is None else f"{asked}, {holdout.remaining:,} are left"

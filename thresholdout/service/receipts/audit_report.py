@@ -53,7 +53,7 @@ class Signal:
     time : str or None
         When, in the form of RFC 3339; None in histories of an earlier format.
     name : str
-        What the question was called.
+        What the query was called.
     kind : str
         What kind of answer it is, as `thresholdout.ledger.entry.Entry.source` says.
     value, low, high : float
@@ -115,7 +115,7 @@ class AuditReport:
     ids : str
         Digest of their ids; see `ids_digest`.
     mechanism : str
-        How questions are answered.
+        How queries are answered.
     estimand, promise : str
         What intervals are about, and what they are worth, in words.
     shown : str

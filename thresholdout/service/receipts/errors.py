@@ -54,8 +54,8 @@ class ReceiptContradicted(ThresholdoutError):
 
     Examples
     --------
-    >>> print(ReceiptContradicted("question 3 has another checkpoint there"))
-    the receipt is signed, and the history says otherwise: question 3 has another checkpoint there
+    >>> print(ReceiptContradicted("query 3 has another checkpoint there"))
+    the receipt is signed, and the history says otherwise: query 3 has another checkpoint there
     """
 
     def __init__(self, reason: str) -> None:

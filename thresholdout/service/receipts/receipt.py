@@ -57,7 +57,7 @@ class Receipt:
     metric : str
         By which scores are computed.
     query : int
-        Number of the question in the holdout's history.
+        Number of the query in the holdout's history.
     value, low, high : float or None
         The answer and its interval, as far as the team was shown them.
     verdict : {"better", "worse", "not settled", "first"} or None
@@ -183,7 +183,7 @@ def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
             if entry.query == receipt.query:
                 found = entry, history.digest
         if found is None:
-            seen = f"it ends with question {history.header.count}, and the receipt is about question {receipt.query}"
+            seen = f"it ends with query {history.header.count}, and the receipt is about query {receipt.query}"
             raise ReceiptContradicted(seen)
         _check_entry(receipt, *found)
 
@@ -214,22 +214,22 @@ def _check_entry(receipt: Receipt, entry: Entry, digest: str) -> None:
     """Refuse an entry that is not the one that a receipt is about."""
     if digest != receipt.checkpoint:
         raise ReceiptContradicted(
-            f"after question {receipt.query} its checkpoint is {digest[:12]}..., and not {receipt.checkpoint[:12]}...; "
+            f"after query {receipt.query} its checkpoint is {digest[:12]}..., and not {receipt.checkpoint[:12]}...; "
             "the answer was given in another history"
         )
     if entry.client != receipt.team:
-        raise ReceiptContradicted(f"question {receipt.query} is {entry.client!r}'s, and the receipt {receipt.team!r}'s")
+        raise ReceiptContradicted(f"query {receipt.query} is {entry.client!r}'s, and the receipt {receipt.team!r}'s")
     if entry.time is not None and written_time(entry.time) != receipt.time:
-        raise ReceiptContradicted(f"question {receipt.query} was answered {written_time(entry.time)}")
+        raise ReceiptContradicted(f"query {receipt.query} was answered {written_time(entry.time)}")
     shown = receipt.kind == "score" and receipt.low is not None
     if shown and (receipt.value, receipt.low, receipt.high) != (entry.value, entry.low, entry.high):
         raise ReceiptContradicted(
-            f"the answer to question {receipt.query} is {entry.value!r} in [{entry.low!r}, {entry.high!r}]"
+            f"the answer to query {receipt.query} is {entry.value!r} in [{entry.low!r}, {entry.high!r}]"
         )
 
 
 def _lines(receipt: Receipt) -> list[str]:
-    about = f"holdout {receipt.holdout} (guard {receipt.guard[:12]}), question {receipt.query}, team {receipt.team}"
+    about = f"holdout {receipt.holdout} (guard {receipt.guard[:12]}), query {receipt.query}, team {receipt.team}"
     lines = [about, f"{receipt.kind} by {receipt.metric}, stored {receipt.time}"]
     if receipt.low is not None and receipt.high is not None:
         value = "" if receipt.value is None else f"{receipt.value:.6g} "

@@ -141,7 +141,7 @@ class CheckpointComparison:
         self._held = 0
 
     def _found(self, guard: str, queries: list[int]) -> dict[int, str]:
-        """Return the checkpoints of a history after questions, in their order, without those that it has not."""
+        """Return the checkpoints of a history after queries, in their order, without those that it has not."""
         found = {}
         if queries[0] == 0:
             found[0] = first_digest(guard, self._ledger._extent(guard)[0])
@@ -182,7 +182,7 @@ def _compared(ledger: SQLLedger, witness: Witness, found: CheckpointComparison) 
 
 
 def checkpoint_at(ledger: SQLLedger, guard: str, query: int) -> str:
-    """Return the checkpoint of a history after a question that it has; of 0, the digest that it starts from."""
+    """Return the checkpoint of a history after a query that it has; of 0, the digest that it starts from."""
     if query == 0:
         return first_digest(guard, ledger._extent(guard)[0])
     return ledger._links(guard, query, 1)[0][1]

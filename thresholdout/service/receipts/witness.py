@@ -87,7 +87,7 @@ def checkpoint_line(ledger: str, guard: str, query: int, checkpoint: str, time: 
     guard : str
         What it calls the guard.
     query : int
-        Number of the last question; 0 when there was none.
+        Number of the last query; 0 when there was none.
     checkpoint : str
         Digest of its entry.
     time : str

@@ -90,7 +90,7 @@ class Witnessing:
         guard : str
             What the ledger calls the guard.
         query : int
-            Number of its last question.
+            Number of its last query.
         checkpoint : str
             The checkpoint after that.
         """

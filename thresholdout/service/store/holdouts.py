@@ -43,9 +43,9 @@ class Facts:
     records, confidence, mechanism, estimand, promise, notes
         As of `thresholdout.service.schemas.Holdout`.
     remaining : int or None
-        Answers that there were before the first question.
+        Answers that there were before the first query.
     risk : float or None
-        Logarithm of the risk that there was before the first question.
+        Logarithm of the risk that there was before the first query.
     rows : int
         Records of both parts.
     """
@@ -76,7 +76,7 @@ class HoldoutRow:
     facts : Facts or None
         What its guard says; None while that is about to change.
     shown : int or None
-        In a blind phase the number of the last question whose answer is shown; None where all are.
+        In a blind phase the number of the last query whose answer is shown; None where all are.
     """
 
     number: int
@@ -89,7 +89,7 @@ class HoldoutRow:
     made: float
 
     def shows(self, query: int | None) -> bool:
-        """Whether the answer to a question may be shown; one that is not answered yet has no number."""
+        """Whether the answer to a query may be shown; one that is not answered yet has no number."""
         return self.shown is None or (query is not None and query <= self.shown)
 
 

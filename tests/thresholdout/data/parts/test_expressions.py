@@ -247,13 +247,13 @@ REFUSED: Final[dict[str, tuple[Any, str]]] = {
 def test_what_engines_do_differently_or_may_fail_at_is_refused(engine: str) -> None:
     part = part_of(engine, TYPES)
     for expression, said in REFUSED.values():
-        with pytest.raises(InputError, match=f"(?s)question: .*{said}"):
+        with pytest.raises(InputError, match=f"(?s)query: .*{said}"):
             part.totals(expression)
 
 
 @pytest.mark.parametrize("value", [pl.col("x") > 0.5, None, [0.5, 1.0], np.array([0.5, 1.0]), lambda X: X])
 def test_what_is_no_expression_is_refused(value: Any) -> None:
-    with pytest.raises(InputTypeError, match=r"question: a .*; expected: an expression of narwhals"):
+    with pytest.raises(InputTypeError, match=r"query: a .*; expected: an expression of narwhals"):
         part_of("polars", TYPES).totals(value)
 
 
@@ -288,12 +288,12 @@ def test_an_expression_may_not_be_longer_than_engines_take() -> None:
         ),
     ],
 )
-def test_equal_questions_have_equal_contents(one: Any, other: Any) -> None:
+def test_equal_queries_have_equal_contents(one: Any, other: Any) -> None:
     part = part_of("polars", TYPES)
     assert part.compiled(one).text == part.compiled(other).text
 
 
-def test_different_questions_have_different_contents() -> None:
+def test_different_queries_have_different_contents() -> None:
     part = part_of("polars", {"a": [1], "b": [1], "a') == col('b": [True], "1": ["1"], "x": [0.5]})
     some = [
         c("a") == c("b"), c("b") == c("a"), c("a") != c("b"), c("a') == col('b"), c("a") == 1, c("1") == "1",

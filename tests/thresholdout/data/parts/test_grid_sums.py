@@ -127,7 +127,7 @@ def test_booleans_are_counted(engine: str, bounds: tuple[float, float]) -> None:
 
 
 @sizes("examples", 12, 80)
-def test_one_pass_for_many_questions_and_one_for_each_agree(examples: int) -> None:
+def test_one_pass_for_many_queries_and_one_for_each_agree(examples: int) -> None:
     @given(data=st.data(), n=st.integers(1, 40))
     @settings(max_examples=examples, deadline=None)
     def check(data: st.DataObject, n: int) -> None:

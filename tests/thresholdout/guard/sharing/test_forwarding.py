@@ -149,7 +149,7 @@ class Copy:
         self._reference = Recorded()
 
 
-def test_a_question_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None:
+def test_a_query_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None:
     there = Copy()
     assert [there.single(0.5), there.single(0.5, key=None), there.single(0.5, key="mine")] == [
         "answer 1",
@@ -163,7 +163,7 @@ def test_a_question_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None
     assert third == ("single", (0.5,), {"key": "mine"})
 
 
-def test_a_list_gets_a_key_for_each_question() -> None:
+def test_a_list_gets_a_key_for_each_query() -> None:
     there = Copy()
     there.several([1, 2, 3])
     there.several(values=[1, 2], keys=None)
@@ -206,7 +206,7 @@ def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
     there = RemoteGuard(reference_of(guard()))
     with pytest.raises(InputTypeError, match=r"^ask_all: an argument that cannot be sent .*; expected: .* a list"):
         there.ask_all(pair for pair in [(0.5, np.ones(100))])  # type: ignore[arg-type]
-    with pytest.raises(InputTypeError, match=r"^questions: an? ndarray; expected: a list"):
+    with pytest.raises(InputTypeError, match=r"^queries: an? ndarray; expected: a list"):
         there.ask_all(np.ones((1, 2)))  # type: ignore[arg-type]
     assert len(there.history) == 0
 

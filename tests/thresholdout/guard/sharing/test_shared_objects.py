@@ -157,7 +157,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
 
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records before anything was asked:UserWarning")
 def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a question takes the estimator only: no request holds records, no reply per-record values of the holdout."""
+    """And a query takes the estimator only: no request holds records, no reply per-record values of the holdout."""
     guard = make()
     scorer = guard.scorer(cv="training")
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*TRAIN)
@@ -310,19 +310,19 @@ def test_grandchildren_ask_the_same_owner() -> None:
 
 
 def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
-    """Ask every second question, when it is its turn."""
+    """Ask every second query, when it is its turn."""
     for k in range(mine, len(depths), 2):
         while turn.value != k:
             time.sleep(0.001)
         guard.score(
-            DecisionTreeClassifier(max_depth=depths[k], random_state=0).fit(*TRAIN), key=f"question {k}", cv="training"
+            DecisionTreeClassifier(max_depth=depths[k], random_state=0).fit(*TRAIN), key=f"query {k}", cv="training"
         )
         with turn.get_lock():
             turn.value += 1
 
 
 @pytest.mark.parametrize("ledger", corners([None, "guard.db"], 1))
-def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
+def test_the_same_queries_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
     """Bit for bit, whether one process asks or two others in turn: the noise is drawn where the guard is."""
     depths = [1, 9, 2, 12, 3, 5, 10, 4]
     settings: dict[str, Any] = {"mechanism": SparseVector(0.1, 0.01, budget=50)}
@@ -330,7 +330,7 @@ def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str 
     alone = make(random_state=7, ledger=stores[0], **settings)
     for k, depth in enumerate(depths):
         alone.score(
-            DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}", cv="training"
+            DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"query {k}", cv="training"
         )
     guard, turn = make(random_state=7, ledger=stores[1], **settings), FORK.Value("i", 0)
     children = [FORK.Process(target=ask_in_turn, args=(shared(guard), mine, turn, depths)) for mine in range(2)]
@@ -360,7 +360,7 @@ def test_charges_are_exact_under_processes_and_threads() -> None:
     assert guard.status.answers_left == 100 - (guard.history["source"] == "holdout").sum() <= 80
 
 
-def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
+def test_a_query_whose_answer_was_lost_is_charged_once() -> None:
     guard = make()
     reference = reference_of(guard)
 
@@ -506,7 +506,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
         for depth in (3, 4):
             scorer(DecisionTreeClassifier(max_depth=depth).fit(*TRAIN), placeholder)
 
-    with pytest.raises(SearchExhausted, match="all 2 questions"):
+    with pytest.raises(SearchExhausted, match="all 2 queries"):
         in_child(exhausted)
 
 
@@ -525,8 +525,8 @@ def test_a_big_estimator() -> None:
     assert in_child(lambda: there.score(model, cv="training", key="big").query) == 1
 
 
-def test_an_interrupted_question_leaves_no_stray_answer() -> None:
-    """The answer to a question that was interrupted must not be taken for that of the next one."""
+def test_an_interrupted_query_leaves_no_stray_answer() -> None:
+    """The answer to a query that was interrupted must not be taken for that of the next one."""
     guard = make()
     there = shared(guard)
 

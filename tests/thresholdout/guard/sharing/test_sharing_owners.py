@@ -74,7 +74,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
 
 
 @pytest.mark.slow
-def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: tuple[Any, bytes]) -> None:
+def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_query(owner: tuple[Any, bytes]) -> None:
     process, text = owner
     guard = pickle.loads(text)[0]
     assert guard.status.answers_left == 2

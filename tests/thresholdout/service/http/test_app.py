@@ -83,7 +83,7 @@ def test_a_misspelled_option_is_refused_and_charges_nothing(calls: Calls, path: 
     assert asked() == before
 
 
-def test_parquet_and_csv_of_the_same_predictions_are_one_question(calls: Calls) -> None:
+def test_parquet_and_csv_of_the_same_predictions_are_one_query(calls: Calls) -> None:
     table = right_in(0.6)
     sent = calls.submit("bob", table.to_csv(index=False).encode(), "csv")
     headers = {"Content-Type": "application/vnd.apache.parquet"}

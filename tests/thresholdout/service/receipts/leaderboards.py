@@ -11,7 +11,7 @@ from thresholdout.service.receipts.receipt import Receipt, key_digest, written_t
 
 
 def asked(ledger: SQLLedger, count: int, guard: str = GUARD, *, start: int = 0) -> SQLLedger:
-    """Ask a guard so many questions, and make it when it is missing."""
+    """Ask a guard so many queries, and make it when it is missing."""
     ledger.create(guard, PARAMETERS, FIRST)
     for number in range(start, start + count):
         ledger.ask(guard, f"key {number}", 0.5, "accuracy", Mechanism(), client="ann")

@@ -135,7 +135,7 @@ def test_two_copies_that_answered_at_the_same_time_are_both_refused(
         for number in (3, 4):
             for ledger in (one, two):
                 asked(ledger, 1, start=number)
-        for ledger, query in ((one, 4), (two, 5)):  # no question is told by both
+        for ledger, query in ((one, 4), (two, 5)):  # no query is told by both
             checkpoint = ledger._links(GUARD, query, 1)[0][1]
             telling = Witnessing(witness, ledger.identity())
             telling.note(GUARD, query, checkpoint)

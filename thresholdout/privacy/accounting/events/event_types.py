@@ -134,7 +134,7 @@ class ThresholdoutInteraction(Event):
     records : int
         In the guard's holdout.
     noise_scale : float
-        sigma, in units of a question's range.
+        sigma, in units of a query's range.
     budget : int
         Answers from the holdout, at most.
     ratios : tuple of three floats
@@ -142,7 +142,7 @@ class ThresholdoutInteraction(Event):
 
     Notes
     -----
-    Its privacy is about replaced records: questions are means over a number of records that all neighbours have.
+    Its privacy is about replaced records: queries are means over a number of records that all neighbours have.
 
     Examples
     --------
