@@ -21,7 +21,7 @@ from thresholdout.evaluations.account import Account
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_bets import log_difference_wealth
 from thresholdout.limits.sign_flips import log_flip_tail
-from thresholdout.limits.trinomial import tango_statistic, trinomial_passes
+from thresholdout.limits.trinomial import difference_refuted
 
 POWER = 0.8
 RUNS = 600
@@ -67,7 +67,7 @@ def _wealth(up: int, down: int, n: int, margin: float) -> float:
 
 
 def trinomial_needed(discordant: float, margin: float, log_level: float, start: float) -> int:
-    """Bisect the number of prompts; what passes is a statistic of at least a critical value, found by bisection too."""
+    """Bisect the number of prompts; what passes is a score limit of at least a critical one, found by bisection too."""
     low, high = 0.5 * start, 3.0 * start
     for _ in range(8):
         n = round(math.sqrt(low * high))
@@ -77,16 +77,23 @@ def trinomial_needed(discordant: float, margin: float, log_level: float, start: 
             middle = (passes + fails) // 4 * 2 + differing % 2
             middle = min(max(middle, fails + 2), passes - 2) if passes - fails > 4 else fails + 2
             won = (differing + middle) // 2
-            if trinomial_passes(won, differing - won, n, margin, log_level):
+            if difference_refuted(won, differing - won, n, -margin, log_level):
                 passes = middle
             else:
                 fails = middle
         won = (differing + passes) // 2
-        critical = tango_statistic(np.array([float(won)]), np.array([differing - float(won)]), n, margin)[0]
         draws = np.random.default_rng(7).multinomial(n, [discordant / 2, discordant / 2, 1 - discordant], size=20_000)
-        statistics = tango_statistic(draws[:, 0].astype(float), draws[:, 1].astype(float), n, margin)
-        low, high = (low, float(n)) if np.mean(statistics >= critical) >= POWER else (float(n), high)
+        limits = score_limits(draws[:, 0], draws[:, 1], n, log_level)
+        critical = score_limits(np.array([won]), np.array([differing - won]), n, log_level)[0]
+        low, high = (low, float(n)) if np.mean(limits >= critical) >= POWER else (float(n), high)
     return round(math.sqrt(low * high))
+
+
+def score_limits(wins: np.ndarray, losses: np.ndarray, n: int, log_level: float) -> np.ndarray:
+    """Return the order of outcomes of the trinomial test, n times their score limit."""
+    gain, z = (wins - losses).astype(float), -float(ndtri_exp(log_level))
+    limits: np.ndarray = gain - z * np.sqrt(wins + losses - gain * gain / n + z * z)
+    return limits
 
 
 def drops() -> None:

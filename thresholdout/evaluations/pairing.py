@@ -14,7 +14,7 @@ from thresholdout.evaluations.scores import Scores, shown
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_bets import log_difference_wealth
 from thresholdout.limits.sign_flips import log_flip_tail
-from thresholdout.limits.trinomial import trinomial_passes
+from thresholdout.limits.trinomial import difference_refuted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class Pairs:
         if self.exact_binary and not any_laws:
             wins = int(np.count_nonzero(self.differences >= 1.0))  # a half is one of two samples that is missing
             losses = int(np.count_nonzero(self.differences < 0.0))
-            return trinomial_passes(wins, losses, self.differences.size, margin, log_level)
+            return difference_refuted(wins, losses, self.differences.size, -margin, log_level)
         return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
 
     def tests(self, any_laws: bool) -> tuple[str, str]:

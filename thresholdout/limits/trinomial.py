@@ -1,132 +1,217 @@
-"""An exact test of "not worse by a margin" for paired 0/1 scores of one law: a trinomial and its nuisance parameter.
+"""Exact tests and limits for a difference of two models that are right or wrong, on independent records of one law.
 
-Proof: PROOFS.md of this package, "The trinomial test of a margin".
+Each record is won, lost or tied. Outcomes are ordered by their score limit at the level's normal quantile z,
+
+    T = d - z sqrt(K - d^2/n + z^2),    d = wins - losses,  K = wins + losses,
+
+and an edge m is refuted where no law with a difference of at most m, and a plausible probability of a win or a loss,
+gives the outcomes from there on more probability than the level. Laws between grid points are bounded, not sampled.
+
+Proof: PROOFS.md of this package, "The trinomial test of a difference".
+
+References
+----------
+R. J. Buehler, "Confidence intervals for the product of two binomial parameters", JASA 52, 1957, for limits from an
+order of the outcomes; R. L. Berger and D. D. Boos, "P values maximized over a confidence set for the nuisance
+parameter", JASA 89, 1994; T. Tango, Statistics in Medicine 17, 1998, for the score.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import UNIT
+from thresholdout.limits.binomial import log_one_law_tail
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["tango_statistic", "trinomial_passes"]
+__all__ = ["difference_lower", "difference_refuted", "placed_difference"]
 
 _SLACK: Final = 1e-8  # of a probability: pmf and incomplete beta function are off by 1e-11 at 1e7 records
-_TIES: Final = 1e-9  # of the statistic, far above its rounding: outcomes that tie belong to the region
-_COARSE: Final = 0.1  # first distance of grid points, in standard deviations of the mean difference
-_FINE: Final = 0.004  # smallest distance; the bound between two such points is 1 % above the probability at 1e-4
-_MASS: Final = 12.0  # nats below the level to which tails of the wins are cut; the cut tails are added back
+_TIES: Final = 1e-9  # of the order, far above its rounding: outcomes that tie belong to the region
+_NUISANCE: Final = 1.0 / 256.0  # of the level, for the plausible range of K/n; costs 0.1 % of a limit
+_CELLS: Final = 256  # of that range; half a cell is 0.5 % of a limit
+_FIRST: Final = 9  # points of that range at which a limit is looked for, before it is proved
+_TRIES: Final = 64  # quarters of a cell by which it then is lowered at most
+_MASS: Final = 12.0  # nats below the level to which tails of K are cut; the cut tails are added back
+_LEAST: Final = -600.0  # logarithm of the smallest level that floats can prove
+_LEAST_QUANTILE: Final = 0.1  # z of levels near a half and above
+_HALVINGS: Final = 12  # of the range in which a limit is looked for: a 4,000th of a standard deviation
 
 
-def trinomial_passes(wins: int, losses: int, records: int, margin: float, log_level: float) -> bool:
-    """Whether the claim "worse by less than the margin" passes at a level.
-
-    Each record is won, lost or tied by the candidate. The statistic is Tango's score at a difference of ``-margin``
-    [T98]. The claim passes if no law with that difference, or a smaller one, gives a statistic of this size more
-    probability than the level. The search over laws is bounded between its grid points.
+def difference_refuted(wins: int, losses: int, records: int, edge: float, log_level: float) -> bool:
+    """Whether "the expected difference is at most an edge" is refuted at a level.
 
     Parameters
     ----------
     wins, losses : int
-        Records on which only the candidate is right, and only the baseline.
+        Records on which only the one model is right, and only the other.
     records : int
         All of them.
-    margin : float
-        In (0, 1).
+    edge : float
+        In (-1, 1). The claim "worse by less than a margin" is confirmed where the edge ``-margin`` is refuted.
     log_level : float
-        Natural logarithm of the level; at most ln(1/4).
-
-    References
-    ----------
-    .. [T98] T. Tango, "Equivalence test and confidence interval for the difference in proportions for the
-       paired-sample design", Statistics in Medicine 17, 1998.
+        Natural logarithm of the level.
 
     Examples
     --------
-    >>> trinomial_passes(30, 30, 1000, 0.02, math.log(0.05)), trinomial_passes(30, 30, 1000, 0.01, math.log(0.05))
+    >>> difference_refuted(30, 30, 1000, -0.02, math.log(0.05)), difference_refuted(30, 30, 1000, -0.01, math.log(0.05))
     (True, False)
+    >>> difference_refuted(40, 15, 1000, 0.01, math.log(0.05))
+    True
     """
-    if wins - losses + records * margin <= 0.0 or log_level > math.log(0.25):
+    if wins - losses <= records * edge or log_level < _LEAST:
         return False
-    level = math.exp(log_level)
-    most = 0.5 * (1.0 - margin)
-    statistic = float(tango_statistic(np.array([float(wins)]), np.array([float(losses)]), records, margin)[0])
-    region = _region(statistic * (1.0 - _TIES), records, margin)
-    points = _grid(records, margin, most)
-    for first in (len(points) // 2, 0):  # laws that refuse early
-        if _probability(region, points[first], points[first] + margin, log_level) > level:
-            return False
-    intervals = list(pairwise(points))
-    while intervals:
-        low, high = intervals.pop()
-        if _probability(region, high, min(low + margin, 1.0 - high), log_level) <= level:
-            continue
-        deviation = math.sqrt((2.0 * low + margin) / records)
-        middle = 0.5 * (low + high)
-        if high - low < _FINE * deviation or _probability(region, middle, middle + margin, log_level) > level:
-            return False
-        intervals += [(middle, high), (low, middle)]
-    return True
+    return _Outcome(wins, losses, records, log_level).refutes(edge)
 
 
-def tango_statistic(
-    wins: NDArray[np.float64], losses: NDArray[np.float64], records: int, margin: float
-) -> NDArray[np.float64]:
-    """Return Tango's statistic; the share of wins is the root of the constrained likelihood equation."""
-    b = 2.0 * records * margin - wins * (1.0 - margin) - losses * (1.0 + margin)
-    root = np.sqrt(b * b + 8.0 * records * wins * margin * (1.0 - margin))
-    share = np.where(
-        b > 0.0, 2.0 * wins * margin * (1.0 - margin) / np.maximum(b + root, 1e-300), (root - b) / (4.0 * records)
-    )
-    variance = 2.0 * share + margin - margin * margin
-    return np.asarray((wins - losses + records * margin) / np.sqrt(records * variance))
+def difference_lower(wins: int, losses: int, records: int, log_level: float) -> float:
+    """Return the lower limit for the expected difference.
+
+    Parameters
+    ----------
+    wins, losses, records, log_level
+        As in `difference_refuted`.
+
+    Returns
+    -------
+    float
+        In [-1, 1], rounded down.
+
+    Examples
+    --------
+    >>> round(difference_lower(50, 30, 1000, math.log(0.025)), 4)  # Wald's is 0.0025
+    0.0023
+    >>> difference_lower(3, 1, 1000, -1e4)
+    -1.0
+    """
+    return -1.0 if log_level < _LEAST else _Outcome(wins, losses, records, log_level).lower()
 
 
-def _region(statistic: float, records: int, margin: float) -> NDArray[np.int64]:
-    """Return for each number of wins the most losses with at least this statistic, or -1; never falling."""
-    wins = np.arange(records + 1, dtype=float)
-    low, high = np.full(records + 1, -1, dtype=np.int64), records - np.arange(records + 1)  # the statistic falls
-    while np.any(low < high):
-        middle = (low + high + 1) // 2
-        inside = tango_statistic(wins, middle.astype(float), records, margin) >= statistic
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle - 1)
-    return np.maximum.accumulate(low)
+def placed_difference(difference: float, discordant: float, records: int, log_level: float) -> float:
+    """Return the lower limit that is expected with a mean difference and a share K/n of records; to place a claim.
+
+    Examples
+    --------
+    >>> round(placed_difference(0.02, 0.08, 1000, math.log(0.025)), 4)
+    0.0019
+    """
+    z = _quantile(log_level)
+    variance = max(discordant - difference * difference, 0.0) / records
+    return difference - _PLACED * z * math.sqrt(variance + (z / records) ** 2)
 
 
-def _grid(records: int, margin: float, most: float) -> list[float]:
-    points = [0.0]
-    while points[-1] < most:
-        points.append(min(most, points[-1] + _COARSE * math.sqrt((2.0 * points[-1] + margin) / records)))
-    return points
+_PLACED: Final = 1.02  # times the score limit: what cells and whole numbers of records cost
 
 
-def _probability(region: NDArray[np.int64], win: float, loss: float, log_level: float) -> float:
+class _Outcome:
+    """Wins and losses, the outcomes that are ordered from there on, and the plausible shares K/n."""
+
+    def __init__(self, wins: int, losses: int, records: int, log_level: float) -> None:
+        self._records, self._log_level = records, log_level
+        number, gain, z = wins + losses, wins - losses, _quantile(log_level)
+        self._order = gain - z * math.sqrt(number - gain * gain / records + z * z)
+        self._least = _least_wins(self._order, records, z)
+        log_each = log_level + math.log(0.5 * _NUISANCE)
+        self._low = _certain(number, records, log_each)
+        self._high = min(1.0, 1.0 - _certain(records - number, records, log_each) + UNIT)
+        self._level = math.exp(log_level) * (1.0 - _NUISANCE) * (1.0 - _SLACK)
+
+    def refutes(self, edge: float) -> bool:
+        """Whether the bound on each cell is at most the level."""
+        half = 0.5 * (self._high - self._low) / _CELLS
+        middles = self._low + half * (2.0 * np.arange(_CELLS) + 1.0)
+        # ends and middle first: they refuse most of what is refused
+        order = sorted(range(_CELLS), key=lambda cell: (cell % (_CELLS // 4) != 0 and cell != _CELLS - 1, cell))
+        return all(self._bound(float(middles[cell]), edge + half) <= self._level for cell in order)
+
+    def lower(self) -> float:
+        """Look for the limit at a few shares, and lower it until it is proved."""
+        shares = np.linspace(self._low, self._high, _FIRST)
+
+        def refuted(edge: float) -> bool:
+            return all(self._bound(float(share), edge) <= self._level for share in shares)
+
+        likely = self._order / self._records
+        step = math.sqrt(self._high / self._records)
+        bottom, top = likely, min(1.0, likely + step)
+        while bottom > -1.0 and not refuted(bottom):
+            bottom, top, step = bottom - step, bottom, 2.0 * step
+        found = bisect(refuted, top, max(-1.0, bottom), halvings=_HALVINGS)
+        cell = (self._high - self._low) / _CELLS
+        for tried in range(_TRIES):
+            edge = found - (0.5 + 0.25 * tried) * cell - UNIT
+            if edge <= -1.0 or self.refutes(edge):
+                return max(edge, -1.0)
+        return -1.0
+
+    def _bound(self, share: float, edge: float) -> float:
+        """Bound the probability of the region for a difference of `edge` and a probability `share` of a win or loss.
+
+        Where no law has both, wins are more probable than in any law of the hypothesis, and losses less.
+        """
+        win = min(1.0, 0.5 * (share + edge))
+        if win <= 0.0:
+            return 0.0 if win < 0.0 or self._least[0] > 0 else 1.0
+        loss = max(0.0, 0.5 * (share - edge))
+        return _probability(self._least, win, loss, self._log_level)
+
+
+def _probability(least: NDArray[np.int64], win: float, loss: float, log_level: float) -> float:
     """Bound the region's probability from above where a record is won and lost with these probabilities."""
     from scipy.special import bdtr, bdtrc, betainc, gammaln
 
-    records = region.size - 1
+    records, share = least.size - 1, min(1.0, win + loss)
     reach = math.sqrt(2.0 * (_MASS - log_level))
-    spread = reach * math.sqrt(records * win * (1.0 - win)) + reach * reach
-    low = max(0, math.floor(records * win - spread))
-    high = min(records, math.ceil(records * win + spread))
-    k = np.arange(low, high + 1)
-    if win <= 0.0:
-        mass = (k == 0).astype(float)
+    spread = reach * math.sqrt(records * share * (1.0 - share)) + reach * reach
+    low = max(0, math.floor(records * share - spread))
+    high = min(records, math.ceil(records * share + spread))
+    number = np.arange(low, high + 1)
+    if share >= 1.0:
+        mass = (number == records).astype(float)
     else:
-        log_mass = gammaln(records + 1) - gammaln(k + 1) - gammaln(records - k + 1)
-        mass = np.exp(log_mass + k * math.log(win) + (records - k) * math.log1p(-win))
-    losses, others = np.minimum(region[low : high + 1], records - k), records - k
-    tail = np.ones(k.size)
-    part = (losses >= 0) & (losses < others)
-    share = min(1.0, loss / (1.0 - win))
-    tail[losses < 0] = 0.0
-    tail[part] = betainc((others - losses)[part], losses[part] + 1.0, 1.0 - share)
-    cut = (float(bdtr(low - 1, records, win)) if low > 0 else 0.0) + (
-        float(bdtrc(high, records, win)) if high < records else 0.0
+        log_mass = gammaln(records + 1) - gammaln(number + 1) - gammaln(records - number + 1)
+        mass = np.exp(log_mass + number * math.log(share) + (records - number) * math.log1p(-share))
+    wins = least[low : high + 1]
+    tail = np.ones(number.size)
+    tail[wins > number] = 0.0
+    part = (wins > 0) & (wins <= number)
+    tail[part] = betainc(wins[part], (number - wins)[part] + 1.0, min(1.0, win / share))
+    cut = (float(bdtr(low - 1, records, share)) if low > 0 else 0.0) + (
+        float(bdtrc(high, records, share)) if high < records else 0.0
     )
     return (float(mass @ tail) + cut) * (1.0 + _SLACK)
+
+
+def _least_wins(order: float, records: int, z: float) -> NDArray[np.int64]:
+    """Return for each K the least wins of an outcome that is ordered from there on, or K + 1; a monotone region."""
+    number = np.arange(records + 1)
+    scale = 1.0 + z * z / records
+    square = z * z * (scale * (number + z * z) - order * order / records)
+    whole = np.where(order < -number, -number, number + 2)  # all outcomes of this K are on one side
+    gain = np.where(square >= 0.0, (order + np.sqrt(np.maximum(square, 0.0))) / scale, whole)
+    wins = np.clip(np.ceil(0.5 * (number + gain - _TIES * (1.0 + abs(order)))), 0, number + 1).astype(np.int64)
+    wins = np.minimum.accumulate(wins[::-1])[::-1]  # a loss less stays inside
+    return np.asarray(np.minimum.accumulate(wins - number) + number)  # a win more stays inside
+
+
+def _certain(ones: int, records: int, log_level: float) -> float:
+    """Return a lower limit for the probability of one in a binomial law, 0 where none is proved."""
+    from scipy.special import betaincinv
+
+    if ones <= 0:
+        return 0.0
+    low = float(betaincinv(ones, records - ones + 1.0, math.exp(log_level))) * (1.0 - _TIES)
+    return low if log_one_law_tail(ones, records, low) <= log_level else 0.0
+
+
+def _quantile(log_level: float) -> float:
+    """Return the normal quantile of a level, at least a little above 0."""
+    from scipy.special import ndtri_exp
+
+    return max(_LEAST_QUANTILE, -float(ndtri_exp(min(log_level, -1e-9))))
