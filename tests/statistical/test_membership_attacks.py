@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Claims, Thresholdout
 from thresholdout.guard.holdout import origin
-from thresholdout.guard.sharing.shared_objects import reference_of
+from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV
 
 CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
@@ -38,7 +38,7 @@ def told(call: Callable[[], Any]) -> Hashable:
 
 
 def elsewhere(guard: Thresholdout) -> Any:
-    return type(guard).elsewhere(reference_of(guard))
+    return share(guard)
 
 
 def through_a_handle(there: Any) -> Probe:

@@ -36,7 +36,7 @@ from thresholdout.guard.captured_code import (
     used_globals,
     version_of,
 )
-from thresholdout.guard.sharing.shared_objects import Shared
+from thresholdout.guard.sharing.shared_objects import is_shared
 
 __all__ = ["content_digest", "content_key"]
 
@@ -227,7 +227,7 @@ class _Writer(pickle.Pickler):
     def reducer_override(self, thing: Any) -> Any:
         """Return what an instance is made of."""
         kind = type(thing)
-        if isinstance(thing, (PurePath, Shared)):
+        if isinstance(thing, PurePath) or is_shared(thing):
             what = "a path, whose file is not in it" if isinstance(thing, PurePath) else "a guard, a scorer or a gate"
             raise Unrecognised(f"it holds {what}")
         if not is_harmless(kind) and is_installed(kind):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.guard.training_values import check_refit
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
@@ -85,7 +85,8 @@ class _Model:
         )
 
 
-class Gate(Shared):
+@shared
+class Gate:
     """Keeps or rejects candidates; `Thresholdout.gate` makes it.
 
     Models must not change once they were proposed: propose copies, ``clone(model).fit(...)``. In other processes a gate
@@ -134,12 +135,6 @@ class Gate(Shared):
     >>> gate
     <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.04... of the risk left>
     """
-
-    served: ClassVar[frozenset[str]] = frozenset(
-        {"__repr__", "_proposed", "certified", "certify", "delta", "guard", "incumbent", "last_look", "metric",
-         "on_the_way", "resume", "test"}
-    )  # fmt: skip
-    """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(
         self,
@@ -487,11 +482,6 @@ class Gate(Shared):
         parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
         return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
 
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what a gate is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteGate(reference)
-
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
         more = f" by more than {self.delta:g}" if self.delta else ""
@@ -502,7 +492,12 @@ class Gate(Shared):
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
 
-class _RemoteGate(Proxy, Gate):
+class _RemoteGate(
+    Proxy,
+    of=Gate,
+    serves="__repr__ _proposed certified certify delta guard incumbent last_look metric on_the_way resume test",
+    local="_trained",
+):
     """What a gate is in every process but its own: it sends the candidates there."""
 
     def propose(
@@ -516,4 +511,5 @@ class _RemoteGate(Proxy, Gate):
     ) -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
         new = self._trained(candidate, cv, train_values)
-        return self._proposed(new, SpareKey(fresh_key()) if key is None else key, name)
+        decision: Decision = self._proposed(new, SpareKey(fresh_key()) if key is None else key, name)
+        return decision

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
@@ -30,7 +30,7 @@ from thresholdout.guard.query_engine import QueryEngine
 from thresholdout.guard.registration import check_dependence, noise_of, opened
 from thresholdout.guard.releases import Releases
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
+from thresholdout.guard.sharing.shared_objects import shared
 from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.guard.training_folds import TrainingFolds
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(Shared):
+@shared
+class Thresholdout:
     """A holdout that answers many adaptive queries.
 
     A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
@@ -154,9 +155,6 @@ class Thresholdout(Shared):
     >>> abs(answer.value - 0.5) <= answer.half_width < 0.05
     True
     """
-
-    _stand_in: ClassVar[type[Proxy]]
-    """What a guard is in other processes; `thresholdout.guard.remote_guard` sets it."""
 
     @data_in_pairs
     def __init__(
@@ -576,11 +574,6 @@ class Thresholdout(Shared):
     def train(self) -> Part:
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
-
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
-        return cls._stand_in(reference)
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"

@@ -9,7 +9,7 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.query import Query
 from thresholdout.guard.releases import Releases, RemoteReleases
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
+from thresholdout.guard.sharing.shared_objects import Proxy, shared
 from thresholdout.guard.status import GuardStatus
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["KFoldGuard"]
 
 
-class KFoldGuard(Shared):
+@shared
+class KFoldGuard:
     """Cross-validation that can be asked many adaptive queries.
 
     A query is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
@@ -128,14 +129,6 @@ class KFoldGuard(Shared):
     0       10000        1.0
     1       10000        1.0
     """
-
-    served: ClassVar[frozenset[str]] = frozenset(
-        {
-            "__repr__", "_origin", "_repr_html_", "answers", "certificate", "dependence", "folds", "history", "n",
-            "parameters", "releases.preview", "releases.record", "releases.recorded", "score", "status",
-        }
-    )  # fmt: skip
-    """What other processes may use."""
 
     def __init__(
         self,
@@ -321,11 +314,6 @@ class KFoldGuard(Shared):
         """Return the number that the model gives to each fold."""
         return self.dependence.folds[[fold.test[0] for fold in self._folds]]
 
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what it is in other processes than its own."""
-        return _RemoteKFoldGuard(reference)
-
     def __repr__(self) -> str:
         answers = self.status.answers_left
         left = "any number of" if answers is None else answers
@@ -337,11 +325,18 @@ class KFoldGuard(Shared):
         return guard_html(self._guard.report(), "KFoldGuard")
 
 
-class _RemoteKFoldGuard(Proxy, KFoldGuard):
+class _RemoteKFoldGuard(
+    Proxy,
+    of=KFoldGuard,
+    serves=(
+        "__repr__ _origin _repr_html_ answers certificate dependence folds history n parameters "
+        "releases.preview releases.record releases.recorded score status"
+    ),
+):
     """What a `KFoldGuard` is in every process but its own: it sends the queries there, where they are fitted."""
 
     @property
-    def releases(self) -> RemoteReleases:  # type: ignore[override]
+    def releases(self) -> RemoteReleases:
         """The releases of the guard."""
         return RemoteReleases(self._reference)
 

@@ -23,17 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["RemoteGuard"]
 
 
-Thresholdout.served = frozenset(
-    {
-        "__repr__", "_answered", "_id", "_made", "_origin", "_recalled", "_repr_html_",
-        "_training_folds", "ask", "ask_all", "certificate", "compare", "compare_all", "dependence", "final_check",
-        "gate", "history", "join", "n", "parameters", "releases.preview", "releases.record", "releases.recorded",
-        "report", "score", "score_all", "scorer", "split", "status", "train",
-    }
-)  # fmt: skip
-
-
-class RemoteGuard(Proxy, Thresholdout):
+class RemoteGuard(
+    Proxy,
+    of=Thresholdout,
+    serves=(
+        "__repr__ _answered _id _made _origin _recalled _repr_html_ _training_folds ask ask_all certificate "
+        "compare compare_all dependence final_check gate history join n parameters releases.preview "
+        "releases.record releases.recorded report score score_all scorer split status train"
+    ),
+):
     """What a `Thresholdout` is in every process but its own: it sends the queries there.
 
     It has the guard's methods and attributes. A query takes its key with it, so that one whose answer gets lost is
@@ -72,7 +70,7 @@ class RemoteGuard(Proxy, Thresholdout):
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
         own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight)
-        told = self._recalled(own, asked)
+        told: Answer | None = self._recalled(own, asked)
         if told is not None:
             return told
         if cv != "training":
@@ -113,7 +111,7 @@ class RemoteGuard(Proxy, Thresholdout):
         return QueryKeys(self._made)
 
     @property
-    def releases(self) -> RemoteReleases:  # type: ignore[override]
+    def releases(self) -> RemoteReleases:
         """The releases of the guard."""
         return RemoteReleases(self._reference)
 
@@ -127,6 +125,3 @@ class RemoteGuard(Proxy, Thresholdout):
 def _train(reference: Reference) -> Part:
     part: Part = reference.call("train")
     return part
-
-
-Thresholdout._stand_in = RemoteGuard

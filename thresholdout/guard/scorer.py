@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.guard.train_split import check_width, placeholder_size, rows_of
 from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -66,7 +66,8 @@ class Declared:
     intervals: bool
 
 
-class GuardScorer(Shared):
+@shared
+class GuardScorer:
     """A scorer for ``scoring=``; made by `Thresholdout.scorer`, used with ``cv=guard.split()``.
 
     What it does depends on the records that it is given, and never on the order of calls:
@@ -125,10 +126,6 @@ class GuardScorer(Shared):
     (``thresholdout.guard.scorer``, at INFO) says so once.
     """
 
-    served: ClassVar[frozenset[str]] = frozenset(
-        {"_ask", "_declared", "_request", "_unasked", "asked", "exhausted", "replaced", "set_score_request"}
-    )
-
     _warned = False
     _asks = False
     """Whether this copy has asked, or has found out that something else has."""
@@ -163,11 +160,6 @@ class GuardScorer(Shared):
         self._said = False
         self._began = guard._searched
         self._looked_for = False
-
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what stands for it in another process."""
-        return _RemoteScorer(reference)
 
     @property
     def guard(self) -> Thresholdout:
@@ -412,7 +404,15 @@ class GuardScorer(Shared):
         return f"GuardScorer({', '.join(self.metrics)})"
 
 
-class _RemoteScorer(Proxy, GuardScorer):
+class _RemoteScorer(
+    Proxy,
+    of=GuardScorer,
+    serves="_ask _declared _request _unasked asked exhausted replaced set_score_request",
+    local=(
+        "__call__ _accept_sample_weight _asks _result _scored _warn_of_refit _warn_of_silence _warned "
+        "get_metadata_routing guard metrics"
+    ),
+):
     """What a `GuardScorer` is in every process but its own."""
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
@@ -434,7 +434,7 @@ class _RemoteScorer(Proxy, GuardScorer):
 
     def __repr__(self) -> str:
         try:
-            return GuardScorer.__repr__(self)
+            return f"GuardScorer({', '.join(self.metrics)})"
         except SharingError:
             return f"<GuardScorer in {self._reference.owner}, which does not answer>"
 

@@ -13,7 +13,7 @@ import numpy as np
 from thresholdout.errors import InputError
 from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.fold_fitting import parts_of
-from thresholdout.guard.sharing.shared_objects import Shared
+from thresholdout.guard.sharing.shared_objects import is_shared
 from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
 from thresholdout.scoring.fitted_models import check_applies, check_booster, check_classes, classifies, said_plainly
 from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
@@ -212,7 +212,7 @@ def check_refit(estimator: Any, argument: str = "estimator", instead: str = _INS
         for part in parts_of(estimator):
             if isinstance(part, FrozenEstimator) and hasattr(part, "predict"):
                 seen = "a frozen model, which stays as it was fitted in every fold"
-            elif isinstance(part, Shared) or isinstance(getattr(part, "guard", None), Shared):
+            elif is_shared(part) or is_shared(getattr(part, "guard", None)):
                 seen = f"a {type(estimator).__name__} that asks a guard itself, and would do so in every fold"
     if seen is not None:
         raise InputError(argument, seen, instead)

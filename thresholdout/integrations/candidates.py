@@ -18,7 +18,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from thresholdout.errors import (
     outside,
 )
 from thresholdout.guard.content_keys import content_digest
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, check_process
+from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
 from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.scoring.metrics import Metric
@@ -54,7 +54,8 @@ _LOG: Final = logging.getLogger(__name__)
 _HOLDOUT: Final = "/holdout"
 
 
-class GuardedCandidates(Shared):
+@shared
+class GuardedCandidates:
     """Keeps or rejects candidates of any kind; the first one is the incumbent that the next is compared with.
 
     A candidate is a text, or what JSON can write (texts and numbers in dicts and lists), and is known by that content:
@@ -129,11 +130,6 @@ class GuardedCandidates(Shared):
     >>> candidates.propose("Add both.").repeated, candidates.incumbent
     (True, 'Add both.')
     """
-
-    served: ClassVar[frozenset[str]] = frozenset(
-        {"__repr__", "exhausted", "guard", "incumbent", "judged", "name", "propose"}
-    )
-    """What other processes may use; see `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(
         self,
@@ -389,18 +385,17 @@ class GuardedCandidates(Shared):
                 self.guard._ledger.put_document(self.guard._id, self._prefix + name, json.dumps(content))
         return self._kept(name)
 
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what a climb is in other processes; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteCandidates(reference)
-
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
         left = self.guard.status.error_budget_left
         return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
 
 
-class _RemoteCandidates(Proxy, GuardedCandidates):
+class _RemoteCandidates(
+    Proxy,
+    of=GuardedCandidates,
+    serves="__repr__ exhausted guard incumbent judged name propose",
+):
     """What a climb is in every process but its own: it sends the candidates there."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
 from thresholdout.guard.content_keys import content_digest, content_key
 from thresholdout.guard.model_queries import check_mean
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared
+from thresholdout.guard.sharing.shared_objects import Proxy, shared
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
 from thresholdout.model_selection.predicting_functions import Kind, predictor
 from thresholdout.scoring.fitted_models import classifies
@@ -50,7 +50,8 @@ def numbers(verdict: CandidateVerdict) -> dict[str, float]:
     return {"kept": kept, "certified": certified, "score": verdict.score, "asked": float(asked)}
 
 
-class GuardedModels(Shared):
+@shared
+class GuardedModels:
     """Keeps or rejects models by their predictions; the first one is the incumbent that the next is compared with.
 
     For loops that train models: `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
@@ -103,21 +104,6 @@ class GuardedModels(Shared):
     1 rejected False
     8 kept True
     """
-
-    served: ClassVar[frozenset[str]] = frozenset(
-        {
-            "__repr__",
-            "candidates",
-            "certify",
-            "classes",
-            "guard",
-            "metric",
-            "propose",
-            "propose_outputs",
-            "values_on_train",
-        }
-    )
-    """What other processes may use; see `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(
         self,
@@ -277,14 +263,13 @@ class GuardedModels(Shared):
             model.classes_ = self.classes  # with few records none of them may be right
         return model
 
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what judges models in other processes; see `thresholdout.guard.sharing.shared_objects`."""
-        return _RemoteModels(reference)
-
     def __repr__(self) -> str:
         return f"<GuardedModels: {self.metric.name}; {self.candidates!r}>"
 
 
-class _RemoteModels(Proxy, GuardedModels):
+class _RemoteModels(
+    Proxy,
+    of=GuardedModels,
+    serves="__repr__ candidates certify classes guard metric propose propose_outputs values_on_train",
+):
     """What judges models in every process but its own: it sends them there."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.guard.captured_code import closed_over, is_installed, used_globals
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import Shared, same
+from thresholdout.guard.sharing.shared_objects import is_shared, same
 from thresholdout.guard.train_split import TrainSplit
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def reaches(guard: Thresholdout, thing: Any) -> bool:
         seen[id(one)] = one  # kept, so that no other object gets its id
         if isinstance(one, GuardScorer):
             one = one.guard
-        if isinstance(one, Shared):
+        if is_shared(one):
             if same(guard, one):
                 return True
             continue

@@ -177,7 +177,8 @@ def test_a_warning_points_at_its_cause() -> None:
 
 
 def test_one_default_everywhere() -> None:
-    hooks = (Thresholdout.scorer, RemoteGuard.scorer, GuardScorer, GuardedSearchCV, GuardedObjective, GuardedStopping)
+    remote: Any = RemoteGuard
+    hooks = (Thresholdout.scorer, remote.scorer, GuardScorer, GuardedSearchCV, GuardedObjective, GuardedStopping)
     for hook in (*hooks, LightGBMEval):
         assert inspect.signature(hook).parameters["exhausted"].default == "stop"
 

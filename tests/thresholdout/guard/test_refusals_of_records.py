@@ -12,7 +12,7 @@ from tests.thresholdout.guards import N, data, make
 from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.holdout import origin
-from thresholdout.guard.sharing.shared_objects import reference_of
+from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 (X, Y), (X_TRAIN, Y_TRAIN) = data(0), data(1)
@@ -32,7 +32,7 @@ WHOLE = {"holdout": (X, Y), "holdout with other labels": (X, 1 - Y), "nobody's":
 
 
 def elsewhere(guard: Any) -> Any:
-    return type(guard).elsewhere(reference_of(guard))
+    return share(guard)
 
 
 WAYS: dict[str, Callable[[Thresholdout, Any, Any], Any]] = {

@@ -1,8 +1,12 @@
 """Objects that stay in one process and are used from others.
 
-A guard must not be copied: two copies would spend the same budget. So what travels when a shared object is pickled is
-a `Reference`: where its process listens, and which of its objects is meant. Unpickled where it lives, a reference
-gives the very same object; anywhere else on the machine, something that asks it.
+A guard must not be copied: two copies would spend the same budget. So a pickle of a `shared` object is a `Reference`:
+where its process listens, and which of its objects is meant. Unpickled where the object lives, a reference gives the
+very same object; anywhere else on the machine, a `Proxy`, which asks it.
+
+The classes know nothing of this: `shared` gives them copies that are themselves and a pickle, and a proxy is declared
+for each of them beside it. A proxy reports the object's class as its own, as `weakref.proxy` does, so ``isinstance``
+holds wherever the object is used.
 
 The process of a shared object starts one thread that listens when something is pickled for the first time. The thread
 keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
@@ -28,12 +32,11 @@ import socket
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from thresholdout.errors import InputTypeError, SharingError
 from thresholdout.guard.sharing.forwarding import forwarding
@@ -42,7 +45,10 @@ from thresholdout.guard.sharing.private_socket import check_private, hung_up_aft
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Proxy", "Reference", "Shared", "check_process", "dumps", "reference_of", "same", "share"]
+__all__ = ["Proxy", "Reference", "check_process", "dumps", "is_shared", "reference_of", "same", "share", "shared"]
+
+T = TypeVar("T")
+Kind = TypeVar("Kind", bound=type)
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a query carries a key, so that it is answered once."""
@@ -54,28 +60,20 @@ _CLIENTS: Final = 1000
 """The most connections at a time."""
 
 
-class Shared(ABC):
-    """An object that stays in its process; its pickle is a reference, and its copies are itself."""
+def shared(kind: Kind) -> Kind:
+    """Let a class have objects that stay in their process: copies are the object itself, a pickle is its reference."""
+    for name in ("__copy__", "__deepcopy__", "__sklearn_clone__"):
+        setattr(kind, name, _itself)
+    kind.__reduce__ = _referred  # type: ignore[method-assign, assignment]
+    return kind
 
-    served: ClassVar[frozenset[str]]
-    """Names of the methods and attributes that other processes may use."""
 
-    @classmethod
-    @abstractmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return what stands for the object in another process; it may make no connection yet."""
+def _itself(thing: Any, memo: object = None) -> Any:
+    return thing
 
-    def __copy__(self) -> Self:
-        return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_attach, (type(self), reference_of(self)))
+def _referred(thing: Any) -> tuple[Any, ...]:
+    return (_attach, (thing.__class__, reference_of(thing)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +137,12 @@ class Reference:
         raise SharingError(f"the connection to the {self.owner} broke {_ATTEMPTS} times; nothing is known to be lost")
 
 
-class Proxy(Shared):
-    """What stands for a shared object in another process.
+@shared
+class Proxy:
+    """Asks a shared object from another process.
 
-    A subclass names the object's class as its second base, and has all that this class serves: what it does not define
-    itself is forwarded, see `thresholdout.guard.sharing.forwarding`.
+    A subclass declares the class, the names that it asks for (methods and attributes, see `forwarding`), and those
+    members of the class that run here, on the proxy. Names stand in one text, separated by blanks.
 
     Parameters
     ----------
@@ -151,15 +150,24 @@ class Proxy(Shared):
         The object's.
     """
 
+    kind: ClassVar[type]
+    serves: ClassVar[frozenset[str]]
     _reference: Reference
 
-    def __init_subclass__(cls) -> None:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init_subclass__(cls, *, of: type, serves: str, local: str = "") -> None:
         super().__init_subclass__()
-        kind = cls._kind()
-        for name in kind.served - vars(cls).keys() - vars(Proxy).keys():
+        cls.kind, cls.serves = of, frozenset(serves.split())
+        _PROXIES[of] = cls
+        for name in local.split():
+            setattr(cls, name, vars(of)[name])
+        for name in cls.serves - vars(cls).keys() - vars(Proxy).keys():
             if "." in name:
                 continue
-            member = forwarding(kind, name)
+            member = forwarding(of, name)
             setattr(cls, name, member)
             if isinstance(member, cached_property):
                 member.__set_name__(cls, name)
@@ -167,28 +175,36 @@ class Proxy(Shared):
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
 
-    @classmethod
-    def _kind(cls) -> type[Shared]:
-        """Return the class of the object."""
-        return next(base for base in cls.__mro__ if issubclass(base, Shared) and not issubclass(base, Proxy))
+    @property
+    def __class__(self) -> type[Self]:
+        return type(self).kind
 
-    @classmethod
-    def elsewhere(cls, reference: Reference) -> Shared:
-        """Return another one of these."""
-        return cls(reference)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_attach, (type(self), self._reference))
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        raise AttributeError(f"a proxy of a {self.kind.__name__} stays one")
 
     def __repr__(self) -> str:
         try:
             text: str = self._reference.call("__repr__")
         except SharingError:
-            return f"<{self._kind().__name__} in {self._reference.owner}, which does not answer>"
+            return f"<{type(self).kind.__name__} in {self._reference.owner}, which does not answer>"
         return f"{text[:-1]}; in {self._reference.owner}>"
 
 
-def share(thing: Shared) -> Shared:
+_PROXIES: Final[dict[type, type[Proxy]]] = {}
+"""The proxy of each class that has one; subclasses have the same."""
+
+
+def _proxy(kind: type) -> type[Proxy]:
+    return next(_PROXIES[base] for base in kind.__mro__ if base in _PROXIES)
+
+
+def is_shared(thing: object) -> bool:
+    """Whether an object stays in one process, or asks one that does."""
+    return isinstance(thing, (Proxy, *_PROXIES))
+
+
+def share(thing: T) -> T:
     """Return what asks an object of this process, for use in other processes.
 
     Pickling does this by itself. Call it before a process is forked that gets the object by being forked, not by
@@ -196,12 +212,12 @@ def share(thing: Shared) -> Shared:
 
     Parameters
     ----------
-    thing : Shared
+    thing : object
         A guard, a scorer or a gate.
 
     Returns
     -------
-    Shared
+    object
         With the same methods and attributes.
 
     Examples
@@ -212,10 +228,12 @@ def share(thing: Shared) -> Shared:
     >>> share(guard).ask(0.5, np.arange(100) % 2).query, len(guard.history)
     (1, 1)
     """
-    return thing if isinstance(thing, Proxy) else thing.elsewhere(reference_of(thing))
+    proxy: Any = thing if isinstance(thing, Proxy) else _proxy(type(thing))(reference_of(thing))
+    found: T = proxy
+    return found
 
 
-def reference_of(thing: Shared) -> Reference:
+def reference_of(thing: object) -> Reference:
     """Return the reference of an object, and make it reachable from other processes if it lives here."""
     return thing._reference if isinstance(thing, Proxy) else _server.reference(thing)
 
@@ -242,7 +260,7 @@ def check_process(made_in: int, what: str) -> None:
         )
 
 
-def same(one: Shared, other: Shared) -> bool:
+def same(one: object, other: object) -> bool:
     """Whether two objects are the same, or stand for the same object of another process."""
     if isinstance(one, Proxy) and isinstance(other, Proxy):
         return one._reference == other._reference
@@ -258,16 +276,16 @@ class ProxyServer:
         Objects of the process from which this one was forked, by number, each with its reference there.
     """
 
-    def __init__(self, inherited: Mapping[int, tuple[Shared, Reference]]) -> None:
+    def __init__(self, inherited: Mapping[int, tuple[object, Reference]]) -> None:
         self._lock = threading.Lock()
         self._authkey = secrets.token_bytes(32)
         self._listener: Any = None
         self._open: set[Connection] = set()
         self._closed = False
-        self._things: dict[str, Shared] = {}
+        self._things: dict[str, object] = {}
         self.references = dict(inherited)
 
-    def reference(self, thing: Shared) -> Reference:
+    def reference(self, thing: object) -> Reference:
         """Return the reference of an object; see `share`."""
         with self._lock:
             known = self.references.get(id(thing))
@@ -282,7 +300,7 @@ class ProxyServer:
             self.references[id(thing)] = thing, reference
             return reference
 
-    def find(self, reference: Reference) -> Shared | None:
+    def find(self, reference: Reference) -> object | None:
         """Return the object when it lives here."""
         return self._things.get(reference.token)
 
@@ -357,7 +375,7 @@ class ProxyServer:
                 )
             )
         thing = self._things.get(token)
-        if thing is None or name not in thing.served:
+        if thing is None or name not in _proxy(type(thing)).serves:
             return _failure(SharingError(f"{name!r} is not served here: the guard belongs to a process that is gone"))
         try:
             with _configured(configuration):
@@ -406,10 +424,10 @@ class _Clients:
                 connection.close()
 
 
-def _attach(kind: type[Shared], reference: Reference) -> Shared:
-    """Return the object of a reference: itself where it lives, what asks it elsewhere."""
+def _attach(kind: type, reference: Reference) -> object:
+    """Return the object of a reference: itself where it lives, its proxy elsewhere."""
     here = _server.find(reference)
-    return kind.elsewhere(reference) if here is None else here
+    return _proxy(kind)(reference) if here is None else here
 
 
 def dumps(thing: object) -> bytes:

@@ -37,9 +37,9 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.holdout import origin
 from thresholdout.guard.remote_guard import RemoteGuard
-from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.scorer import GuardScorer, _RemoteScorer
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.shared_objects import Proxy, Reference, Shared, reference_of, same, share
+from thresholdout.guard.sharing.shared_objects import Reference, is_shared, reference_of, same, share
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.scoring import metrics
 
@@ -56,7 +56,7 @@ def make(**changes: Any) -> Thresholdout:
 def shared(guard: Thresholdout) -> Thresholdout:
     """What asks the guard from other processes."""
     there = share(guard)
-    assert isinstance(there, RemoteGuard)
+    assert type(there) is not Thresholdout
     return there
 
 
@@ -172,7 +172,7 @@ def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) 
             return Watched(connection, seen)
 
         monkeypatch.setattr(sharing._Clients, "take", take)
-        elsewhere: Any = type(scorer).elsewhere(reference)
+        elsewhere: Any = _RemoteScorer(reference)
         free = elsewhere(model, *TRAIN)
         elsewhere(model, np.repeat(TRAIN[0][:1], 3, axis=0))
         return free, seen
@@ -585,7 +585,26 @@ def test_a_guard_on_other_groups_keeps_its_model_elsewhere() -> None:
     assert in_child(lambda: there.certificate.half_width(1, 0, "train")) == guard.certificate.half_width(1, 0, "train")
 
 
-def test_standing_for_nothing() -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        Shared()  # type: ignore[abstract]
-    assert isinstance(Proxy.elsewhere(reference_of(make())), Proxy)
+def test_a_proxy_is_one_of_the_class_that_it_stands_for_and_stays_it() -> None:
+    there = shared(make())
+    assert issubclass(type(there), RemoteGuard)
+    assert not issubclass(RemoteGuard, Thresholdout)
+    assert isinstance(there, Thresholdout)
+    assert is_shared(there)
+    assert not is_shared(0)
+    assert copy.copy(there) is copy.deepcopy(there) is clone(there) is there
+    assert Thresholdout.__mro__ == (Thresholdout, object)
+    with pytest.raises(AttributeError, match="a proxy of a Thresholdout stays one"):
+        there.__class__ = Thresholdout
+
+
+class Own(Thresholdout):
+    """A class of a user's own."""
+
+
+def test_a_subclass_is_shared_as_a_guard() -> None:
+    guard = Own(HOLDOUT, train=TRAIN)
+    assert copy.deepcopy(guard) is pickle.loads(pickle.dumps(guard)) is guard
+    there = share(guard)
+    assert issubclass(type(there), RemoteGuard)
+    assert isinstance(there, Thresholdout)
