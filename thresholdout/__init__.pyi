@@ -6,6 +6,7 @@ from .certificates.prior_queries import PriorQueries as PriorQueries
 from .data.record_structure import TimeOrder as TimeOrder
 from .errors import (
     BudgetExhausted as BudgetExhausted,
+    DevelopmentOverfitWarning as DevelopmentOverfitWarning,
     EvaluationFileError as EvaluationFileError,
     EvaluationSetUsed as EvaluationSetUsed,
     GuardExhaustedWarning as GuardExhaustedWarning,
@@ -48,6 +49,7 @@ __all__ = [
     "BudgetExhausted",
     "Certificate",
     "Claims",
+    "DevelopmentOverfitWarning",
     "EvaluationFileError",
     "EvaluationSetUsed",
     "GuardExhaustedWarning",

@@ -23,6 +23,7 @@
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
     IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is left out
     WideAnswersWarning (UserWarning)    the answers of a new guard will be wide, or say next to nothing
+    DevelopmentOverfitWarning (UserWarning) the guarded records refute a score of the development part
     LikelyMistakeWarning (UserWarning)  something about the data, or an answer, looks like a mistake
     MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
     LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
@@ -40,6 +41,7 @@ from graphs.errors import ArgumentError
 
 __all__ = [
     "BudgetExhausted",
+    "DevelopmentOverfitWarning",
     "EngineFailed",
     "EvaluationFileError",
     "EvaluationSetUsed",
@@ -246,6 +248,10 @@ class GuardExhaustedWarning(UserWarning):
     """
 
 
+class DevelopmentOverfitWarning(UserWarning):
+    """A development part gives a model a better score than the guarded records allow: it is overfitted."""
+
+
 class LikelyMistakeWarning(UserWarning):
     """Something about the data, or about an answer, looks like a mistake.
 
@@ -254,12 +260,7 @@ class LikelyMistakeWarning(UserWarning):
     its cross-validated training value. Public numbers alone decide whether it is said: names, types, the training
     part, and answers that were given.
 
-    Examples
-    --------
-    Where it is none:
-
-    >>> import warnings
-    >>> warnings.filterwarnings("ignore", category=LikelyMistakeWarning)
+    Where it is none: ``warnings.filterwarnings("ignore", category=LikelyMistakeWarning)``.
     """
 
 

@@ -16,6 +16,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.comparison import About, Comparison
+from thresholdout.guard.development import warn_of_overfit
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.likely_mistakes import warn_of_gap
 from thresholdout.guard.query import Query
@@ -96,7 +97,9 @@ def compare(
 
 def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, greater_is_better: bool) -> Answer:
     """Return an answer; warn where it is far from the training value, if that was not the one of a fit."""
-    if cv != "training" and answer.about == "query":
+    if guard._records.development is not None:
+        warn_of_overfit(answer, query.shown, greater_is_better=greater_is_better)
+    elif cv != "training" and answer.about == "query":
         size = None if isinstance(guard._records, LazyRecords) else guard._records.train_size
         warn_of_gap(answer, query.shown, size, greater_is_better=greater_is_better)
     return answer

@@ -28,7 +28,7 @@ from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
 from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
-from thresholdout.guard.training_values import check_refit
+from thresholdout.guard.training_values import check_refit, without_fits
 from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
@@ -163,7 +163,8 @@ class Gate:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._first = incumbent
-        first = self._trained(incumbent, None if train_values is not None else "training", train_values)
+        cv = None if train_values is not None else without_fits(guard._open_folds)
+        first = self._trained(incumbent, cv, train_values)
         self._incumbent = self._certified = first
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
         self._kept: dict[str, Decision] = {}
@@ -448,7 +449,7 @@ class Gate:
         found = self.guard._trained(self.metric, model, cv, given)
         if found.given and np.ndim(found.values) == 0:
             raise InputError("train_values", repr(given), "one value for each training record")
-        size = len(self.guard.train[1]) if found.tested is None else found.tested.size
+        size = len(self.guard._open[1]) if found.tested is None else found.tested.size
         values = unit_records(found.values, size, self.metric.bounds, "train_values" if found.given else "candidate")
         return _Model(model, values.unit(), found.splits, found.given)
 
@@ -459,7 +460,9 @@ class Gate:
         elif not new.given:
             if new.folds is not None:
                 check_refit(model.estimator, "incumbent", _BOTH)
-            found = self._trained(model.estimator, "training" if new.folds is None else new.folds)
+            found = self._trained(
+                model.estimator, without_fits(self.guard._open_folds) if new.folds is None else new.folds
+            )
         elif model.folds is None:
             seen = "values of the candidate beside an incumbent that has none"
             raise InputError("train_values", seen, "guard.gate(incumbent, train_values=...), too")

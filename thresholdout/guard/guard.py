@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from graphs.numerics.rounding import shown_above
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries
 from thresholdout.certificates.problem import declared_confidence
@@ -20,6 +19,7 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import ask_all, compare, compare_all, score, score_all
 from thresholdout.guard.column_queries import ColumnQueries
 from thresholdout.guard.comparison import About, Comparison
+from thresholdout.guard.development import declared_share, development_score, open_records
 from thresholdout.guard.gates import Certify, Gate
 from thresholdout.guard.given_features import check_sampling
 from thresholdout.guard.holdout import Origin, Records
@@ -41,7 +41,7 @@ from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Claims, Declaration, MechanismName, Sampling, SparseVector
 from thresholdout.planning.declared_parameters import check_choice, check_final
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +75,10 @@ class Thresholdout:
     train : optional
         The training part, in the same form, needed by `score` and by queries given as functions. It must share no
         record and no group with the holdout.
+    development : tuple (X, y), or float, optional
+        Open records to climb on. Their scores are free and exact (`development_score`) and take the place of
+        cross-validation; the guarded records accept or correct them. A number is the share of the holdout that is split
+        off at random, in whole groups. For independent records and groups.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,
@@ -86,21 +90,19 @@ class Thresholdout:
         where its records have neighbours in the holdout.
     sampling : {"independent", "iid", "fixed_features"}, default="independent"
         "iid" declares that all records (or groups, of one size) have one law, and that every query is the same function
-        of each record, whatever its number, id or place. "fixed_features" declares that everybody knows the features of
-        the holdout: estimands are expectations over labels given these, and comparisons use only the records on which
-        models disagree. It needs pairs (X, y) of independent records or groups, and metrics that are means.
+        of each record, whatever its number, id or place. "fixed_features" declares that everybody knows the holdout's
+        features: estimands are expectations given these, and comparisons use only records on which models disagree. It
+        needs pairs (X, y) of independent records or groups, and metrics that are means.
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
         How many queries may be asked. Any number by default; declaring it makes intervals a little narrower.
     final_check : bool, default=False
-        Reserve most of the error budget for a last query about the chosen model, see `final_check`. Other intervals are
-        9 to 29 % wider.
+        Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
     mechanism : str or object, optional
-        How queries are answered. "claims", the default, or `Claims` with its rarer parameters: the largest half-width,
-        epsilon, the number of answers from the holdout. "leaderboard" is for many clients, whose training values are
-        guesses. "ladder" tells only the best score so far. `SparseVector` is Algorithm 1 by hand. ``plan(...)``
-        suggests parameters, which serve as they are.
+        How queries are answered. "claims", the default, or `Claims` with its rarer parameters. "leaderboard" is for many
+        clients, whose training values are guesses. "ladder" tells only the best score so far. `SparseVector` is
+        Algorithm 1 by hand. Parameters that ``plan(...)`` suggests serve as they are.
     prior_queries : int or PriorQueries, default=0
         How many scores of this holdout were seen before the guard was made, each a share of the records or read to at
         most four decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
@@ -117,33 +119,26 @@ class Thresholdout:
     certificate : Certificate
         What the answers are worth from now on, and by which route.
     n : int
-        Number of records in the holdout.
+        Number of guarded records.
     dependence : DependenceModel
-        As declared, or `graphs.Independent`.
+        Of the guarded records.
 
     Raises
     ------
-    InputError
-        When an argument cannot be used; nothing has been written then.
-    OverlapError, LedgerMismatch, PlanError
-        When both parts share records; when the ledger belongs to other data or the guard in it was declared otherwise;
-        when no parameters serve the declared use.
+    InputError, OverlapError, LedgerMismatch, PlanError
+        When an argument cannot be used, and nothing has been written; when parts share records; when the ledger has
+        other data or another declaration; when no parameters serve the declared use.
 
     Warns
     -----
-    WideAnswersWarning
-        When the answers of a new guard will be wide, or it has fewer than 300 records.
-    LikelyMistakeWarning
-        When the training part shows a likely mistake: an identifier or dates of which nothing is declared, a class
-        that no training record has.
-    MechanismWarning
-        When the dependence between the records allows no claims, and Algorithm 1 answers.
+    WideAnswersWarning, LikelyMistakeWarning, MechanismWarning
+        When answers will be wide; when the training part has an undeclared identifier, undeclared dates, or lacks a
+        class; when the dependence allows no claims, and Algorithm 1 answers.
 
     Notes
     -----
-    All mechanisms are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``; that of the default is
-    "The risk that is left". Code in this process can read the holdout from memory: the guard keeps an honest analyst
-    from adapting to it, not a secret from a dishonest one.
+    Proofs are in ``thresholdout/PROOFS.md``. Code in this process can read the holdout from memory: the guard keeps an
+    honest analyst from adapting to it, not a secret from a dishonest one.
 
     Examples
     --------
@@ -162,6 +157,7 @@ class Thresholdout:
         holdout: object,
         *,
         train: object | None = None,
+        development: object | None = None,
         groups: object = None,
         dependence: DependenceModel | TimeOrder | None = None,
         sampling: Sampling = "independent",
@@ -175,18 +171,23 @@ class Thresholdout:
         allow_duplicates: bool = False,
     ) -> None:
         records, model = declared_parts(holdout, train, allow_duplicates, groups, dependence)
-        noise = noise_of(random_state)
+        noise, share = noise_of(random_state), declared_share(development)
+        documents: dict[str, str] = {}
+        if development is not None:
+            open_part = development, share, groups, allow_duplicates
+            model, documents = open_records(records, model, *open_part, ledger, noise)
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=declared_confidence(confidence),
             mechanism=check_choice(mechanism),
             sampling=check_sampling(sampling, model, len(records.holdout)),
             final_check=check_final(final_check),
+            development=share,
             dependence=model.fingerprint(),
             for_release=noise.for_release,
             prior_queries=check_prior_queries(prior_queries),
         )
-        self._begin(records, model, declared, noise, ledger, {})
+        self._begin(records, model, declared, noise, ledger, documents)
         records.warn_of_mistakes()
 
     @classmethod
@@ -307,27 +308,24 @@ class Thresholdout:
         estimator : object or str
             Fitted; of lazy frames the name of a column of predictions.
         metric : str, Metric or Statistic, default="accuracy"
-            One of `thresholdout.scoring.metrics`, or of `thresholdout.scoring.statistics` (precision, recall, F1, areas
-            under the curve, R2, a metric on a slice) where claims answer; their names, or scikit-learn's scorers.
+            Of `thresholdout.scoring.metrics`, or `thresholdout.scoring.statistics` where claims answer; or its name.
         cv : int, splitter, iterable of (fit, test) or "training", optional
             How the training value is cross-validated, by clones of the estimator. By default in 5 folds as scikit-learn
             forms them, of whole groups where these are declared, and of later records for a series. ``"training"``
-            fits nothing and takes the score on the training records, too good for models that fit them closely.
+            fits nothing and takes the score on the training records, too good for models that fit them closely. Leave
+            it out beside a development part, whose exact score takes its place.
         train_values : float or array-like, optional
             The training value itself, in place of ``cv``, for models that cannot be fitted again: a cross-validated
             score that is known already, or the metric's value for each training record.
         sample_weight : tuple of two array-likes, optional
-            Of the training and of the holdout records, for metrics that are means: the mean of weight times value over
-            the mean *training* weight. Holdout weights are cut to the largest training weight.
+            Of training (or development) and holdout records, for means: the mean of weight times value over the mean
+            *training* weight. Holdout weights are cut to the largest training weight.
         key : str, optional
             As in `ask`. Without one, the query is known again by its content: running a cell again costs nothing.
         name : str, optional
             What the history calls the candidate; its class with the parameters that are no defaults otherwise.
 
-        Returns
-        -------
-        Answer
-            The metric itself: losses are not negated. `Answer.estimand` says which estimand its interval is about.
+        Losses are not negated. `Answer.estimand` says which estimand the interval is about.
         """
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name)
 
@@ -348,14 +346,20 @@ class Thresholdout:
         ----------
         models : sequence or mapping of fitted estimators
             The keys of a mapping are the candidates' names in the history.
-        metric, cv, train_values, keys, keep
+        metric, cv, train_values, keys
             As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
         report : {"all", "best"}, default="all"
             Return every score, or the best one alone, which costs later queries much less and names its candidate.
             Where values are 0 or 1, the estimands of the others are beyond the far end of its interval.
-
         """
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
+
+    def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
+        """Return a fitted estimator's score on the development part: exact, free, and never asked of the holdout.
+
+        A climb overfits these scores in time; `score` warns (`DevelopmentOverfitWarning`) where it can refute one.
+        """
+        return development_score(self._records, estimator, get_score(metric))
 
     def final_check(
         self,
@@ -369,9 +373,8 @@ class Thresholdout:
     ) -> Answer:
         """Ask the last query, the score of the chosen model, with the whole remaining error budget; see `score`.
 
-        The guard answers no more afterwards. The interval is about as narrow as that of a single look if the guard was
-        made with ``final_check=True`` and every earlier interval was accepted at once. It is answered also where
-        declared numbers of queries, or of answers from the holdout, are used up.
+        The guard answers no more afterwards, and answers this where declared numbers are used up. The interval is about
+        that of a single look if ``final_check=True`` was declared and earlier intervals were accepted at once.
         """
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
@@ -389,7 +392,7 @@ class Thresholdout:
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
 
-        Values on which both agree cancel, record by record, so a difference is known more sharply than either score.
+        Values on which both agree cancel, so a difference is known more sharply than either score.
 
         Parameters
         ----------
@@ -398,8 +401,8 @@ class Thresholdout:
         metric : str or Metric, default="accuracy"
             A metric that is a mean over records.
         about : {"difference", "wins"}, default="difference"
-            The difference of both scores, in the metric's units; or the win rate of ``b`` among the records on which
-            exactly one of both is right, for independent records and ``sampling="iid"``, which settles more.
+            The difference of both scores; or, for independent records and ``sampling="iid"``, the win rate of ``b``
+            among the records on which exactly one of both is right, which settles more.
         cv, train_values, key, name
             As in `score`, for both by the same folds; ``train_values`` are a pair, of ``b`` and of ``a``.
 
@@ -434,7 +437,6 @@ class Thresholdout:
         return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
-        """Return the answer to a query that was asked before; nothing is computed for it."""
         return self._engine.recall(key, score.target if isinstance(score, Statistic) else "")
 
     def gate(
@@ -446,17 +448,12 @@ class Thresholdout:
         delta: float = 0.0,
         train_values: object | None = None,
     ) -> Gate:
-        """Return a gate, which keeps or rejects candidates that are to be better than an incumbent; see `Gate`.
-
-        The probability that any candidate is certified and not better is at most one less the guard's confidence, for
-        any number of candidates and together with all other answers of the guard.
+        """Return a gate, which keeps or rejects candidates and with the guard's confidence certifies no worse one; see `Gate`.
 
         Parameters
         ----------
-        incumbent : estimator
-            Fitted; nothing is certified about it.
-        metric : str or Metric, default="accuracy"
-            A metric that is a mean over records; a loss is better when it is smaller.
+        incumbent, metric : estimator, str or Metric
+            Fitted, with nothing certified about it; a metric that is a mean over records.
         certify : {"each", "milestones"}, default="each"
             Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the
             current one against the last certified one now and then.
@@ -474,7 +471,7 @@ class Thresholdout:
         exhausted: Exhausted = "stop",
         intervals: bool = False,
     ) -> GuardScorer:
-        """Return a scorer for scikit-learn's searches, for use with `split`; see `GuardScorer` for the parameters."""
+        """Return a scorer for scikit-learn's searches, for use with `split`; see `GuardScorer`."""
         self._records.labelled()
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
@@ -483,7 +480,8 @@ class Thresholdout:
 
         The holdout never passes through the search; `scorer` asks the guard for it.
         """
-        return TrainSplit(self, len(self._records.labelled()[0][1]))
+        self._records.labelled()
+        return TrainSplit(self, len(self._records.train[1]))
 
     def join(self, predictions: object, on: str) -> None:
         """Add columns to both parts of a guard of lazy frames, such as predictions of a new model.
@@ -521,6 +519,14 @@ class Thresholdout:
     def _training_folds(self) -> TrainingFolds:
         return self._records.training_folds
 
+    @property
+    def _open_folds(self) -> TrainingFolds | None:
+        return self._records.open_folds
+
+    @property
+    def _open(self) -> Part:
+        return self._records.open
+
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         return self._records.origin(hashes, records)
 
@@ -549,7 +555,6 @@ class Thresholdout:
         return history_frame(self._ledger.entries(self._id))
 
     def _answered(self, key: str) -> bool:
-        """Whether the query of this key was asked."""
         return self._ledger.find(self._id, key) is not None
 
     @property
@@ -561,31 +566,26 @@ class Thresholdout:
         """Return everything public about this guard: `GuardReport.save` writes a page, `GuardReport.plot` draws it."""
         from thresholdout.report import report_of
 
-        return report_of(
-            self._ledger,
-            self._id,
-            certificate=self.certificate,
-            dependence=self.dependence.describe(),
-            releases=tuple(map(repr, self._releases.recorded.events)),
-            title=title,
-        )
+        released, model = tuple(map(repr, self._releases.recorded.events)), self.dependence.describe()
+        facts: dict[str, Any] = {"certificate": self.certificate, "dependence": model, "releases": released}
+        return report_of(self._ledger, self._id, **facts, title=title)
 
     @property
     def train(self) -> Part:
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
 
+    @property
+    def development(self) -> Part | None:
+        """The development part, in the same form; ``None`` where there is none."""
+        return None if self._records.development is None else self._records.open
+
     def __repr__(self) -> str:
-        noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
-        closed = self._ledger.closed(self._id)
-        mechanism = self._mechanism.title
-        if closed is not None:
-            return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; closed: {closed}>"
-        status = self.status
-        left = "any number of" if status.answers_left is None else status.answers_left
-        private = "" if status.epsilon is None else f"; epsilon {shown_above(status.epsilon)} for all answers"
-        described = self.dependence.describe()
-        return f"<Thresholdout: {mechanism} for {described}; {left} answers from the holdout left{private}{noise}>"
+        size, closed = self._records.open_size, self._ledger.closed(self._id)
+        kind = f"{self._mechanism.title} for {self.dependence.describe()}"
+        kind += "" if self._records.development is None else f" beside {size} development records"
+        seeded = "" if self._noise.for_release else ", seeded noise (simulation only)"
+        return f"<Thresholdout: {kind}; {self.status.line() if closed is None else f'closed: {closed}'}{seeded}>"
 
     def _repr_html_(self) -> str:
         from thresholdout.report.html import guard_html

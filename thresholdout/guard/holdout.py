@@ -26,12 +26,14 @@ from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
+from thresholdout.guard.development import Development
 from thresholdout.guard.functions import applied
 from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns
 from thresholdout.guard.training_folds import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
@@ -42,6 +44,7 @@ Origin: TypeAlias = Literal["train", "holdout", "other"]
 """Where rows come from; see `Records.origin`."""
 
 _NO_TRAIN = "Thresholdout(..., train=(X_train, y_train))"
+_NO_OPEN = "Thresholdout((X, y), train=(X_train, y_train)), or development="
 
 
 class Records:
@@ -70,6 +73,8 @@ class Records:
         Of the records of each part, where a piece of it has an index.
     training_folds : TrainingFolds
         How the training part is cut for cross-validation.
+    development : Development or None
+        Open records that take the place of cross-validation.
 
     Raises
     ------
@@ -89,12 +94,13 @@ class Records:
         self.labels = record_labels(given, "holdout")
         self.train_labels = None
         self.training_folds = TrainingFolds()
+        self.development: Development | None = None
         self.undeclared = False  # whether a user said nothing about how the records depend on each other
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
             self.train_labels = record_labels(self._train, "train")
-            _check_parts(self._train, given)
+            _check_alike(self._train, given, "train")
         self.n = record_count(given)
         self.holdout = kept(given)
         compared = None if allow_duplicates else self._train
@@ -131,17 +137,35 @@ class Records:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
+    def check_development(self) -> None:
+        """Refuse a development part where records cannot have one: here they can."""
+
     def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
         """Refuse a mechanism that these records do not serve: none, since single values are known."""
 
+    def check_alike(self, found: Part, argument: str) -> None:
+        """Refuse a part that is built otherwise than the holdout."""
+        _check_alike(found, self.holdout, argument)
+
+    def open_share(self, chosen: NDArray[np.bool_], units: NDArray[np.intp] | None) -> None:
+        """Make some of the holdout's records the development part; the holdout is still known as the whole of them."""
+        rows, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        labels, groups = self.labels, None if units is None else units[rows]
+        self.development = Development(
+            kept(_rows(self.holdout, rows)), None if labels is None else labels[rows], groups, split_off=True
+        )
+        self.holdout, self.n = kept(_rows(self.holdout, rest)), len(rest)
+        self.labels = None if labels is None else labels[rest]
+
     def warn_of_mistakes(self) -> None:
         """Warn of declared classes without training records, and of columns that hint at undeclared dependence."""
-        if self._train is None:
+        part = self._train if self.development is None or self._train is not None else self.development.part
+        if part is None:
             return
         if self.undeclared:
-            warn_of_columns(self._train[0])
-        if len(self._train) == 2:
-            warn_of_classes(self._train[1], self.holdout[1])
+            warn_of_columns(part[0])
+        if len(part) == 2:
+            warn_of_classes(part[1], self.holdout[1])
 
     @property
     def train(self) -> Part:
@@ -162,31 +186,53 @@ class Records:
         return None if self._train is None else record_count(self._train)
 
     @property
-    def train_independent(self) -> int | None:
-        """Number of independent training records: of their groups, where these are declared."""
+    def open(self) -> Part:
+        """The part whose values stand beside the holdout's: the development part, or else the training part."""
+        return self.train if self.development is None else handed_out(self.development.part)
+
+    @property
+    def open_size(self) -> int | None:
+        """Number of open records, when there are some."""
+        return self.train_size if self.development is None else record_count(self.development.part)
+
+    @property
+    def open_labels(self) -> pd.Index[Any] | None:
+        """Labels of the open records, where they have some."""
+        return self.train_labels if self.development is None else self.development.labels
+
+    @property
+    def open_folds(self) -> TrainingFolds | None:
+        """How models are fitted again for their values on the open part; ``None`` where they need not be."""
+        return self.training_folds if self.development is None else None
+
+    @property
+    def open_independent(self) -> int | None:
+        """Number of independent open records: of their groups, where these are declared."""
+        if self.development is not None:
+            return self.development.independent
         groups = self.training_folds.groups
         return self.train_size if groups is None else len(np.unique(groups))
 
     def labelled(self) -> tuple[Part, Part]:
-        """Return training part and holdout as pairs (X, y).
+        """Return open part and holdout as pairs (X, y).
 
         Raises
         ------
         InputError
             When they are not pairs.
         """
-        if self._train is None or len(self._train) != 2:
-            raise InputError("train", "no training part (X, y)", "Thresholdout((X, y), train=(X_train, y_train))")
-        shape = tuple(getattr(self._train[1], "shape", ()))
+        if self.open_size is None or len(self.open) != 2:
+            raise InputError("train", "no training part (X, y)", _NO_OPEN)
+        shape = tuple(getattr(self.open[1], "shape", ()))
         if len(shape) == 2 and shape[1] == 1:
             raise InputError(
                 "y", f"labels of shape {shape}", f"shape {shape[:1]}: y.ravel() in both parts of the guard"
             )
-        return self.train, self.holdout
+        return self.open, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
-        """Apply a query to the training part, and return how to apply it to the holdout."""
-        return applied(query, self.train), lambda: query(*handed_out(self.holdout))
+        """Apply a query to the open part, and return how to apply it to the holdout."""
+        return applied(query, self.open), lambda: query(*handed_out(self.holdout))
 
     def train_mean(
         self,
@@ -216,9 +262,9 @@ class Records:
             return unit_mean([number], 1, bounds, "train_values"), Known(binary=bool(binary))
         if tested is not None:
             return mechanism.trained(values, None, bounds, "train_values", binary)
-        if self._train is not None:
-            values = aligned(values, self.train_labels, "train_values")
-        return mechanism.trained(values, self.train_size, bounds, "train_values", binary)
+        if self.open_size is not None:
+            values = aligned(values, self.open_labels, "train_values")
+        return mechanism.trained(values, self.open_size, bounds, "train_values", binary)
 
     def ordered(self, values: object, argument: str) -> object:
         """Return per-record values of the holdout in its order; see `thresholdout.data.record_labels.aligned`."""
@@ -240,7 +286,7 @@ class Records:
         Returns
         -------
         {"train", "holdout", "other"}
-            "train" for training records, each at most as often as there, decided from the training part alone;
+            "train" for training and development records, each at most as often as there, decided from these alone;
             "holdout" for exactly the holdout's rows in any order, by one digest of them all; "other" otherwise.
 
         Raises
@@ -250,7 +296,7 @@ class Records:
         """
         if len(self.holdout) != 2:
             raise InputError("X", "rows for a guard whose parts are no pairs (X, y)", "Thresholdout((X, y), ...)")
-        if len(hashes) and self._train is not None:
+        if len(hashes) and self.open_size is not None:
             known = self._train_keys if records is None else self._train_record_keys
             if _within(membership_keys(hashes if records is None else records), known):
                 return "train"
@@ -262,11 +308,18 @@ class Records:
 
     @cached_property
     def _train_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(row_hashes(self.train[0], np.float32)))
+        keys = [membership_keys(row_hashes(part[0], np.float32)) for part in self._known_parts()]
+        return np.sort(np.concatenate(keys))
 
     @cached_property
     def _train_record_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(record_hashes(self.train, np.float32)))
+        keys = [membership_keys(record_hashes(part, np.float32)) for part in self._known_parts()]
+        return np.sort(np.concatenate(keys))
+
+    def _known_parts(self) -> list[Part]:
+        """Return the parts that everybody knows."""
+        found = [] if self._train is None else [self.train]
+        return found if self.development is None else [*found, self.open]
 
 
 def content_hashes(X: Any, y: Any = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
@@ -299,21 +352,30 @@ def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
     return bool((there >= (1 if different.size == 1 else counts)).all())
 
 
-def _check_parts(train: Part, holdout: Part) -> None:
-    """Both parts must be built alike."""
+def _rows(data: Part, rows: NDArray[np.intp]) -> Part:
+    """Return some records of a part."""
+    from sklearn.utils import _safe_indexing
+
+    return tuple(_safe_indexing(piece, rows) for piece in data)
+
+
+def _check_alike(train: Part, holdout: Part, argument: str) -> None:
+    """Refuse an open part that is built otherwise than the holdout."""
     if len(train) != len(holdout):
         seen = f"a tuple of {len(train)}, beside a holdout of {len(holdout)}"
-        raise InputError("train", seen, "pairs for both: Thresholdout((X, y), train=(X_train, y_train))")
+        raise InputError(
+            argument, seen, f"pairs for both: Thresholdout((X, y), {argument}=(X_{argument}, y_{argument}))"
+        )
     for place, (one, other) in enumerate(zip(train, holdout, strict=True)):
         if hasattr(one, "columns") and hasattr(other, "columns") and list(one.columns) != list(other.columns):
-            raise InputError("train", f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
+            raise InputError(argument, f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
         left, right = getattr(one, "shape", None), getattr(other, "shape", None)
         if left is not None and right is not None and left[1:] != right[1:]:
             if len(train) == 2 and place == 1 and sorted((left[1:], right[1:])) == [(), (1,)]:
                 seen = f"y of shape {left}, beside {right} in the holdout"
-                raise InputError("train", seen, "one dimension in both parts: y.ravel()")
-            raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
+                raise InputError(argument, seen, "one dimension in both parts: y.ravel()")
+            raise InputError(argument, f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
     kinds = [kind_of_labels(labels) for labels in (train[1], holdout[1])] if len(train) == 2 else []
     if sorted(kinds) == ["numbers", "text"]:
         seen = f"labels that are {kinds[0]}, beside labels that are {kinds[1]} in the holdout"
-        raise InputError("train", seen, "labels of one type in both parts: y.astype(...)")
+        raise InputError(argument, seen, "labels of one type in both parts: y.astype(...)")

@@ -138,6 +138,7 @@ class LazyRecords(Records):
         self.labels = self.train_labels = None
         self.holdout: Part = ()
         self.training_folds = TrainingFolds()
+        self.development = None
         self.label = label
         self.joined: dict[str, str] = {}
         self._train_groups: int | None = None
@@ -209,6 +210,17 @@ class LazyRecords(Records):
     ) -> None:
         """Do nothing: groups are compared where they are declared, and nothing is cross-validated here."""
 
+    def check_development(self) -> None:
+        """Refuse a development part: no model is fitted here, so the training part is one.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        seen = "a development part of lazy frames, where nothing is fitted again"
+        raise InputError("development", seen, "the open records as train=, in place of those that fitted the models")
+
     @property
     def train(self) -> Part:
         """The training part, as the frame that was given.
@@ -228,7 +240,7 @@ class LazyRecords(Records):
         return None if self.train_part is None else self.train_part.n
 
     @property
-    def train_independent(self) -> int | None:
+    def open_independent(self) -> int | None:
         """Number of independent training records: of their groups, where these are declared."""
         return self.train_size if self._train_groups is None else self._train_groups
 

@@ -146,7 +146,7 @@ class ModelQueries:
         """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
         if isinstance(model, str):
             raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
-        return estimator_digest(model, score, self.records.train, self.keys.say_unrecognised)
+        return estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -220,11 +220,11 @@ class ModelQueries:
     ) -> Trained:
         """Return a fitted estimator's values on the training part."""
         records = self.records
-        return trained(metric, estimator, records.labelled()[0], records.training_folds, cv, given, self._predictions)
+        return trained(metric, estimator, records.labelled()[0], records.open_folds, cv, given, self._predictions)
 
     def fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""
-        return fixed(cv, self.records.labelled()[0], self.records.training_folds)
+        return fixed(cv, self.records.labelled()[0], self.records.open_folds)
 
     @cached_property
     def _predictions(self) -> Predictions:
@@ -340,9 +340,9 @@ class ModelQueries:
             return query, self.reading("b", query, lambda: _both(self.records.n, b, a)[0], 0.0)
         differ, among = among_counted(b.said.differs(a.said, self.records.n), b.counted)
         share = float(np.count_nonzero(differ)) / among
-        two = np.unique(self.records.train[1]).size <= 2 and b.said.same_classes(a.said)
+        two = np.unique(self.records.open[1]).size <= 2 and b.said.same_classes(a.said)
         if expected is not None:
-            training, variance, binary = self.records.train_size or self.records.n, None, two and expected.binary
+            training, variance, binary = self.records.open_size or self.records.n, None, two and expected.binary
             mean = _guessed(expected, most, share)
         else:
             z = np.clip((_trained(b) - _trained(a)) / most, -1.0, 1.0)
@@ -448,8 +448,8 @@ def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:
         return None, None
     if not isinstance(values, (tuple, list)) or len(values) != 2:
         raise InputTypeError("train_values", f"a {type(values).__name__}", "a pair: values of b, and of a")
-    b, a = (np.asarray(aligned(one, records.train_labels, "train_values")) for one in values)
-    n = records.train_size
+    b, a = (np.asarray(aligned(one, records.open_labels, "train_values")) for one in values)
+    n = records.open_size
     if any(one.shape != (n,) or one.dtype.kind not in "biuf" for one in (b, a)):
         seen = " and ".join(f"{one.dtype} of shape {one.shape}" for one in (b, a))
         raise InputError("train_values", seen, f"a number for each of {n} training records, of b and of a")

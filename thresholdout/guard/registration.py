@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["ORDER", "RULES", "Opened", "check_dependence", "chosen_parameters", "noise_of", "opened"]
+__all__ = ["ORDER", "RULES", "SPLIT", "Opened", "check_dependence", "chosen_parameters", "noise_of", "opened"]
 
 
 ORDER: Final = "holdout/order"
 """Name of the document that says in which order a guard's records were given; secret, as their labels are."""
+
+SPLIT: Final = "holdout/development"
+"""Name of the document with the key by which a share of the records was made the development part."""
 
 RULES: Final = 1
 """How a guard shares the probability of error among its answers. A guard keeps its rules for life: whoever changes them
@@ -147,8 +150,11 @@ def check_order(
 
     if ledger.document(identity, ORDER) == records.order:
         return
-    if not isinstance(dependence, Independent):
+    split_off = records.development is not None and records.development.split_off
+    if split_off or not isinstance(dependence, Independent):
         why = "its dependence model counts records in their order"
+        if split_off:
+            why = "their places say which of them are in its development part"
         raise LedgerMismatch(
             ledger.location,
             f"it knows these records in another order, and {why}; give them in the order of the first time",
@@ -241,6 +247,9 @@ def opened(
         warn_of_width(mechanism, certificate, declared.queries, records.n)
         known = enter(found, records, declared, parameters, mechanism.start(noise).to_text(), documents)
         check_order(found, known, records, parameters, model)  # another one was faster
+        for name, text in documents.items():
+            if name == SPLIT and found.document(known, name) != text:
+                raise LedgerMismatch(found.location, "another process made this guard at the same time; open it again")
     else:
         check_standing(found, known, mechanism)
     return Opened(found, known, parameters, mechanism, certificate, confidence, assumed)
@@ -248,7 +257,7 @@ def opened(
 
 def chosen_parameters(records: Records, model: DependenceModel, declared: Declaration) -> Parameters:
     """Return the parameters of a new guard, or refuse a mechanism that these records do not serve."""
-    parameters = choose_parameters(model, declared, records.train_independent)
+    parameters = choose_parameters(model, declared, records.open_independent)
     check_served(declared, parameters)
     _mechanism(records, parameters)
     return parameters

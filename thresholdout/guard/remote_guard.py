@@ -27,9 +27,9 @@ class RemoteGuard(
     Proxy,
     of=Thresholdout,
     serves=(
-        "__repr__ _answered _id _made _origin _recalled _repr_html_ _training_folds ask ask_all certificate "
-        "compare compare_all dependence final_check gate history join n parameters releases.preview "
-        "releases.record releases.recorded report score score_all scorer split status train"
+        "__repr__ _answered _id _made _open _open_folds _origin _recalled _repr_html_ _training_folds ask ask_all "
+        "certificate compare compare_all dependence development development_score final_check gate history join n "
+        "parameters releases.preview releases.record releases.recorded report score score_all scorer split status train"
     ),
 ):
     """What a `Thresholdout` is in every process but its own: it sends the queries there.
@@ -91,11 +91,11 @@ class RemoteGuard(
         self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
     ) -> Trained:
         """Return a fitted estimator's values on the training part, computed in this process."""
-        return trained(metric, estimator, self.train, self._training_folds, cv, given)
+        return trained(metric, estimator, self._open, self._open_folds, cv, given)
 
     def _fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""
-        return fixed(cv, self.train, self._training_folds)
+        return fixed(cv, self._open, self._open_folds)
 
     def _score_key(
         self, key: str | None, kind: str, models: Sequence[Any], score: Metric | Statistic, *rest: object
@@ -104,7 +104,7 @@ class RemoteGuard(
         return self._keys.of_score(self._digest, key, kind, models, score, *rest)
 
     def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
-        return estimator_digest(model, score, self.train, self._keys.say_unrecognised)
+        return estimator_digest(model, score, self._open, self._keys.say_unrecognised)
 
     @cached_property
     def _keys(self) -> QueryKeys:
@@ -118,10 +118,15 @@ class RemoteGuard(
     @property
     def train(self) -> Part:
         """The training part; it is fetched once."""
-        return _train(self._reference)
+        return _fetched(self._reference, "train")
+
+    @property
+    def _open(self) -> Part:
+        """The part whose values stand beside the holdout's; it is fetched once."""
+        return _fetched(self._reference, "_open")
 
 
-@lru_cache(maxsize=2)
-def _train(reference: Reference) -> Part:
-    part: Part = reference.call("train")
+@lru_cache(maxsize=4)
+def _fetched(reference: Reference, name: str) -> Part:
+    part: Part = reference.call(name)
     return part

@@ -44,8 +44,8 @@ class Weights:
     def __init__(self, weights: object, records: Records) -> None:
         if not isinstance(weights, tuple) or len(weights) != 2:
             raise InputTypeError("sample_weight", f"a {type(weights).__name__}", "(train weights, holdout weights)")
-        own = aligned(weights[0], records.train_labels, "sample_weight")
-        self._train = _checked(own, records.train_size, "training")
+        own = aligned(weights[0], records.open_labels, "sample_weight")
+        self._train = _checked(own, records.open_size, "training")
         holdout = _checked(records.ordered(weights[1], "sample_weight"), records.n, "holdout")
         with np.errstate(over="ignore"):
             self._centre = float(self._train.mean())

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.claims.lists import NOTHING
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ class GuardStatus:
     exhausted: Literal["budget", "queries"] | None
     _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
     _log_risk: float | None = field(repr=False, compare=False)
+
+    def line(self) -> str:
+        """Return what is left, in one line."""
+        left = "any number of" if self.answers_left is None else self.answers_left
+        private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
+        return f"{left} answers from the holdout left{private}"
 
     def final_half_width(self, score: float) -> float:
         """Return the half-width of `Thresholdout.final_check` now, at a likely score.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Predictions", "Trained", "check_refit", "fixed", "trained"]
+__all__ = ["Predictions", "Trained", "check_refit", "fixed", "trained", "without_fits"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def trained(
     metric: Metric | Statistic,
     estimator: Any,
     train: Part,
-    folds: TrainingFolds,
+    folds: TrainingFolds | None,
     cv: object,
     given: Any = None,
     kept: Predictions | None = None,
@@ -111,9 +111,9 @@ def trained(
     estimator : object
         Fitted; its clones are fitted again, unless values are given or ``cv="training"``.
     train : tuple (X, y)
-        The training part.
-    folds : TrainingFolds
-        What is declared about it.
+        The training part, or the development part.
+    folds : TrainingFolds or None
+        What is declared about it; ``None`` for a development part, on which models are scored as they are.
     cv : None, "training", int, splitter, or pairs of positions
         How to cross-validate.
     given : float, array-like or Trained, optional
@@ -150,7 +150,9 @@ def trained(
     check_booster(estimator, classes=classifies(metric))
     X, y = train
     response = metric.response_of(estimator)
-    if how == "training":
+    if folds is None:
+        _check_nothing(how)
+    if how == "training" or folds is None:
         check_classes(estimator, y)
         with said_plainly(estimator, X, response):
             return Trained(metric.of(estimator, X, y))
@@ -174,7 +176,19 @@ def trained(
     return Trained(values, None if whole else found.tested, splits)
 
 
-def fixed(cv: object, train: Part, folds: TrainingFolds) -> object:
+def without_fits(folds: TrainingFolds | None) -> object:
+    """Return the `cv` by which models are scored on the open part as they are."""
+    return None if folds is None else "training"
+
+
+def _check_nothing(how: object) -> None:
+    """Refuse folds beside a development part."""
+    if how is not None:
+        expected = "None: the scores on the development part take the place of cross-validation"
+        raise InputError("cv", repr(how), expected)
+
+
+def fixed(cv: object, train: Part, folds: TrainingFolds | None) -> object:
     """Return how to cross-validate several estimators by the same folds, also by a splitter that draws them.
 
     Parameters
@@ -183,6 +197,9 @@ def fixed(cv: object, train: Part, folds: TrainingFolds) -> object:
         As in `trained`.
     """
     how = checked_cv(cv)
+    if folds is None:
+        _check_nothing(how)
+        return None
     if how is None or isinstance(how, (int, str)):
         return how
     return folds.splits(how, *train, classifier=False)

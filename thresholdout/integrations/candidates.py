@@ -161,7 +161,7 @@ class GuardedCandidates:
         self._warned = False
         self._prefix = f"candidates/{name}/"
         self._gate: Gate | None = None
-        n = len(guard.train[-1])
+        n = len(guard._open[-1])
         lowest = np.full(n, self._metric.bounds[0])
         guard.gate(_Values("", None), self._metric, certify=certify, delta=delta, train_values=lowest)
         low, high = self._metric.bounds
@@ -312,7 +312,7 @@ class GuardedCandidates:
             if self._evaluate is None:
                 raise InputError("train_values", "nothing", "values, where there is no evaluate=")
             given = self._evaluate(candidate, "train")
-        return self._checked(given, len(self.guard.train[1]), "train_values")
+        return self._checked(given, len(self.guard._open[1]), "train_values")
 
     def _values(self, digest: str) -> _Values:
         """Return a candidate as a gate sees it."""

@@ -159,7 +159,7 @@ def _judged(models: GuardedModels, scores: Sequence[Any]) -> dict[str, float]:
         if part == "train":
             values.append(one.score.as_float())
     verdict = CandidateVerdict("failed")
-    sizes = {"train": len(models.guard.train[1]), "holdout": models.guard.n}
+    sizes = {"train": len(models.guard._open[1]), "holdout": models.guard.n}
     if all(sorted(given[part]) == list(range(size)) for part, size in sizes.items()):
         outputs = [np.array([given[part][k] for k in range(size)]) for part, size in sizes.items()]
         verdict = models.propose_outputs(*outputs)

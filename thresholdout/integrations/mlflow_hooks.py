@@ -194,7 +194,7 @@ def _holder(client: Any, name: str, alias: str) -> dict[str, str] | None:
 
 def _judged(models: GuardedModels, outputs: NDArray[Any]) -> CandidateVerdict:
     """Judge predictions for both parts, the training part's first."""
-    size = len(models.guard.train[1])
+    size = len(models.guard._open[1])
     if len(outputs) != size + models.guard.n:
         expected = f"predictions for evaluation_data(models), {size} and {models.guard.n} records"
         raise InputError("predictions", f"{len(outputs)} of them", expected)

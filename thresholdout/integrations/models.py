@@ -130,7 +130,7 @@ class GuardedModels:
         self.guard = guard
         self.certify = certify
         self._cv = guard._fixed(cv)
-        labels = np.asarray(guard.train[1])
+        labels = np.asarray(guard._open[1])
         self.classes = np.unique(labels) if classes is None else np.asarray(classes)
         self._lock = threading.RLock()
         self._present: tuple[Any, Any] | None = None
@@ -197,13 +197,13 @@ class GuardedModels:
         """
         train_output, holdout_output = np.asarray(train), np.asarray(holdout)
         for argument, output, n in (
-            ("train", train_output, len(self.guard.train[1])),
+            ("train", train_output, len(self.guard._open[1])),
             ("holdout", holdout_output, self.guard.n),
         ):
             if output.ndim == 0 or len(output) != n:
                 raise InputError(argument, f"predictions of shape {output.shape}", f"one for each of all {n} records")
         models = [self._predicting(output) for output in (train_output, holdout_output)]
-        values = self.metric.of(models[0], None, self.guard.train[1])
+        values = self.metric.of(models[0], None, self.guard._open[1])
         getattr(models[1], self.metric.response)(None)  # refused here, where no label has been looked at
         candidate = {"outputs": content_digest(train_output, holdout_output)}
         with self._lock:
@@ -219,7 +219,7 @@ class GuardedModels:
         positions : array-like of int of shape (m,)
             Of which records.
         """
-        labels = np.asarray(self.guard.train[1])[np.asarray(positions, dtype=np.intp)]
+        labels = np.asarray(self.guard._open[1])[np.asarray(positions, dtype=np.intp)]
         found = self.metric.of(self._predicting(np.asarray(outputs)), None, labels)
         return np.asarray(found, dtype=np.float64)
 

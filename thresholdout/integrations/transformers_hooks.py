@@ -81,7 +81,7 @@ class GuardedMetrics:
         dataset : sequence of dict
             All its records in the guard's order, with their labels.
         """
-        self._sets["free"] = self._made(dataset, len(self._models.guard.train[1]), None, ())
+        self._sets["free"] = self._made(dataset, len(self._models.guard._open[1]), None, ())
         return self._sets["free"]
 
     def holdout(self, dataset: Any, label_names: Sequence[str] = _LABELS) -> Any:
@@ -147,7 +147,7 @@ class GuardedMetrics:
 
     def _check_labels(self, given: NDArray[Any], order: NDArray[np.intp]) -> None:
         """Refuse records in another order than the guard's, as far as labels tell it."""
-        labels = np.asarray(self._models.guard.train[1])[order]
+        labels = np.asarray(self._models.guard._open[1])[order]
         if self._classifies:
             codes = np.searchsorted(self._models.classes, labels)
             same = np.array_equal(codes, given.ravel())

@@ -71,7 +71,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     The search runs as it is, on training records only. Its candidates are fitted to all of these, and then the guard is
     asked for them in this process: as one list, in one transaction, which is answered as a whole or not at all. None of
     the queries pays for what the others tell, so their intervals are as narrow as those of a list that was written
-    down before; and nothing is charged if a fit fails. The cross-validated score is the training value of the query.
+    down before; and nothing is charged if a fit fails. The cross-validated score is the training value of the query,
+    or the score on the guard's development part where it has one.
     Answers and charges do not depend on ``n_jobs``, nor on the order in which workers finish.
 
     A guard that answers one query after another (another mechanism, or a `KFoldGuard`) is asked so, in the order of
@@ -274,11 +275,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("search", "no candidate with a finite cross-validated score", "at least one")
         guard = cast(Thresholdout, self.guard) if part is None else part.guard(self, len(order))
         values = scoring.training_values(search.cv_results_)
+        own = guard.development is None  # else scores on the open records take the place of cross-validated ones
         models = self._fitted([settings[index] for index in order], X, y, routed)
         found: Found | None = None
         if takes_lists(guard):
             asked = [
-                candidate(model, index, settings[index], float(values[index]), scoring.metric)
+                candidate(model, index, settings[index], float(values[index]) if own else None, scoring.metric)
                 for index, model in zip(order.tolist(), models, strict=True)
             ]
             models = iter([one.model for one in asked])
@@ -287,7 +289,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         def ask(position: int, model: Any) -> Answer | None:
             if found is not None:
                 return found.answer(position)
-            value = float(values[order[position]])
+            value = float(values[order[position]]) if own else None
             key = content_key(model, scoring.metric, value)
             return guard.score(model, scoring.metric, train_values=value, key=key)
 

@@ -14,6 +14,7 @@ from thresholdout.data.arguments import check_count
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.training_values import without_fits
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -294,7 +295,7 @@ class GuardedStopping:
     def _query(self, model: Any, look: Look) -> Answer:
         key = None if self._key is None else f"{self._key}/round {look.round}"
         if isinstance(self.metric, Statistic):
-            return self.guard.score(model, self.metric, cv="training", key=key)
+            return self.guard.score(model, self.metric, cv=without_fits(self.guard._open_folds), key=key)
         return self.guard.score(model, self.metric, train_values=look.signal, key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
@@ -314,7 +315,7 @@ class GuardedStopping:
 
 def _pair(guard: Thresholdout) -> tuple[Any, Any]:
     """Return the training part as (X, y)."""
-    train = guard.train
+    train = guard._open
     if len(train) != 2:
         raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X_train, y_train))")
     return train[0], train[1]

@@ -36,15 +36,15 @@ class Candidate:
         Fitted.
     name : str
         What the history calls it.
-    value : float
-        Its cross-validated score.
+    value : float or None
+        Its cross-validated score; ``None`` for the score on the guard's development part.
     key : str or None
         Identity of the query; ``None`` where the model's content can't be told.
     """
 
     model: Any
     name: str
-    value: float
+    value: float | None
     key: str | None
 
 
@@ -77,7 +77,7 @@ class Found:
 
 
 def candidate(
-    model: Any, index: int, settings: Mapping[str, Any], value: float, metric: Metric | Statistic
+    model: Any, index: int, settings: Mapping[str, Any], value: float | None, metric: Metric | Statistic
 ) -> Candidate:
     """Return a fitted model as a query.
 
@@ -89,7 +89,7 @@ def candidate(
         Its row in ``cv_results_``.
     settings : mapping
         Its parameters.
-    value : float
+    value : float or None
         Its cross-validated score.
     metric : Metric or Statistic
         What is asked for.

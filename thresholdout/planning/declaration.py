@@ -143,6 +143,7 @@ class Declaration:
     mechanism: MechanismName | Claims | SparseVector | Parameters | None = None
     sampling: Sampling = "independent"
     final_check: bool = False
+    development: float | None = None  # the share of the records that is open, where the guard split it off
     dependence: str = ""  # the model's fingerprint
     for_release: bool = True  # whether noise is drawn from the operating system's entropy, and not from a seed
     prior_queries: PriorQueries | None = None

@@ -1,0 +1,233 @@
+"""A development part: open records whose scores are free and exact, beside the records that a guard protects.
+
+PROOFS.md, "A development part", says why no guarantee changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphs.numerics.arguments import as_real
+from graphs.numerics.rounding import shown_above, shown_below
+from thresholdout.data.identity import Part, check_labels, kept, part, record_count
+from thresholdout.data.overlap import check_disjoint, check_groups
+from thresholdout.data.record_columns import record_column
+from thresholdout.data.record_labels import aligned, record_labels
+from thresholdout.errors import DevelopmentOverfitWarning, InputError, OverlapError, outside
+from thresholdout.guard.registration import SPLIT, is_there
+from thresholdout.guard.training_values import trained
+from thresholdout.ledger import open_ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.guard.answer import Answer
+    from thresholdout.guard.holdout import Records
+    from thresholdout.ledger import Ledger
+    from thresholdout.noise.sources import NoiseSource
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
+
+__all__ = [
+    "Development",
+    "declared_share",
+    "development_score",
+    "open_positions",
+    "open_records",
+    "warn_of_overfit",
+]
+
+_KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    """Open records: their pieces, their labels, a number of each one's group, and whether they were split off."""
+
+    part: Part
+    labels: pd.Index[Any] | None
+    groups: NDArray[Any] | None
+    split_off: bool = False
+
+    @property
+    def independent(self) -> int:
+        """Number of independent records: of groups, where these are declared."""
+        return record_count(self.part) if self.groups is None else len(np.unique(self.groups))
+
+
+def declared_share(development: object) -> float | None:
+    """Return the share of the holdout that is to be open; ``None`` where a part is given, or nothing.
+
+    Examples
+    --------
+    >>> declared_share(0.5), declared_share(None), declared_share(np.zeros((3, 1)))
+    (0.5, None, None)
+    """
+    if development is None:
+        return None
+    share = as_real(development)
+    if share is None:
+        return None
+    if not 0.0 < share < 1.0:
+        seen = repr(development)
+        raise InputError("development", seen, "a share of the holdout between 0 and 1, such as 0.5, or a part (X, y)")
+    return share
+
+
+def open_positions(key: str, units: NDArray[np.intp], share: float) -> NDArray[np.bool_]:
+    """Return which records are open: whole units in the order of a keyed hash, as near to the share as they come.
+
+    Only the key and the numbers of the units count, so the choice is fixed whatever the records say.
+
+    Parameters
+    ----------
+    key : str
+        Hexadecimal digits.
+    units : ndarray of shape (n,)
+        The unit of each record, from 0: its group, or its place.
+    share : float
+        Of the records.
+
+    Examples
+    --------
+    >>> units = np.repeat(np.arange(50), 2)
+    >>> chosen = open_positions("00ff", units, 0.5)
+    >>> int(chosen.sum()), bool((chosen[::2] == chosen[1::2]).all())
+    (50, True)
+    """
+    sizes = np.bincount(units)
+    if len(sizes) < 2:
+        raise InputError("development", f"a share of {len(sizes)} group", "a holdout of at least two groups to divide")
+    # An extendable hash in counter mode: 64 bits for each unit.
+    drawn = hashlib.shake_128(b"thresholdout development " + bytes.fromhex(key)).digest(8 * len(sizes))
+    order = np.argsort(np.frombuffer(drawn, dtype="<u8"), kind="stable")
+    taken = np.cumsum(sizes[order])[:-1]
+    first = int(np.argmin(np.abs(taken - share * len(units)))) + 1
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[order[:first]] = True
+    return chosen[units]
+
+
+def open_records(
+    records: Records,
+    model: DependenceModel,
+    given: object,
+    share: float | None,
+    groups: object,
+    allow_duplicates: bool,
+    ledger: str | Path | Ledger | None,
+    noise: NoiseSource,
+) -> tuple[DependenceModel, dict[str, str]]:
+    """Give records a development part; return the model of the guarded ones, and documents for the ledger.
+
+    A share is split off by the key that the ledger has, or by a new one from the noise.
+    """
+    from graphs import Groups, Independent
+
+    records.check_development()
+    if not isinstance(model, Groups | Independent):
+        what = "a part beside" if share is None else "a share of"
+        raise InputError("development", f"{what} {model.describe()}", _KINDS)
+    if share is None:
+        records.development = _given(records, model, given, groups, allow_duplicates)
+        return model, {}
+    key = _stored_key(ledger, records.identity)
+    if key is None:
+        key = "".join(f"{int(word):016x}" for word in noise.uniform(64, 2))
+    units = model.groups if isinstance(model, Groups) else np.arange(records.n)
+    chosen = open_positions(key, units, share)
+    records.open_share(chosen, units if isinstance(model, Groups) else None)
+    if not allow_duplicates:
+        _check_apart(records.open, records.holdout)
+    if isinstance(model, Groups):
+        return Groups([model.names[unit] for unit in units[~chosen]]), {SPLIT: key}
+    return Independent(records.n), {SPLIT: key}
+
+
+def _stored_key(ledger: str | Path | Ledger | None, identity: str) -> str | None:
+    """Return the key that a ledger has for a holdout, where there is a ledger already."""
+    if ledger is None or not (is_there(ledger) or "://" in str(ledger)):
+        return None
+    found = open_ledger(ledger)
+    try:
+        known = found.known(identity)
+        return None if known is None else found.document(known, SPLIT)
+    finally:
+        if found is not ledger:
+            found.close()
+
+
+def _given(records: Records, model: DependenceModel, given: Any, groups: Any, allow_duplicates: bool) -> Development:
+    """Return an open part that was given, checked beside the other parts of the guard."""
+    from graphs import Groups
+
+    own = None
+    if isinstance(given, tuple) and len(given) == 3:
+        X, y, own = given
+        given = (X,) if y is None else (X, y)
+    found = part(given, "development")
+    check_labels(found, "development")
+    labels = record_labels(found, "development")
+    records.check_alike(found, "development")
+    if groups is not None:
+        (name,) = groups if isinstance(groups, (list, tuple)) else (groups,)
+        own = record_column(name, found, labels, "groups", "development part")
+    if own is None and isinstance(model, Groups):
+        raise InputError("development", "no groups beside those of the holdout", "(X, y, groups)")
+    numbers = None
+    if own is not None:
+        try:
+            numbers = check_groups(aligned(own, labels, "groups"), model, record_count(found), labels)
+        except OverlapError as error:
+            raise OverlapError(
+                "development", str(error.seen).replace("training", "development"), error.expected
+            ) from None
+    if not allow_duplicates:
+        _check_apart(found, records.holdout)
+        if records.train_size is not None:
+            _check_apart(records.train, found, "training", "development")
+    return Development(kept(found), labels, numbers)
+
+
+def _check_apart(first: Part, second: Part, one: str = "development", other: str = "holdout") -> None:
+    """Refuse two parts that share records."""
+    try:
+        check_disjoint(first, second)
+    except OverlapError as error:
+        seen = str(error.seen).replace("holdout", other).replace("training", one)
+        raise OverlapError("development", seen, error.expected) from None
+
+
+def development_score(records: Records, estimator: Any, metric: Metric | Statistic) -> float:
+    """Return a fitted estimator's score on the open records."""
+    if records.development is None:
+        expected = "Thresholdout(..., development=(X, y)), or a share of the holdout such as development=0.5"
+        raise InputError("development", "no development part in this guard", expected)
+    return float(np.mean(trained(metric, estimator, records.labelled()[0], None, None).values))
+
+
+def warn_of_overfit(answer: Answer, expected: float, *, greater_is_better: bool) -> None:
+    """Warn where the guarded records refute a development score that is better than they allow."""
+    low, high = answer.interval
+    if greater_is_better and high < expected:
+        says = f"at most {shown_above(high, 3)}"
+    elif not greater_is_better and low > expected:
+        says = f"at least {shown_below(low, 3)}"
+    else:
+        return
+    warnings.warn(
+        f"{answer.candidate or answer.name}: the development part says {expected:.3g} and the guarded records say "
+        f"{says}. The development part is overfitted, so its scores no longer tell models apart; take fresh "
+        "development records, or go on by the guard's answers alone",
+        DevelopmentOverfitWarning,
+        stacklevel=outside(),
+    )
