@@ -100,7 +100,7 @@ class Thresholdout:
     final_check : bool, default=False
         Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
     mechanism : str or object, optional
-        How queries are answered. "claims", the default, or `Claims` with its rarer parameters. "leaderboard" is for many
+        How queries are answered. "claims", the default, or `Claims` with rarer parameters. "leaderboard" is for many
         clients, whose training values are guesses. "ladder" tells only the best score so far. `SparseVector` is
         Algorithm 1 by hand. Parameters that ``plan(...)`` suggests serve as they are.
     prior_queries : int or PriorQueries, default=0
@@ -448,7 +448,7 @@ class Thresholdout:
         delta: float = 0.0,
         train_values: object | None = None,
     ) -> Gate:
-        """Return a gate, which keeps or rejects candidates and with the guard's confidence certifies no worse one; see `Gate`.
+        """Return a gate, which keeps or rejects candidates; with its confidence no worse one is certified.
 
         Parameters
         ----------

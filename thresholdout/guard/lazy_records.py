@@ -67,7 +67,7 @@ def _read_parts(holdout: object, train: object | None, allow_duplicates: bool) -
         seen = f"a {type(other).__name__} beside a holdout that is a {type(own).__name__}"
         raise InputTypeError("train", seen, "two lazy frames (.lazy() makes one), or two parts in memory")
     if not lazy:
-        return Records(own, other, allow_duplicates), label, train_label
+        return Records(own, other, allow_duplicates), label, None if train is None else train_label
     if train_label != label:
         seen = f"{train_label!r} as the column of labels, beside {label!r} in the holdout"
         raise InputError("train", seen, "the same column in both parts: (frame, 'label')")

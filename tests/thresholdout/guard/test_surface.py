@@ -11,20 +11,22 @@ from thresholdout import KFoldGuard, Thresholdout
 
 QUERIES = {"ask", "ask_all", "score", "score_all", "compare", "compare_all", "final_check", "gate", "scorer", "split"}
 STATE = {"certificate", "status", "releases", "history", "report", "n", "dependence", "parameters", "train", "join"}
+OPEN = {"development", "development_score"}
 
 
 def public(thing: object) -> set[str]:
     return {name for name in dir(thing) if not name.startswith("_")}
 
 
-def test_a_guard_has_twenty_names_and_thirteen_arguments() -> None:
+def test_a_guard_has_its_names_and_fourteen_arguments() -> None:
     guard = Thresholdout(np.arange(1000.0))
-    assert public(guard) | {"train"} == QUERIES | STATE
-    assert len(QUERIES | STATE) == 20
+    assert public(guard) | {"train"} == QUERIES | STATE | OPEN
+    assert len(QUERIES | STATE | OPEN) == 22
     arguments = inspect.signature(Thresholdout).parameters
     assert list(arguments) == [
         "holdout",
         "train",
+        "development",
         "groups",
         "dependence",
         "sampling",

@@ -1,0 +1,218 @@
+"""A development part: which records are open, what their scores are used for, and what the guard makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV
+
+from graphs import MovingWindow
+from thresholdout import DevelopmentOverfitWarning, InputError, LedgerMismatch, OverlapError, Thresholdout
+from thresholdout.guard.development import open_positions
+from thresholdout.model_selection import GuardedSearchCV
+
+
+def data(n: int = 1500, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+
+
+X, Y = data()
+TRAIN, HELD = (X[:300], Y[:300]), (X[300:], Y[300:])
+MODEL = LogisticRegression().fit(*TRAIN)
+
+
+class Fitted:
+    """A model from elsewhere, which cannot be fitted again."""
+
+    def predict(self, X: Any) -> Any:
+        return MODEL.predict(X)
+
+
+class Coins:
+    """Predictions that are functions of a record alone: a hash of it."""
+
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+    def predict(self, X: Any) -> Any:
+        return (np.sin(1e4 * (np.asarray(X) @ self.weights)) > 0).astype(int)
+
+
+def test_a_keyed_hash_of_the_places_alone_chooses() -> None:
+    key = "00112233445566778899aabbccddeeff"
+    text = hashlib.shake_128(b"thresholdout development " + bytes.fromhex(key)).digest(80)
+    drawn = [int.from_bytes(text[8 * k : 8 * k + 8], "little") for k in range(10)]
+    expected = set(sorted(range(10), key=lambda place: drawn[place])[:3])
+    assert set(np.flatnonzero(open_positions(key, np.arange(10), 0.3)).tolist()) == expected
+
+
+def test_whole_groups_are_open_and_as_near_to_the_share_as_they_come() -> None:
+    rng = np.random.default_rng(1)
+    for key in range(50):
+        units = np.repeat(np.arange(30), rng.integers(1, 9, size=30))
+        share = float(rng.uniform(0.05, 0.95))
+        chosen = open_positions(f"{key:032x}", units, share)
+        assert all(len(set(chosen[units == unit].tolist())) == 1 for unit in range(30))
+        assert 0 < chosen.sum() < units.size
+        assert abs(chosen.sum() - share * units.size) <= 8
+
+
+def test_every_place_is_open_as_often_as_the_share_says() -> None:
+    counts = sum(open_positions(f"{key:032x}", np.arange(40), 0.25).astype(int) for key in range(2000))
+    low, high = binom.ppf([1e-9 / 80, 1 - 1e-9 / 80], 2000, 0.25)
+    assert low <= np.min(counts) <= np.max(counts) <= high
+    sorted_twin = 2000 * (np.arange(40) < 10)  # the first quarter, always
+    assert not low <= sorted_twin.min() <= sorted_twin.max() <= high
+
+
+def test_a_share_divides_the_records_and_none_is_in_both_parts() -> None:
+    guard = Thresholdout(HELD, train=TRAIN, development=0.4, random_state=0)
+    assert guard.development is not None
+    assert (guard.n, len(guard.development[1])) == (720, 480)
+    rows = [tuple(row) for part in (guard.development, guard._records.holdout) for row in part[0]]
+    assert sorted(rows) == sorted(map(tuple, HELD[0]))
+    same = Thresholdout(HELD, train=TRAIN, development=0.4, random_state=0)
+    other = Thresholdout(HELD, train=TRAIN, development=0.4, random_state=1)
+    assert np.array_equal(same.development[0], guard.development[0])  # type: ignore[index]
+    assert not np.array_equal(other.development[0], guard.development[0])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("model", [MODEL, Fitted()])
+def test_the_training_value_is_the_exact_score_on_the_open_records(model: Any) -> None:
+    guard = Thresholdout(HELD, train=TRAIN, development=0.5)
+    X_open, y_open = guard.development  # type: ignore[misc]
+    exact = accuracy_score(y_open, MODEL.predict(X_open))
+    assert guard.development_score(model) == pytest.approx(exact, abs=1e-12)
+    assert guard.development_score(model, "f1") == pytest.approx(f1_score(y_open, MODEL.predict(X_open)), abs=1e-12)
+    assert guard.history.empty
+    answer = guard.score(model)
+    assert answer.source == "train"
+    assert answer.value == pytest.approx(exact, abs=1e-12)
+
+
+def test_a_part_of_its_own_needs_no_training_part() -> None:
+    guard = Thresholdout(HELD, development=TRAIN)
+    assert guard.n == 1200
+    assert guard.score(Fitted()).value == pytest.approx(np.mean(MODEL.predict(TRAIN[0]) == TRAIN[1]), abs=1e-12)
+    assert guard.ask(lambda X, y: X[:, 0] > 0).value == pytest.approx(np.mean(TRAIN[0][:, 0] > 0), abs=1e-12)
+    assert guard.compare(MODEL, DummyClassifier().fit(*TRAIN)).verdict == "better"
+    with pytest.raises(InputError, match="no training part"):
+        guard.split()
+    with pytest.raises(InputError, match=r"^cv: 3; expected: None"):
+        guard.score(MODEL, cv=3)
+
+
+def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
+    for where in (tmp_path / "guard.db", f"sqlite:///{tmp_path / 'other.db'}"):
+        first = Thresholdout(HELD, train=TRAIN, development=0.5, ledger=where)
+        told = first.score(MODEL)
+        again = Thresholdout(HELD, train=TRAIN, development=0.5, ledger=where)
+        assert np.array_equal(first.development[0], again.development[0])  # type: ignore[index]
+        assert again.score(MODEL).repeated
+        assert again.score(MODEL).value == told.value
+        with pytest.raises(LedgerMismatch, match=r"development = 0.5, not None"):
+            Thresholdout(HELD, train=TRAIN, ledger=where)
+        with pytest.raises(LedgerMismatch, match=r"development = 0.5, not 0.4"):
+            Thresholdout(HELD, train=TRAIN, development=0.4, ledger=where)
+        with pytest.raises(LedgerMismatch, match="their places say which of them"):
+            Thresholdout((HELD[0][::-1], HELD[1][::-1]), train=TRAIN, development=0.5, ledger=where)
+
+
+def test_groups_stay_whole_and_apart() -> None:
+    groups, others = np.repeat(np.arange(240), 5), 1000 + np.arange(300)
+    guard = Thresholdout((*HELD, groups), train=(*TRAIN, others), development=0.5, random_state=3)
+    assert guard.dependence.describe() == "600 records in 120 independent groups of 5"
+    position = {tuple(row): group for row, group in zip(HELD[0], groups, strict=True)}
+    opened = {position[tuple(row)] for row in guard.development[0]}  # type: ignore[index]
+    guarded = {position[tuple(row)] for row in guard._records.holdout[0]}
+    assert len(opened) == 120
+    assert not opened & guarded
+    with pytest.raises(OverlapError, match=r"^development: 1 of 240 groups"):
+        Thresholdout((*HELD, groups), development=(*TRAIN, np.where(others == 1000, 0, others)))
+    with pytest.raises(InputError, match="no groups beside those of the holdout"):
+        Thresholdout((*HELD, groups), development=TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"development": 0.0}, "development: 0.0; expected: a share of the holdout between 0 and 1"),
+        ({"development": 1}, "development: 1; expected: a share of the holdout between 0 and 1"),
+        ({"development": (X[:5], Y[:5])}, "development: 5 of 5 development records occur in the training part too"),
+        ({"development": (X[-5:], Y[-5:])}, "development: 5 of 1200 holdout records occur in the development part too"),
+        ({"development": (X[:5, :2], Y[:5])}, "development: records of shape"),
+        ({"development": 0.5, "dependence": MovingWindow(1200, 3)}, "development: a share of 1200 records"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Thresholdout(HELD, train=TRAIN, **arguments)
+    assert str(refused.value).startswith(said)
+
+
+def test_gates_scorers_and_searches_use_it() -> None:
+    guard = Thresholdout(HELD, train=TRAIN, development=0.5, random_state=0)
+    dummy = DummyClassifier().fit(*TRAIN)
+    gate = guard.gate(dummy)
+    told = gate.propose(Fitted())
+    assert told.certified
+    assert told.gain == pytest.approx(guard.development_score(MODEL) - guard.development_score(dummy))
+    grid = {"C": [0.01, 1.0]}
+    search = GridSearchCV(LogisticRegression(), grid, scoring=guard.scorer(), cv=guard.split()).fit(*TRAIN)
+    exact = [guard.development_score(LogisticRegression(C=C).fit(*TRAIN)) for C in grid["C"]]
+    assert search.cv_results_["mean_test_score"] == pytest.approx(exact)
+    fresh = Thresholdout(HELD, train=TRAIN, development=0.5, random_state=0)
+    listed = GuardedSearchCV(GridSearchCV(LogisticRegression(), grid), fresh, report="all").fit(*TRAIN)
+    shown = fresh.history["train"].to_numpy()
+    assert sorted(shown) == pytest.approx(sorted(exact))
+    assert listed.best_score_ == max(listed.cv_results_["guarded_score"])
+
+
+def overfitted(guard: Thresholdout, models: int) -> Any:
+    """Return the model of many that scores best on the open records."""
+    weights = np.random.default_rng(0).normal(size=(models, 4))
+    return max(map(Coins, weights), key=guard.development_score)
+
+
+def test_an_overfitted_open_part_is_said_to_be_one() -> None:
+    rng = np.random.default_rng(5)
+    guard = Thresholdout((X, rng.integers(0, 2, size=len(X))), development=0.06, random_state=0)
+    best = overfitted(guard, 400)
+    assert guard.development_score(best) > 0.6
+    with pytest.warns(DevelopmentOverfitWarning, match="The development part is overfitted"):
+        answer = guard.score(best)
+    assert answer.interval[0] <= 0.5 <= answer.interval[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DevelopmentOverfitWarning)
+        Thresholdout(HELD, development=TRAIN).score(MODEL)
+
+
+def misses(leak: bool, runs: int = 40) -> int:
+    """Count the final checks whose interval lacks the true score, 1/2; the twin guards the open records themselves."""
+    missed = 0
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        opened, held = ((rng.normal(size=(200, 4)), rng.integers(0, 2, size=200)) for _ in range(2))
+        guard = Thresholdout(
+            opened if leak else held, development=opened, random_state=run, allow_duplicates=True, final_check=True
+        )
+        low, high = guard.final_check(overfitted(guard, 120)).interval
+        missed += not low <= 0.5 <= high
+    return missed
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.DevelopmentOverfitWarning", "ignore::thresholdout.WideAnswersWarning")
+def test_intervals_hold_after_a_climb_on_the_open_records() -> None:
+    most = binom.isf(1e-9, 40, 0.05)
+    assert misses(leak=False) <= most
+    assert misses(leak=True) > most
