@@ -16,6 +16,7 @@ from thresholdout.planning.planner import within
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.planning import Plan
+    from thresholdout.planning.request import Family
 
 __all__ = ["demo", "plan"]
 
@@ -67,18 +68,17 @@ def plan(
     \b
     thresholdout plan --records 2000 --queries 100
     thresholdout plan --width 0.02 --queries 100
+    thresholdout plan --width 0.02 --queries 100 --window 7
     """  # noqa: D301
     from thresholdout.planning import plan as make_plan
 
     dependent = window is not None or group_size > 1
-    if dependent and records is None:
-        raise click.UsageError("--group-size and --window need --records")
     if records is None and width is None:
         raise click.UsageError("give --records, or --width, or both")
     if window is not None and group_size > 1:
         raise click.UsageError("give --group-size or --window, not both")
     chosen = make_plan(
-        _model(records, group_size, window) if records is not None and dependent else records,
+        _dependent(records, group_size, window) if dependent else records,
         queries=queries,
         anticipated_score=expected,
         n_train=train_records,
@@ -93,13 +93,14 @@ def plan(
     show(chosen.to_json(), _in_words(chosen))
 
 
-def _model(records: int, group_size: int, window: int | None) -> DependenceModel:
-    """Return the dependence that the options of `plan` describe."""
+def _dependent(records: int | None, group_size: int, window: int | None) -> DependenceModel | Family:
+    """Return the model that the options of `plan` describe, or without a number of records its family."""
     from graphs import Groups, MovingWindow
 
-    if window is not None:
-        return MovingWindow(records, window)
-    return Groups([k // group_size for k in range(records)])
+    def family(n: int) -> DependenceModel:
+        return Groups([k // group_size for k in range(n)]) if window is None else MovingWindow(n, window)
+
+    return family if records is None else family(records)
 
 
 def _in_words(chosen: Plan) -> str:

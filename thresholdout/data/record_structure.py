@@ -115,18 +115,10 @@ def check_window(window: object, structure: str | None) -> None:
         raise InputError("window", repr(window), expected)
 
 
-def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any) -> Any:
+def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any, *, solved: bool = False) -> Any:
     """Return the records that are planned for: a number, a model, or the model that follows from their structure.
 
-    Parameters
-    ----------
-    n, groups, order, window, graph
-        As in `thresholdout.plan`.
-
-    Raises
-    ------
-    InputError
-        When they do not go together, or name a column, which no table here has.
+    Where their number is solved for, records in order of time are a function from a number to a model.
 
     Examples
     --------
@@ -156,8 +148,11 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any)
         return group_model(groups, size)
     if order is not True:
         return series_model(order, window, size)
+    if size is None and solved:
+        window_model(1, window)  # a window that is no number is refused here
+        return lambda n: window_model(n, window)
     if size is None:
-        raise InputError("records", None, "the number of records in order of time")
+        raise InputError("records", None, "the number of records in order of time, or width= to find it")
     return window_model(size, window)
 
 

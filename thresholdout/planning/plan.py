@@ -49,8 +49,8 @@ class Way:
     parameters : Parameters
         As a guard takes them by ``mechanism=``.
     records : int or None
-        Independent records that reach the width that was asked for, where one was; ``None`` where no number does, or
-        where it was not looked for.
+        Records of the declared kind that reach the width that was asked for, where one was; ``None`` where no number
+        does, or where it was not looked for. For a model of a fixed number of records: at its design effect.
     queries : int or None
         Queries within that width for the records that there are; ``None`` as for ``records``.
     """

@@ -13,7 +13,16 @@ from thresholdout.errors import PlanError
 from thresholdout.planning.leaderboard import plan_leaderboard
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Plan, Way, WayName
 from thresholdout.planning.request import Use, check_use
-from thresholdout.planning.solving import all_ways, claims_width, fewest_records, most_queries, named_way, records_for
+from thresholdout.planning.solving import (
+    all_ways,
+    claims_width,
+    effective_records,
+    fewest_of_a_kind,
+    fewest_records,
+    most_queries,
+    named_way,
+    records_for,
+)
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.certificates.prior_queries import PriorQueries
-    from thresholdout.planning.request import Use
+    from thresholdout.planning.request import Family, Use
 
 __all__ = ["USELESS", "plan", "recommend", "warn", "within"]
 
@@ -111,11 +120,18 @@ def warn(use: Use, chosen: Way) -> tuple[str, ...]:
 def _missed(use: Use, chosen: Way) -> str:
     if use.width is None or chosen.half_width <= use.width:
         return ""
-    ways_out = [f"{chosen.records:,} independent records"] if chosen.records is not None else []
+    ways_out = [_that_many(use, chosen.records)] if chosen.records is not None else []
     if chosen.queries is not None:
         ways_out.append(f"at most {chosen.queries:,} queries to these")
     takes = f": that takes {', or '.join(ways_out)}" if ways_out else ""
     return f"These records do not put {use.asked:,} queries within {within(use.width)}{takes}."
+
+
+def _that_many(use: Use, records: int) -> str:
+    """Say how many records a width takes, and of which kind."""
+    if effective_records(use) == use.model.n:
+        return f"{records:,} independent records"
+    return f"about {records:,} records of this kind"
 
 
 def _too_few(use: Use, chosen: Way) -> str:
@@ -134,7 +150,7 @@ def _too_few(use: Use, chosen: Way) -> str:
 
 def _cross_validate(use: Use, chosen: Way) -> str:
     """Training values that are less certain than the holdout's make claims wide."""
-    records = use.model.effective_records() or use.model.n / use.model.variance_inflation()
+    records = effective_records(use)
     if chosen.name != GUARD or use.n_train is None or use.n_train >= records:
         return ""
     more = claims_width(dataclasses.replace(use, n_train=records), GUARD)
@@ -149,7 +165,7 @@ _CLEARLY: Final = 0.9
 
 
 def plan(
-    records: int | DependenceModel | None = None,
+    records: int | DependenceModel | Family | None = None,
     *,
     groups: ArrayLike | None = None,
     order: ArrayLike | None = None,
@@ -170,14 +186,17 @@ def plan(
 
     Parameters
     ----------
-    records : int or graphs.DependenceModel, optional
+    records : int, graphs.DependenceModel or callable, optional
         Independent records in the holdout, or how its records depend on each other. Without it, and without
         ``groups``, ``order`` or ``graph``, ``width`` is needed, and the number of independent records that reaches it
-        is found.
+        is found. A function from a number of records to their model, such as ``lambda n: MarkovChain(transition,
+        n=n)``, finds the number of records of that kind (up to half a per cent more than needed). Its model may have
+        fewer records than the number: whole groups, whole units of a panel.
     groups : array-like of hashable, optional
         Group of each record of the holdout, as for `Thresholdout`; values, since there is no data frame here.
     order : True or array-like, optional
-        Declares that the ``records`` stand in order of time, or the times of all, as for `Thresholdout`.
+        Declares that the ``records`` stand in order of time, or the times of all, as for `Thresholdout`. Beside
+        ``width``, ``order=True`` without ``records`` finds their number.
     window : int, float or time difference, optional
         Beside ``order`` or ``graph``: how far apart records have to be to be independent.
     graph : networkx.Graph, optional
@@ -237,6 +256,9 @@ def plan(
     'guard.score_all(models, reserve=0)'
     >>> plan(width=0.02, queries=100, adaptive=False).records
     2778
+    >>> from graphs import MovingWindow
+    >>> plan(lambda n: MovingWindow(n, 4), width=0.02, queries=100, adaptive=False).records
+    13915
     >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)
     0.043
     >>> plan(2000, queries=100, n_train=500).warnings[0][:55]
@@ -244,7 +266,7 @@ def plan(
     """
     from graphs import DependenceModel
 
-    model = planned_records(records, groups, order, window, graph)
+    model = planned_records(records, groups, order, window, graph, solved=width is not None)
     use = check_use(
         model,
         queries,
@@ -256,9 +278,9 @@ def plan(
         confidence,
         prior_queries,
     )
-    given = use
+    given, declared = use, model
     if use.records is None:
-        use = records_for(use)
+        use, declared = records_for(use)
     elif use.width is not None and use.queries is None:
         use = _most(use)
     ways = all_ways(use)
@@ -267,7 +289,7 @@ def plan(
         ways = [_solved(given, use, way, chosen) for way in ways]
         chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
-        model=model if isinstance(model, DependenceModel) else use.model,
+        model=declared if isinstance(declared, DependenceModel) else use.model,
         n_train=use.n_train,
         queries=use.queries,
         asked=use.asked,
@@ -290,7 +312,9 @@ def _most(use: Use) -> Use:
     if found is None:
         assert use.width is not None
         fewest = fewest_records(use.asking(1), name)
-        takes = f"; one query takes {fewest:,} independent records" if fewest is not None else ""
+        takes = ""
+        if fewest is not None:
+            takes = f"; one query takes {_that_many(use, fewest)}"
         raise PlanError(f"{use.model.describe()} do not put even one answer within {within(use.width)}{takes}")
     return use.asking(found)
 
@@ -323,6 +347,15 @@ def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
         return dataclasses.replace(way, queries=use.queries)
     if way.name not in (GUARD, LIST, FINAL):
         return way
-    records = None if given.records is not None and given.queries is None else fewest_records(use, way.name)
     queries = None if given.records is None else most_queries(use, way.name)
-    return dataclasses.replace(way, records=records, queries=queries)
+    return dataclasses.replace(way, records=_records_of_a_way(given, use, way), queries=queries)
+
+
+def _records_of_a_way(given: Use, use: Use, way: Way) -> int | None:
+    """Return how many records of the kind that was declared reach the width by one way of asking."""
+    if given.records is not None and given.queries is None:
+        return None
+    if given.family is not None:
+        member = fewest_of_a_kind(given, way.name)
+        return None if member is None else member[1].n
+    return fewest_records(given, way.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries, confidence_after
 from thresholdout.certificates.problem import check_model, declared_confidence, within_limits
@@ -21,6 +22,7 @@ __all__ = [
     "ASKED",
     "MOST_RECORDS",
     "QUIET",
+    "Family",
     "Use",
     "check_declaration",
     "check_use",
@@ -35,6 +37,9 @@ ASKED: Final = 100
 
 QUIET: Final = 0.05
 """Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
+
+Family: TypeAlias = "Callable[[int], DependenceModel]"
+"""From a number of records to the model of about as many records of one kind."""
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 
@@ -59,6 +64,8 @@ class Use:
         As given.
     prior_queries : PriorQueries or None
         As given.
+    family : callable or None
+        From a number of records to their model, where records of a kind are solved for; ``None`` for independent ones.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -72,7 +79,8 @@ class Use:
     budget: int | None
     confidence: float
     prior_queries: PriorQueries | None = None
-    widths: dict[tuple[Use, str, bool], float] = field(default_factory=dict, compare=False, repr=False)
+    family: Family | None = None
+    widths: dict[tuple[Use, str, bool, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def model(self) -> DependenceModel:
@@ -102,20 +110,40 @@ class Use:
         """Return the same for these records."""
         return dataclasses.replace(self, records=model)
 
+    def member(self, n: int) -> tuple[Use, DependenceModel]:
+        """Return the same for about ``n`` records of the family, and their model as the family made it."""
+        from graphs import DependenceModel
+
+        assert self.family is not None
+        made: Any = self.family(n)
+        if not isinstance(made, DependenceModel):
+            seen = f"a function that returns a {type(made).__name__}"
+            expected = "a function that returns a model of about as many records as it is given"
+            raise InputTypeError("records", seen, f"{expected}, such as lambda n: MarkovChain(transition, n=n)")
+        assumed, needed = within_limits(made, self.confidence)
+        return dataclasses.replace(self, records=assumed, confidence=needed), made
+
     def asking(self, queries: int) -> Use:
         """Return the same for this number of queries."""
         return dataclasses.replace(self, queries=queries)
 
-    def parameters(self) -> ClaimsParameters:
-        """Return the parameters of a guard that makes claims."""
+    def parameters(self, n: int | None = None) -> ClaimsParameters:
+        """Return the parameters of a guard that makes claims.
+
+        With ``n`` they are for so many records of which as large a share is effective as of those of the model.
+        """
+        size = self.model.n if n is None else n
         plain = ClaimsParameters(
             queries=self.queries,
             budget=self.budget,
             noise=QUIET,
             n_train=self.n_train,
-            information_released=self.information_released,
+            information_released=0.0 if self.prior_queries is None else self.prior_queries.nats(size),
         )
-        return plain.for_records(self.model, self.confidence)
+        found = _for_records(plain, self.model, self.confidence)
+        if size == self.model.n or found.effective is None:
+            return found
+        return dataclasses.replace(found, effective=found.effective * size / self.model.n)
 
 
 def check_use(
@@ -136,7 +164,11 @@ def check_use(
         raise InputError(
             "records", None, "a number of records or a model of graphs, or the half-width to reach (width=)"
         )
-    model = None if records is None else _model(records)
+    family: Any = records if callable(records) and not isinstance(records, type) else None
+    if family is not None and width is None:
+        expected = "width= beside it, the half-width to reach; or a model, for records whose number is known"
+        raise InputError("records", "a function of the number of records", expected)
+    model = None if records is None or family is not None else _model(records)
     if isinstance(model, OutOfFold):
         seen = "out-of-fold values of a cross-validation"
         raise InputError("records", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
@@ -150,6 +182,7 @@ def check_use(
         budget=None if budget is None else check_count("budget", budget),
         confidence=declared_confidence(confidence),
         prior_queries=check_prior_queries(prior_queries),
+        family=family,
     )
     if model is not None and model.n > MOST_RECORDS:
         raise InputError(
@@ -171,6 +204,11 @@ def independent(n: int) -> DependenceModel:
     from graphs import Independent
 
     return Independent(n)
+
+
+@lru_cache(maxsize=2)  # a search over numbers of records asks for the same model again and again
+def _for_records(plain: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
+    return plain.for_records(model, confidence)
 
 
 def check_declaration(identically_distributed: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from graphs.numerics.bisection import bisect_integers
@@ -17,12 +18,15 @@ from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Way, Way
 from thresholdout.planning.request import MOST_RECORDS, Use, independent
 
 if TYPE_CHECKING:
+    from graphs import DependenceModel
     from thresholdout.planning.request import Use
 
 __all__ = [
     "MOST_QUERIES",
     "all_ways",
     "claims_width",
+    "effective_records",
+    "fewest_of_a_kind",
     "fewest_records",
     "most_queries",
     "named_way",
@@ -41,7 +45,7 @@ def named_way(use: Use) -> WayName:
     return GUARD
 
 
-def claims_width(use: Use, name: WayName, *, quick: bool = False) -> float:
+def claims_width(use: Use, name: WayName, *, quick: bool = False, n: int | None = None) -> float:
     """Return the half-width of a guard's claims, of a list or of one look.
 
     Parameters
@@ -52,23 +56,25 @@ def claims_width(use: Use, name: WayName, *, quick: bool = False) -> float:
         Which of them.
     quick : bool
         Leave out the noise in the edges of claims, which takes most of the time and widens them by one per cent.
+    n : int, optional
+        For so many records with the design effect of the model, in place of its own number.
     """
-    problem = use, name, quick
+    problem = use, name, quick, n
     if problem not in use.widths:
-        use.widths[problem] = _claims_width(use, name, quick)
+        use.widths[problem] = _claims_width(use, name, quick, use.model.n if n is None else n)
     return use.widths[problem]
 
 
-def _claims_width(use: Use, name: WayName, quick: bool) -> float:
-    parameters = use.parameters()
+def _claims_width(use: Use, name: WayName, quick: bool, n: int) -> float:
+    parameters = use.parameters(n)
     if quick:
         parameters = dataclasses.replace(parameters, noise=0.0)
     if name == GUARD:
-        return guard_width(parameters, use.model.n, use.asked, use.anticipated_score)
+        return guard_width(parameters, n, use.asked, use.anticipated_score)
     if name == FINAL:
-        risk = math.log1p(-use.confidence) - use.information_released
-        return ClaimsMechanism(parameters, use.model.n).final_half_width(risk, use.anticipated_score)
-    return list_width(parameters, use.model.n, use.asked, use.anticipated_score)
+        risk = math.log1p(-use.confidence) - parameters.information_released
+        return ClaimsMechanism(parameters, n).final_half_width(risk, use.anticipated_score)
+    return list_width(parameters, n, use.asked, use.anticipated_score)
 
 
 def one_way(use: Use, name: WayName) -> Way | None:
@@ -116,41 +122,93 @@ def _by_algorithm_1(use: Use) -> Way | None:
 
 
 MOST_QUERIES: Final = 10**6
+MOST_OF_A_KIND: Final = 10**7  # models of more dependent records take minutes to make
 _ROUGH: Final = 200  # records are found to a two-hundredth of themselves
 _ROUGHER: Final = 50  # and queries to a fiftieth, which is less than half-widths show
+_LEAP: Final = 4  # from records about which nothing can be certified to the next try
+_GUESSES: Final = 12  # then the bracket is halved, so that a family of any shape comes to an end
 
 
-def records_for(use: Use) -> Use:
-    """Return a use with the smallest number of independent records that reaches its width.
+def records_for(use: Use) -> tuple[Use, DependenceModel]:
+    """Return a use with the smallest number of records that reaches its width, and their model as it was declared.
 
     Raises
     ------
     PlanError
         When no number does.
     """
-    found = fewest_records(use, named_way(use))
-    if found is None:
-        raise PlanError(
-            f"no number of records up to {MOST_RECORDS:.0e} puts {use.asked:,} queries within ± {use.width:g}; take "
-            "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer"
-        )
-    return use.of(independent(found))
+    if use.family is None:
+        name, most = named_way(use), MOST_RECORDS
+        found = fewest_records(use, name)
+        if found is not None:
+            model = independent(found)
+            return use.of(model), model
+    else:
+        first, _ = use.member(_first_of_a_kind(use))
+        name, most = named_way(first), MOST_OF_A_KIND
+        member = fewest_of_a_kind(use, name)
+        if member is not None:
+            return member
+    raise PlanError(
+        f"no number of records up to {most:.0e} puts {use.asked:,} queries within ± {_wanted(use):g}; take "
+        "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer"
+    )
+
+
+def fewest_of_a_kind(use: Use, name: WayName) -> tuple[Use, DependenceModel] | None:
+    """Return a use with the fewest records of its family that reach the width by one way of asking, and their model.
+
+    Up to half a per cent more. The root of the number of records times the half-width is about the same for all of
+    them, which says where to look next; both ends of the bracket are models that were tried.
+    """
+    width, n = _wanted(use), _first_of_a_kind(use)
+    low, high, best = 0, MOST_OF_A_KIND + 1, None
+    for tried in count():
+        there, made = use.member(n)
+        found = _half_width(there, name)
+        near = made.n * (found / width) ** 2 if found < 1.0 else float(_LEAP * n)
+        guess = math.ceil(near * (1 + 0.5 / _ROUGH))
+        if found <= width:
+            high, best = min(n, made.n), (there, made)  # a family of whole groups may round down
+            step = max(1, high // _ROUGH)
+            guess = high - step if near > high - 2 * step else guess
+        else:
+            low = n
+        if high - low <= max(1, high // _ROUGH):
+            return best
+        n = guess if low < guess < high and tried < _GUESSES else (low + high) // 2
+    raise AssertionError
+
+
+def _first_of_a_kind(use: Use) -> int:
+    """Return where to look for records of a family first: no fewer than independent ones would do."""
+    name = LIST if not use.adaptive else GUARD
+    return fewest_records(dataclasses.replace(use, records=None), name) or MOST_OF_A_KIND
+
+
+def _half_width(use: Use, name: WayName) -> float:
+    """Return the half-width of one way of asking, infinite where the records do not allow it."""
+    if name in (GUARD, LIST, FINAL):
+        return math.inf if is_unlimited(use.model) else claims_width(use, name)
+    way = one_way(use, name)
+    return math.inf if way is None else way.half_width
 
 
 def fewest_records(use: Use, name: WayName) -> int | None:
-    """Return the smallest number of independent records that reaches the width by one way of asking.
+    """Return the smallest number of records that reaches the width by one way of asking; ``None`` if none does.
 
-    Up to half a per cent more for claims, about whose widths no more is known.
+    Independent records where none are given, else records with the design effect of the model; up to half a per cent
+    more for claims, about whose widths no more is known. Where all records depend on each other, more need not help.
     """
     width = _wanted(use)
     least = math.ceil(1.0 / use.anticipated_score)
+    if use.records is not None and (name == ALGORITHM_1 or effective_records(use) <= 1.0 < use.model.n):
+        return None
 
     def reached(n: int, *, quick: bool = False) -> bool:
-        there = use.of(independent(n))
-        if name in (GUARD, LIST, FINAL):
-            return claims_width(there, name, quick=quick) <= width
-        way = one_way(there, name)
-        return way is not None and way.half_width <= width
+        if use.records is not None:
+            return claims_width(use, name, quick=quick, n=n) <= width
+        return claims_width(use.of(independent(n)), name, quick=quick) <= width
 
     quick = name == GUARD
     if not reached(MOST_RECORDS, quick=quick):
@@ -160,6 +218,11 @@ def fewest_records(use: Use, name: WayName) -> int | None:
     while quick and not reached(found):
         found += max(1, found // _ROUGH)
     return found
+
+
+def effective_records(use: Use) -> float:
+    """Return how many independent records those of the model are worth."""
+    return use.model.effective_records() or use.model.n / use.model.variance_inflation()
 
 
 def most_queries(use: Use, name: WayName) -> int | None:

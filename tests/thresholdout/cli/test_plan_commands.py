@@ -47,7 +47,12 @@ def test_plan_solves_for_what_is_left_out() -> None:
 def test_plan_by_dependence() -> None:
     assert "Algorithm 1; needs" in run("plan", "--records", "10000", "--window", "3", "--budget", "1").output
     run("plan", code=2)
-    run("plan", "--width", "0.1", "--window", "3", code=2)
+    windows = run("plan", "--width", "0.1", "--window", "3", "--batch", "--queries", "20").output
+    assert windows.startswith(
+        f"{plan(order=True, window=3, width=0.1, queries=20, adaptive=False).records:,} records: "
+    )
+    groups = json.loads(run("plan", "--width", "0.1", "--group-size", "4", "--batch", "--json").output)
+    assert groups["records"] == plan(lambda n: Groups([k // 4 for k in range(n)]), width=0.1, adaptive=False).records
     run("plan", "--records", "100", "--group-size", "2", "--window", "3", code=2)
     assert "--group-size" in run("plan", "--records", "100", "--group-size", "0", code=2).output
     run("plan", "--records", "0", code=2)
