@@ -73,7 +73,7 @@ def test_adaptive_queries_to_a_chain() -> None:
 
 def test_a_model_of_too_few_records_says_how_many_of_its_kind_it_takes() -> None:
     """Not how many independent ones: the number is that of the family within two per cent."""
-    few = plan(chain(300), width=0.15, queries=10)
+    few = plan(chain(100), width=0.15, queries=10)
     assert few.recommended.records is not None
     assert few.recommended.records == pytest.approx(plan(chain, width=0.15, queries=10).records, rel=0.02)
     assert f"about {few.recommended.records:,} records of this kind" in few.warnings[0]
