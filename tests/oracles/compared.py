@@ -20,7 +20,7 @@ from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsState, Reading
 from thresholdout.noise.sources import SeededNoise
 
-__all__ = ["Compared", "Posed", "drawn", "given_features", "scored", "wins"]
+__all__ = ["Compared", "Posed", "differences", "drawn", "given_features", "scored", "wins"]
 
 Counts = tuple[int, ...]
 
@@ -69,6 +69,24 @@ def wins(
         seen,
         lambda pair: claims.paired_counts(PairedCounts(pair[0], pair[1], n), known),
     )
+
+
+def differences(
+    claims: ClaimsMechanism, counts: Sequence[Counts], shares: Sequence[float], kinds: Sequence[int], train: float
+) -> Posed:
+    """Return a query about a difference, each value being a loss (-1), a tie or a win (1)."""
+    truth = 0.5 * (1.0 + sum(p * kind for p, kind in zip(shares, kinds, strict=True)))
+    seen = tuple(
+        tuple(sum(k for k, kind in zip(count, kinds, strict=True) if kind == side) for side in (1, -1))
+        for count in counts
+    )
+    known, n = Known(0.1, difference=True, trinomial=True), sum(counts[0])
+
+    def made(pair: Any) -> Reading:
+        signs = np.repeat([1.0, -1.0, 0.0], [pair[0], pair[1], n - sum(pair)])
+        return claims.read(signs, n, (-1, 1), "values", known)
+
+    return Posed(truth, train, known, seen, made)
 
 
 def scored(

@@ -335,7 +335,13 @@ class ModelQueries:
             else:
                 difference = _trained(b) - _trained(a)
                 mean, known = self.records.train_mean(difference, (-most, most), self.mechanism, False, b.tested)
-            known = replace(known, difference=True, vague=expected is not None and expected.difference is None)
+            signs = expected is None and most == 1.0 and _right_or_wrong(_trained(b), _trained(a))
+            known = replace(
+                known,
+                difference=True,
+                trinomial=signs and self.declared.iid,
+                vague=expected is not None and expected.difference is None,
+            )
             query = Query(mean, (-most, most), title, key, known)
             return query, self.reading("b", query, lambda: _both(self.records.n, b, a)[0], 0.0)
         differ, among = among_counted(b.said.differs(a.said, self.records.n), b.counted)

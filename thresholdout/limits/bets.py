@@ -147,6 +147,11 @@ class ThreeValues(Sums):
         super().__init__(zeros + halves + ones, 1, halves + 2 * ones)
         self._counts = zeros, halves, ones
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of zeros, halves and ones. Secret."""
+        return self._counts
+
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
         """Return the wealth, rounded down; see `Sums.log_wealth`."""
         if bet * mean >= 1.0:

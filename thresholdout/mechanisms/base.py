@@ -144,6 +144,8 @@ class Known:
         Of a statistic that is no mean over records; ``None`` for means.
     difference : bool
         Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
+    trinomial : bool
+        Whether it is about a difference of two models that are right or wrong, on records of one law.
     part : Part or None
         The records that it is about, where that is not all of them.
     paired_counts : PairedCounts or None
@@ -165,6 +167,7 @@ class Known:
     binary: bool = False
     layout: Layout | None = None
     difference: bool = False
+    trinomial: bool = False
     part: Part | None = None
     paired_counts: PairedCounts | None = None
     vague: bool = False

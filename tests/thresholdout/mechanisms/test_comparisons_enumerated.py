@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tests.oracles.compared import Compared, Posed, drawn, given_features, scored, wins
+import thresholdout.limits.trinomial as trinomial
+import thresholdout.mechanisms.claims.trinomial_claims as trinomial_claims
+from tests.oracles.compared import Compared, Posed, differences, drawn, given_features, scored, wins
 from tests.oracles.risk_left import coins
 from tests.sizes import corners
+from thresholdout.limits.trinomial import difference_refuted
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
@@ -67,6 +72,38 @@ class TestSharesOfWins:
             return sum(reading) if isinstance(reading, tuple) else None
 
         assert Compared(program, chances, queries, number).worst(3) > 1.1 * beta
+
+
+class TestDifferencesOfOneLaw:
+    """The exact trinomial test, with few cells: it refutes less, and each bound stays one."""
+
+    def worst(self, monkeypatch: pytest.MonkeyPatch, beta: float, easier: float = 0.0) -> float:
+        """Return the largest probability of a false claim where the difference is just below a first interval."""
+        monkeypatch.setattr(trinomial, "_CELLS", 16)
+        exact = cache(difference_refuted)
+        monkeypatch.setattr(
+            trinomial_claims, "difference_refuted", lambda *counts: exact(*counts[:4], counts[4] + easier)
+        )
+        n, differ = 14, 0.6
+        program = claims(1 - beta, n, 2)
+        known = Known(0.1, difference=True, trinomial=True)
+        low, _ = program.first_claim(program.start(NOISE), 0.8, known).interval
+        gain = 2.0 * low - 1.0 - 1e-6
+        assert -differ < gain < differ
+        shares = (0.5 * (differ + gain), 0.5 * (differ - gain), 1.0 - differ)
+        counts, chances = drawn(shares, n)
+        queries = [
+            differences(program, counts, shares, kinds, train)
+            for kinds, train in (((1, -1, 0), 0.8), ((1, -1, 0), 0.7), ((-1, 1, 0), 0.2))
+        ]
+        return Compared(program, chances, queries).worst(2)
+
+    @pytest.mark.parametrize("beta", [pytest.param(0.1, marks=pytest.mark.slow), 0.3])
+    def test_no_analyst_exceeds_beta_and_some_come_near(self, monkeypatch: pytest.MonkeyPatch, beta: float) -> None:
+        assert 0.25 * beta < self.worst(monkeypatch, beta) <= beta
+
+    def test_a_level_that_is_four_times_too_large_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.worst(monkeypatch, 0.1, math.log(4.0)) > 0.1
 
 
 class TestGivenTheFeatures:

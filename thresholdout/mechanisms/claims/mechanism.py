@@ -30,7 +30,15 @@ from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_look, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast, learn
 from thresholdout.mechanisms.claims.query_claims import QueryClaims, check_covered, refuse_private
-from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_totals, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import (
+    COARSE,
+    FINE,
+    Reading,
+    read_sums,
+    read_totals,
+    read_values,
+    variance_of,
+)
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
@@ -120,7 +128,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim)
         state = self._quieter(state, variance, holdout.known, noise)
-        scales = () if holdout.known.paired_counts else self._edges.scales(state.exponent)
+        scales = () if self.noiseless(holdout.known) else self._edges.scales(state.exponent)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> ClaimOutcome:
@@ -195,7 +203,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         told, memory = [], state.memory
         for train, reading in asked:
             made, variance = self._forecast(state, train, reading.known)
-            item, lo, hi, steps = self._stated(made, variance, reading, noise, level)
+            item, lo, hi, steps = self._stated(
+                made, variance, reading, noise, level, FINE if reserve <= 0.0 else COARSE
+            )
             if not reading.known.difference:
                 memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
             told.append(item)
@@ -234,7 +244,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         found = []
         for train, reading in asked:
             made, variance = self._forecast(state, train, reading.known)
-            found.append((made, *self._stated(made, variance, reading, noise, level)))
+            found.append((made, *self._stated(made, variance, reading, noise, level, COARSE)))
         values = [(lo + hi) / steps for _, _, lo, hi, steps in found]
         place = values.index(max(values) if greatest else min(values))
         made, item, lo, hi, steps = found[place]
@@ -253,10 +263,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return after, outcome, place
 
     def _stated(
-        self, made: Prediction, variance: float, reading: Reading, noise: NoiseSource, level: float
+        self, made: Prediction, variance: float, reading: Reading, noise: NoiseSource, level: float, fine: int
     ) -> tuple[Told, int, int, int]:
         """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
-        claim = self._claim(made, variance, reading, noise, COARSE)
+        claim = self._claim(made, variance, reading, noise, fine)
         steps = claim.steps
         if isinstance(claim, TwoEnds):
             middle = round(min(max(made.mean, 0.0), 1.0) * steps)

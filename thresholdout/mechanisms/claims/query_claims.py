@@ -51,6 +51,7 @@ from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, va
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
+from thresholdout.mechanisms.claims.trinomial_claims import TrinomialTest
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
@@ -405,7 +406,7 @@ class QueryClaims:
         level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * FAILURE_SHARE))
         exponent = min(state.exponent, self._exponent(variance, known))
         return FirstClaim(
-            claim, made, window, level, exponent, () if known.paired_counts else self._edges.scales(exponent)
+            claim, made, window, level, exponent, () if self.noiseless(known) else self._edges.scales(exponent)
         )
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
@@ -424,6 +425,14 @@ class QueryClaims:
     def _bets(self, known: Known) -> bool:
         """Whether claims about a mean of values that are not only 0 or 1 are tested by bets on each of them."""
         return self._independent(known) and self._private is None
+
+    def trinomial(self, known: Known) -> bool:
+        """Whether interval hypotheses are tested by the exact trinomial test."""
+        return known.trinomial and self._bets(known)
+
+    def noiseless(self, known: Known) -> bool:
+        """Whether tests compare exact tails, without noise in their edges."""
+        return known.paired_counts is not None or self.trinomial(known)
 
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
         """Forecast the holdout value of a query with this training value."""
@@ -457,6 +466,8 @@ class QueryClaims:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
         if known.binary and self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.count(noise))
+        if self.trinomial(known):
+            return self._test(made, variance, known, fine, paired_counts=holdout.signs(noise))
         if self._bets(known):
             return self._test(made, variance, known, fine, values=holdout.bet_on)
         return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
@@ -483,6 +494,9 @@ class QueryClaims:
         records, effective, _ = self._sizes(known)
         if self._independent(known) and known.binary:
             return MeanTest(records, value, ones(records))
+        if self.trinomial(known):
+            gain = 2.0 * min(max(made.mean, 0.0), 1.0) - 1.0
+            return TrinomialTest(steps, paired_counts or PairedCounts(0, 0, records), 4.0 * variance + gain * gain)
         if self._bets(known):
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
             return BetTest(steps, ThreeValues(records, 0, 0) if values is None else values, variance, common)

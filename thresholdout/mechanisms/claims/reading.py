@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
@@ -16,7 +18,6 @@ from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -87,6 +88,23 @@ class Reading:
         """The counts of a query about a share of wins."""
         assert isinstance(self.values, PairedCounts)
         return self.values
+
+    def signs(self, noise: NoiseSource) -> PairedCounts:
+        """Count wins and losses; a difference between them becomes one of them, or a tie, with that expectation.
+
+        Examples
+        --------
+        >>> from thresholdout.noise.sources import SeededNoise
+        >>> read_values([1.0, 0.0, -1.0, 1.0], 4, (-1, 1), "values", Known()).signs(SeededNoise(0))
+        PairedCounts(wins=2, losses=1, records=4)
+        """
+        if isinstance(self.values, ThreeValues):
+            losses, ties, wins = self.values.counts
+            return PairedCounts(wins, losses, losses + ties + wins)
+        unit = self.records.unit()
+        shown = UnitRecords(np.abs(2.0 * unit - 1.0), self.records.bits).coins(noise)
+        wins = int(np.count_nonzero(shown & (unit > 0.5)))
+        return PairedCounts(wins, int(np.count_nonzero(shown)) - wins, unit.size)
 
     def count(self, noise: NoiseSource) -> int:
         """Return the number of ones; values that should be 0 or 1 and are not become coins with that expectation.
