@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal, Never, SupportsFloat
 
@@ -10,7 +11,7 @@ from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "shown_cost"]
 
 _FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout": "the holdout"}
 
@@ -49,6 +50,8 @@ class Answer:
     estimand : str
         What the interval is about, in words, for a statistic that is no mean over records. (For means the guard's
         certificate says it.)
+    cost : float or None
+        Nats of the error budget that an answer cost which states its interval directly; infinite where it took all.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Answer:
     about: Literal["query", "best"] = "query"
     candidate: str = ""
     estimand: str = ""
+    cost: float | None = None
 
     @property
     def half_width(self) -> float:
@@ -119,6 +123,7 @@ class Answer:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         left = "" if self.remaining is None else f", {self.remaining} left"
+        left += "" if self.cost is None else f", cost {shown_cost(self.cost)}"
         return f"<Answer {self.query}{name}: {shown_around(self.value, *self.interval)} from {self.source}{left}>"
 
     def _repr_html_(self) -> str:
@@ -143,6 +148,11 @@ class Answer:
             axis=(self.lower, self.upper),
             notes=notes,
         ).html
+
+
+def shown_cost(cost: float) -> str:
+    """Return nats of the error budget in words."""
+    return "all of the error budget" if cost == math.inf else f"{shown_above(cost, 3)} nats"
 
 
 def _no_arithmetic(sign: str, left: object, right: object) -> InputTypeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -23,6 +23,8 @@ from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import key_of_list
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger.entry_checks import ContentKey, check_short_texts
+from thresholdout.mechanisms.claims.lists import PRECISE
+from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -39,6 +41,7 @@ __all__ = [
     "repeats",
     "score",
     "score_all",
+    "way",
 ]
 
 _MOST_KEPT = 0.99
@@ -54,12 +57,13 @@ def score(
     sample_weight: tuple[object, object] | None,
     key: str | None,
     name: str,
+    precise: bool = False,
 ) -> Answer:
     """Ask for a score, or for the last one; see `Thresholdout.score` and `Thresholdout.final_check`."""
     chosen, cv = get_score(metric), checked_cv(cv)
     check_short_texts(name=name)
     weights, final = ((sample_weight,), False) if kind == "score" else ((), True)
-    key = guard._score_key(key, kind, [estimator], chosen, cv, train_values, *weights)
+    key = guard._score_key(key, kind, [estimator], chosen, cv, train_values, *weights, *way(precise))
     known = guard._recalled(key, chosen)
     if known is not None:
         return known
@@ -67,7 +71,10 @@ def score(
     if final:
         query.name += ", final check"  # so that the key of an earlier query is not taken for this one's
     named = query.about(name or class_and_parameters(estimator))
-    answer = guard._engine.evaluate("estimator", named, read, final=final)
+    if precise:
+        answer = _stated(guard, "estimator", named, read, _reserve(guard))
+    else:
+        answer = guard._engine.evaluate("estimator", named, read, final=final)
     return _beside(guard, answer, query, cv, chosen.greater_is_better)
 
 
@@ -81,18 +88,65 @@ def compare(
     train_values: tuple[object, object] | None,
     key: str | None,
     name: str,
+    precise: bool,
 ) -> Comparison:
     """Compare two models; see `Thresholdout.compare`."""
     chosen, cv = guard._queries.compared(metric, about), checked_cv(cv)
     check_short_texts(name=name)
-    key = guard._score_key(key, "compare", [b, a], chosen, about, cv, train_values)
-    answer = guard._recalled(key, chosen)
+    key = guard._score_key(key, "compare", [b, a], chosen, about, cv, train_values, *way(precise))
+    answer, direct = guard._recalled(key, chosen), None
     if answer is None:
         query, read = guard._queries.contest(b, a, chosen, about, cv, train_values, key)
-        both = name or f"{class_and_parameters(b)} against {class_and_parameters(a)}"
-        answer = guard._engine.evaluate("b", query.about(both), read)
+        named = query.about(name or f"{class_and_parameters(b)} against {class_and_parameters(a)}")
+        reserve = _reserve(guard) if precise else _few_left(guard, query)
+        if reserve is not None:
+            answer = _stated(guard, "b", named, read, reserve)
+        else:
+            answer = guard._engine.evaluate("b", named, read)
+            direct = _direct(guard, query, answer)
         _beside(guard, answer, query, cv, about == "wins" or chosen.greater_is_better)
-    return Comparison.of(answer, guard.n, greater_is_better=chosen.greater_is_better, about=about)
+    found = Comparison.of(answer, guard.n, greater_is_better=chosen.greater_is_better, about=about)
+    return replace(found, direct=direct) if found.verdict == "not settled" else found
+
+
+def way(precise: bool) -> tuple[str, ...]:
+    """Return what the key of a precise query has in addition: an earlier answer is not taken for it."""
+    return ("precise",) if precise else ()
+
+
+def _reserve(guard: Thresholdout) -> float:
+    """Return the share that a precise answer reserves for later ones: nothing if it is the last of the declared."""
+    mechanism = guard._mechanism.shares_risk("a precise answer")
+    last = mechanism.refusal(guard._engine.state(), 2) is not None and mechanism.refusal(guard._engine.state()) is None
+    return 0.0 if last and not getattr(guard.parameters, "final_check", False) else PRECISE
+
+
+def _few_left(guard: Thresholdout, query: Query) -> float | None:
+    """Return the share to reserve where few declared queries are left and a direct interval is narrower."""
+    mechanism = guard._mechanism
+    if not isinstance(mechanism, ClaimsMechanism) or not mechanism.parameters.takes_lists:
+        return None
+    state = guard._engine.state()
+    return None if mechanism.refusal(state) else mechanism.few_left(state, query.train, query.known)
+
+
+def _stated(guard: Thresholdout, argument: str, query: Query, read: Callable[[], Any], reserve: float) -> Answer:
+    """State an interval directly, as a list of one, with its cost."""
+    (answer,) = guard._engine.evaluate_all(argument, [(query, read)], reserve)
+    return answer if answer.repeated else replace(answer, cost=guard._engine.cost(answer))
+
+
+def _direct(guard: Thresholdout, query: Query, answer: Answer) -> tuple[float, float] | None:
+    """Return the half-width and the cost to expect of a precise answer, where it is narrower than this one."""
+    mechanism = guard._mechanism
+    if not isinstance(mechanism, ClaimsMechanism) or not mechanism.parameters.takes_lists:
+        return None
+    state = guard._engine.state()
+    if mechanism.refusal(state):
+        return None
+    half, nats = mechanism.direct(state, query.train, query.known)
+    half *= query.limits[1] - query.limits[0]
+    return (half, nats) if half < 0.5 * (answer.interval[1] - answer.interval[0]) else None
 
 
 def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, greater_is_better: bool) -> Answer:

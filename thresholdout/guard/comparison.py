@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from graphs.numerics.rounding import Form, shown_above, shown_below
+from thresholdout.guard.answer import shown_cost
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
@@ -40,6 +41,9 @@ class Comparison:
         What value and interval are about.
     candidate : str
         What the history calls the model, in a comparison of several.
+    direct : tuple of float or None
+        Where it is not settled and ``precise=True`` would be narrower: the half-width to expect, and the nats of the
+        error budget that it would cost, about.
     """
 
     value: float
@@ -49,6 +53,7 @@ class Comparison:
     answer: Answer
     about: About = "difference"
     candidate: str = ""
+    direct: tuple[float, float] | None = None
 
     @classmethod
     def of(
@@ -85,6 +90,10 @@ class Comparison:
         value, low, high = self._shown
         name = f" {self.candidate}" if self.candidate else ""
         more = "" if self.settling is None else f"; about {self.settling:,} records would settle it"
+        if self.direct is not None:
+            more += f"; precise=True would show ±{self.direct[0]:.2g} for {self.direct[1]:.0f} nats"
+        if self.answer.cost is not None:
+            more += f"; cost {shown_cost(self.answer.cost)}"
         if self.about == "wins":
             return f"<Comparison{name}: {self.verdict}, {value} of wins in [{low}, {high}]{more}>"
         return f"<Comparison{name}: {self.verdict}, {value} in [{low}, {high}]{more}>"
@@ -108,6 +117,9 @@ class Comparison:
         notes = []
         if self.settling is not None:
             notes.append(f"About {self.settling:,} holdout records would settle it, were the value true.")
+        if self.direct is not None:
+            half, nats = self.direct
+            notes.append(f"precise=True would show ±{half:.2g}, for about {nats:.0f} nats of the error budget.")
         heading = f"Comparison: {self.verdict}" + (f" ({self.candidate})" if self.candidate else "")
         bar = Bar("", *self.interval, "", self.value, self.answer.source)
         return Card(heading, lead, bars=[bar], mark=0.5 if wins else 0.0, notes=notes).html

@@ -300,6 +300,7 @@ class Thresholdout:
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
         name: str = "",
+        precise: bool = False,
     ) -> Answer:
         """Ask for a fitted estimator's score.
 
@@ -324,10 +325,12 @@ class Thresholdout:
             As in `ask`. Without one, the query is known again by its content: running a cell again costs nothing.
         name : str, optional
             What the history calls the candidate; its class with the parameters that are no defaults otherwise.
+        precise : bool, default=False
+            State the interval directly, as narrow as that of a fixed query; `Answer.cost` has the nats, about ten.
 
         Losses are not negated. `Answer.estimand` says which estimand the interval is about.
         """
-        return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name)
+        return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
     def score_all(
         self,
@@ -389,6 +392,7 @@ class Thresholdout:
         train_values: tuple[object, object] | None = None,
         key: str | None = None,
         name: str = "",
+        precise: bool = False,
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
 
@@ -403,8 +407,9 @@ class Thresholdout:
         about : {"difference", "wins"}, default="difference"
             The difference of both scores; or, for independent records and ``sampling="iid"``, the win rate of ``b``
             among the records on which exactly one of both is right, which settles more.
-        cv, train_values, key, name
-            As in `score`, for both by the same folds; ``train_values`` are a pair, of ``b`` and of ``a``.
+        cv, train_values, key, name, precise
+            As in `score`, for both by the same folds; ``train_values`` are a pair, of ``b`` and of ``a``. Among at most
+            five declared queries an interval is stated directly wherever that is narrower; the last one always.
 
         Examples
         --------
@@ -417,7 +422,7 @@ class Thresholdout:
         >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="wins").verdict
         ('better', 'better')
         """
-        return compare(self, b, a, metric, about, cv, train_values, key, name)
+        return compare(self, b, a, metric, about, cv, train_values, key, name, precise)
 
     def compare_all(
         self,

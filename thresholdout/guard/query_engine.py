@@ -26,6 +26,7 @@ from thresholdout.ledger.entry_checks import MADE, ContentKey, check_queries, ch
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
+from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
@@ -194,6 +195,12 @@ class QueryEngine:
             assert before.risk is not None
             return before.risk
         return math.log1p(-self._confidence) - self._parameters.information_released
+
+    def cost(self, answer: Answer) -> float:
+        """Return the nats that an answer cost, for mechanisms with such a number."""
+        (entry,) = self._ledger.entries(self._id, answer.query, 1)
+        assert entry.risk is not None
+        return math.inf if entry.risk <= NOTHING else self.log_risk_before(entry) - entry.risk
 
     def failures(self) -> int:
         """Return how many queries have failed."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from thresholdout.guard.asking import way
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.query_keys import Digest, QueryKeys, estimator_digest
 from thresholdout.guard.releases import RemoteReleases
@@ -60,16 +61,20 @@ class RemoteGuard(
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
         name: str = "",
+        precise: bool = False,
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
         if isinstance(estimator, str):  # a column, which is where the guard is
             given: dict[str, Any] = {"cv": cv, "train_values": train_values, "sample_weight": sample_weight}
+            given |= {"name": name, "precise": precise}
             spare = SpareKey(fresh_key()) if key is None else key
-            column: Answer = self._reference.call("score", estimator, metric, **given, key=spare, name=name)
+            column: Answer = self._reference.call(
+                "score", estimator, metric, **given, key=spare, name=name, precise=precise
+            )
             return column
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
-        own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight)
+        own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight, *way(precise))
         told: Answer | None = self._recalled(own, asked)
         if told is not None:
             return told
@@ -84,6 +89,7 @@ class RemoteGuard(
             sample_weight=sample_weight,
             key=own,
             name=name,
+            precise=precise,
         )
         return answer
 

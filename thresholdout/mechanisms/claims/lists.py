@@ -24,10 +24,16 @@ from typing import Final
 from thresholdout.mechanisms.claims.predictor import Prediction
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 
-__all__ = ["NOTHING", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
+__all__ = ["FEW", "NOTHING", "PRECISE", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
 
 NOTHING: Final = -1e9
 """Logarithm of a risk with which nothing can be said any more."""
+
+FEW: Final = 5
+"""Declared queries up to which a comparison is stated directly where that is narrower on average."""
+
+PRECISE: Final = 0.1
+"""Share of the error budget that is reserved beside a precise answer: its interval is 2 % wider than of a last one."""
 
 _PLAIN: Final = 0.05  # share of the code for values that no forecast expected
 

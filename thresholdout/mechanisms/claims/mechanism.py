@@ -27,7 +27,17 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Pai
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
-from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_look, cell_nats, ends_nats, list_level
+from thresholdout.mechanisms.claims.lists import (
+    FEW,
+    NOTHING,
+    PRECISE,
+    Told,
+    after_list,
+    after_look,
+    cell_nats,
+    ends_nats,
+    list_level,
+)
 from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast, learn
 from thresholdout.mechanisms.claims.query_claims import QueryClaims, check_covered, refuse_private
 from thresholdout.mechanisms.claims.reading import (
@@ -47,6 +57,8 @@ from thresholdout.noise.sources import NoiseSource, SeededNoise
 __all__ = ["ClaimsMechanism"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
+_RESERVES: Final = (0.05, 0.2, 0.5)
+_NOTHING_MORE: Final = 1e-9  # reserved by the last query
 _USUAL: Final = 100  # queries, where their number is not declared
 
 
@@ -281,6 +293,43 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             value, nats = lo / steps, cell_nats(lo, made, steps)
         low, high = _rounded(*interval, self._n)
         return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
+
+    def direct(self, state: ClaimsState, train: float, known: Known, reserve: float = PRECISE) -> tuple[float, float]:
+        """Return the half-width and the nats to expect of an interval that is stated directly: public numbers only."""
+        made, variance = self._forecast(state, train, known)
+        claim = self._test(made, variance, known, COARSE)
+        steps, level = claim.steps, list_level(state.log_risk, 1, reserve)
+        middle = round(min(max(made.mean, 0.0), 1.0) * steps)
+        low, high = claim.interval(middle, middle, level, ())
+        if isinstance(claim, TwoEnds):
+            ends = math.floor(low * steps), math.ceil(high * steps)
+            nats = ends_nats(*ends, made, steps, (low, high), self._doubt(variance, known))
+        else:
+            nats = cell_nats(middle, made, steps)
+        return 0.5 * (high - low), nats - math.log(reserve)
+
+    def few_left(self, state: ClaimsState, train: float, known: Known) -> float | None:
+        """Return the share to reserve if a query is to be stated directly, as one of few declared ones; or ``None``.
+
+        The last one leaves nothing. Before that public numbers say which way is narrower, on average over those left: a
+        direct interval is narrow, and makes the next ones wider by the information that it releases.
+        """
+        queries = self.parameters.queries
+        left = math.inf if queries is None else queries - state.queries
+        if left > FEW or self.parameters.final_check or self._private is not None or self.parameters.guesses:
+            return None
+        if left <= 1:
+            return 0.0
+        low, high = self.first_claim(state, train, known).interval
+        best, found = 0.5 * (high - low), None
+        for reserve in _RESERVES:
+            after, total = state, 0.0
+            for later in range(int(left)):
+                half, nats = self.direct(after, train, known, reserve if later < left - 1 else _NOTHING_MORE)
+                after, total = replace(after, log_risk=after.log_risk - nats), total + half
+            if total / left < best:
+                best, found = total / left, reserve
+        return found
 
     def final(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
