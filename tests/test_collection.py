@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE
 
-FILES = ["thresholdout/guard/captured_code.py", "tests/thresholdout/guard/test_query_content.py"]
+FILES = ["thresholdout/guard/content_keys.py", "tests/thresholdout/guard/test_query_content.py"]
 
 
 @pytest.mark.slow

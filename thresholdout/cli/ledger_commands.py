@@ -53,7 +53,7 @@ def _data(guard: str, entries: int, checkpoint: str) -> dict[str, Any]:
 
 def _verify(ledger: Ledger, guard: str, checkpoint: str | None) -> int:
     """Verify a guard's history and its state, with a progress bar when that takes more than a moment."""
-    from thresholdout.guard.state_check import check_clients, check_standing
+    from thresholdout.guard.guard_state import check_clients, check_standing
 
     total = ledger.count(guard)
     with progress_bar(doing="verify", unit="entries", total=total) as bar:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
 
 from graphs.numerics.arguments import as_real
+from thresholdout.data.parts.lazy_part import Wanted
+from thresholdout.data.parts.part_groups import distinct_values
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.column_classes import class_counts, classes_of
-from thresholdout.guard.column_metrics import labels_are_zero_or_one, metric_expression
 from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import check_statistic, checked_comparison
@@ -19,19 +21,171 @@ from thresholdout.guard.query_engine import QueryEngine, Read, Scan
 from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import PairedCounts
-from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.metrics import Metric, absolute_error, accuracy, brier_score, squared_error, zero_one_loss
 from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 if TYPE_CHECKING:
+    import narwhals as nw
+    from numpy.typing import NDArray
+
     from graphs import DependenceModel
     from thresholdout.data.parts.expressions import Compiled
     from thresholdout.data.parts.lazy_part import LazyPart
     from thresholdout.data.parts.totals import Joint, Totals
     from thresholdout.guard.comparison import About
     from thresholdout.planning.declaration import Declaration
-    from thresholdout.scoring.statistics.class_counts import ClassCounts
 
-__all__ = ["ColumnQueries"]
+__all__ = ["ColumnQueries", "class_counts", "classes_of", "labels_are_zero_or_one", "metric_expression"]
+
+_SERVED: Final = (
+    "'accuracy', 'zero_one_loss', 'brier_score' of probabilities and labels that are 0 or 1, "
+    "metrics.squared_error(clip=...), metrics.absolute_error(clip=...); others are computed where the frame is made, "
+    "as a column of values, which ask(nw.col(name), bounds=...) takes"
+)
+
+
+def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
+    """Return a metric's value of each record as an expression of two columns.
+
+    Parameters
+    ----------
+    metric : Metric
+        Accuracy, 0-1 loss, Brier score, squared or absolute error.
+    prediction, label : str
+        Names of the columns of predictions and of labels.
+
+    Raises
+    ------
+    InputError
+        For another metric: logarithms, for one, are not the same numbers in every engine.
+
+    Examples
+    --------
+    >>> from thresholdout.scoring.metrics import accuracy
+    >>> str(metric_expression(accuracy(), "pred", "y"))
+    'col(pred).__eq__(col(y))'
+    """
+    import narwhals as nw
+
+    told, true = nw.col(prediction), nw.col(label)
+    for known, expression in _KNOWN:
+        if known.values.__code__ is getattr(metric.values, "__code__", None):
+            found: nw.Expr = expression(told, true, metric.bounds)
+            return found
+    raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED)
+
+
+def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
+    """Return whether the labels of a part are 0 and 1, or false and true, where a metric needs that."""
+    import narwhals as nw
+
+    if getattr(metric.values, "__code__", None) is not brier_score().values.__code__:
+        return True
+    if part.compiled(label, "label").kind == "boolean":
+        return True
+    found = part.totals(nw.col(label).is_in([0, 1]), argument="label")
+    return found.mean.total == found.n << found.bits
+
+
+def _residual(told: nw.Expr, true: nw.Expr) -> nw.Expr:
+    import narwhals as nw
+
+    return true.cast(nw.Float64) - told.cast(nw.Float64)
+
+
+_KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]], ...]] = (
+    (accuracy(), lambda told, true, bounds: told == true),
+    (zero_one_loss(), lambda told, true, bounds: told != true),
+    (brier_score(), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
+    (squared_error(1.0), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
+    (absolute_error(1.0), lambda told, true, bounds: _residual(told, true).abs().clip(*bounds)),
+)
+"""Metrics by the code of their values, and the same of columns."""
+
+
+_MOST: Final = 200
+"""Classes, at most: three numbers of each are counted in one pass."""
+
+
+def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any]:
+    """Return the classes of the training part, in order.
+
+    Raises
+    ------
+    InputError
+        When a label is missing, there are too many, or the statistic is no function of counts of classes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> from thresholdout.scoring.statistics import f1
+    >>> classes_of(f1(), LazyPart(pl.LazyFrame({"y": ["b", "a", "b"]}), "train"), "y").tolist()
+    ['a', 'b']
+    """
+    statistic.class_ratios(np.arange(2))  # refuses others before anything is read
+    found = distinct_values(train, label, _MOST + 1)
+    if len(found) > _MOST:
+        seen = f"more than {_MOST} classes in the column {label!r}"
+        raise InputError("label", seen, f"at most {_MOST} classes, of which three numbers each are counted in one pass")
+    if any(value is None or value != value for value in found):
+        raise InputError("label", f"labels {label!r} that are missing in the training part", "a class for each record")
+    return np.unique(np.array(found))
+
+
+def class_counts(
+    part: LazyPart, prediction: str, label: str, classes: Sequence[Any], *, check: bool = False
+) -> dict[Any, ClassCounts]:
+    """Count the records of each class, those predicted to be of it, and both.
+
+    A missing prediction is of no class, and so is a missing label: as in memory, where what is no number equals none.
+
+    Parameters
+    ----------
+    part : LazyPart
+        The records.
+    prediction, label : str
+        Names of columns.
+    classes : sequence
+        Labels.
+    check : bool, default=False
+        Refuse missing values, where they are public.
+
+    Raises
+    ------
+    InputError
+        When the columns do not hold such labels; or, with ``check``, when something is missing.
+    EngineFailed
+        When the engine fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> part = LazyPart(pl.LazyFrame({"pred": [0, 1, 1, None], "y": [0, 1, 0, 1]}), "holdout")
+    >>> found = class_counts(part, "pred", "y", [1])[1]
+    >>> found.truth, found.said, found.both
+    (2, 2, 1)
+    """
+    import narwhals as nw
+
+    wanted = []
+    for one in classes:
+        truth, said = nw.col(label) == nw.lit(_plain(one)), nw.col(prediction) == nw.lit(_plain(one))
+        wanted += [Wanted(truth, argument="label"), Wanted(said, argument="estimator")]
+        wanted.append(Wanted(truth & said, argument="estimator"))
+    found = part.totals_of(wanted)
+    if check:
+        for one_total in found:
+            one_total.check("train_values", (0.0, 1.0))
+    numbers = [one_total.total >> one_total.bits for one_total in found]
+    return {one: ClassCounts(part.n, *numbers[3 * k : 3 * k + 3]) for k, one in enumerate(classes)}
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
 
 _COLUMN = "the name of a column of predictions"
 _VALUES = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"

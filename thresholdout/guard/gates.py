@@ -21,7 +21,7 @@ from thresholdout.data.arguments import check_number
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
-from thresholdout.guard.candidate_names import class_and_parameters
+from thresholdout.guard.asking import class_and_parameters
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.model_queries import check_mean
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from thresholdout.data.values import UnitRecords
     from thresholdout.guard.guard import Thresholdout
-    from thresholdout.guard.training_folds import Splits
+    from thresholdout.guard.training_values import Splits
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
     from thresholdout.mechanisms.claims.gate_tests import GateTest

@@ -33,7 +33,7 @@ from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.shared_objects import shared
 from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.train_split import TrainSplit
-from thresholdout.guard.training_folds import TrainingFolds
+from thresholdout.guard.training_values import TrainingFolds
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms.kind import Parameters

@@ -8,8 +8,10 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -22,29 +24,63 @@ from thresholdout.data.record_labels import record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
-from thresholdout.guard.fold_fitting import check_estimator, fold_predictions
+from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.model_queries import check_mean
-from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.query import Query
 from thresholdout.guard.releases import Releases, RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Proxy, shared
 from thresholdout.guard.status import GuardStatus
+from thresholdout.guard.training_values import parts_of
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Claims
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.guard.fold_assignment import Fold
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["KFoldGuard"]
+__all__ = ["FoldPredictions", "KFoldGuard", "OutOfFoldGuard", "check_estimator", "fold_predictions"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPredictions:
+    """What one fold's model says about its fold."""
+
+    output: NDArray[Any]
+    classes: NDArray[Any] | None
+
+
+def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> FoldPredictions:
+    """Fit a clone to a fold's complement, and apply it to the fold."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    with silence():  # a warning may show records
+        model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+        output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
+    return FoldPredictions(output, getattr(model, "classes_", None))
+
+
+def check_estimator(estimator: Any, response: str) -> None:
+    """Refuse what can't be fitted anew for every fold: a frozen model may have seen the fold that it is judged by."""
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
+    if not hasattr(estimator, response):
+        raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
+    from sklearn.frozen import FrozenEstimator
+
+    if any(isinstance(part, FrozenEstimator) for part in parts_of(estimator)):
+        seen = "a frozen model, which stays what it is in every fold"
+        raise InputError("estimator", seen, "an estimator that every fold fits anew")
 
 
 @shared
@@ -351,3 +387,50 @@ def _checked(records: object) -> tuple[Any, Any, Any]:
         seen = f"a tuple of {len(pieces)}" if isinstance(records, tuple) else f"a {type(records).__name__}"
         raise InputTypeError("records", seen, expected)
     return pieces[0], pieces[1], pieces[2] if len(pieces) == 3 else None
+
+
+_NO_ANSWER: Final = ("failed", "look")
+
+
+class OutOfFoldGuard(Thresholdout):
+    """The guard inside: it has no training part, and computes values on all its records."""
+
+    _last: tuple[int, dict[str, float]] = (0, {})
+    """How many entries have been read, and the last answer about each metric among them."""
+
+    def out_of_fold(self, query: Query, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
+        """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
+        before = self._engine.failures()
+        try:
+            read = self._models.reading("estimator", query, lambda: compute(*self._records.holdout))
+            return self._engine.evaluate("estimator", query, read)
+        except InputError:
+            if self._engine.failures() == before:
+                raise
+            failed = "an error on the folds (its message could show records); charged as an answer from the records"
+            raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
+
+    def stored(self, key: str, metric: Metric) -> Answer | None:
+        """Return the answer that was given to this key, if there is one."""
+        entry = self._ledger.find(self._id, key)
+        if entry is None:
+            return None
+        return Query(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
+
+    def answers(self) -> list[Answer]:
+        """Return all answers, in the order of the queries."""
+        return [
+            Query(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
+            for entry in self._ledger.entries(self._id)
+            if entry.source not in _NO_ANSWER
+        ]
+
+    def last(self, metric: Metric) -> float | None:
+        """Return the last answer about this metric, and ``None`` before the first."""
+        read, values = self._last
+        for entry in self._ledger.entries(self._id, read + 1):
+            read = entry.query
+            if entry.source not in _NO_ANSWER:
+                values = values | {entry.name: entry.value}
+        self._last = read, values
+        return values.get(metric.name)

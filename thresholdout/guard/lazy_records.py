@@ -15,7 +15,7 @@ from thresholdout.errors import InputError, InputTypeError, OverlapError
 from thresholdout.guard.declared_dependence import Declared, check_meaning, declared_dependence
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
-from thresholdout.guard.training_folds import TrainingFolds
+from thresholdout.guard.training_values import TrainingFolds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

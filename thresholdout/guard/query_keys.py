@@ -28,8 +28,7 @@ import numpy as np
 
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError, LedgerMismatch, outside
-from thresholdout.guard.captured_code import Unrecognised
-from thresholdout.guard.content_keys import content_digest
+from thresholdout.guard.content_keys import Unrecognised, content_digest
 from thresholdout.ledger.entry_checks import MADE, ContentKey, SpareKey
 from thresholdout.silence import silence
 

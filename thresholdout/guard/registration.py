@@ -14,9 +14,9 @@ from thresholdout.certificates.prior_queries import confidence_after
 from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.given_features import check_served
+from thresholdout.guard.guard_state import check_standing
 from thresholdout.guard.likely_mistakes import warn_of_width
 from thresholdout.guard.query_engine import FAILURES
-from thresholdout.guard.state_check import check_standing
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
 from thresholdout.mechanisms.catalogue import build_mechanism, parameters_to_json

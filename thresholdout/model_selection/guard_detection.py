@@ -7,9 +7,9 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.guard.captured_code import closed_over, is_installed, used_globals
+from thresholdout.guard.content_keys import closed_over, is_installed, used_globals
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import is_shared, same
+from thresholdout.guard.sharing.shared_objects import SHARED, same
 from thresholdout.guard.train_split import TrainSplit
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def reaches(guard: Thresholdout, thing: Any) -> bool:
         seen[id(one)] = one  # kept, so that no other object gets its id
         if isinstance(one, GuardScorer):
             one = one.guard
-        if is_shared(one):
+        if hasattr(type(one), SHARED):
             if same(guard, one):
                 return True
             continue

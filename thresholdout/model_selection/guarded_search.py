@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.answer import Answer
-    from thresholdout.guard.training_folds import Splits
+    from thresholdout.guard.training_values import Splits
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric

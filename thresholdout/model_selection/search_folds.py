@@ -8,7 +8,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.training_folds import Splits, TrainingFolds
+from thresholdout.guard.training_values import Splits, TrainingFolds
 
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout

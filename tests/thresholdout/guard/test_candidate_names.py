@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError
-from thresholdout.guard.candidate_names import class_and_parameters
+from thresholdout.guard.asking import class_and_parameters
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 2))

@@ -13,7 +13,7 @@ import pytest
 from thresholdout import Answer, Thresholdout
 from thresholdout.data.client_states import client_key
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
-from thresholdout.guard.state_check import check_clients
+from thresholdout.guard.guard_state import check_clients
 from thresholdout.ledger import move, open_ledger
 
 N = 1000

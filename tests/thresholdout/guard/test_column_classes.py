@@ -17,7 +17,7 @@ from tests.sizes import corners
 from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError
-from thresholdout.guard.column_classes import class_counts, classes_of
+from thresholdout.guard.column_queries import class_counts, classes_of
 from thresholdout.scoring.statistics import (
     balanced_accuracy,
     bounded_difference,

@@ -25,8 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout import Thresholdout
-from thresholdout.guard.captured_code import Unrecognised
-from thresholdout.guard.content_keys import content_digest, content_key
+from thresholdout.guard.content_keys import Unrecognised, content_digest, content_key
 
 
 def defined(source: str, name: str = "f", **names: Any) -> Any:

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv, is_series
+from thresholdout.guard.training_values import Splits, TrainingFolds, checked_cv, is_series
 
 X = np.zeros((40, 2))
 Y = np.tile([0, 0, 0, 1], 10)

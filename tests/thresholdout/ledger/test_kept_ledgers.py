@@ -13,7 +13,7 @@ from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout import Thresholdout
 from thresholdout.errors import LedgerClosed, LedgerEncrypted
-from thresholdout.guard.state_check import check_standing
+from thresholdout.guard.guard_state import check_standing
 from thresholdout.ledger import Ledger, MemoryLedger, import_history, open_ledger, verify_export
 
 FORMATS = sorted(folder.name for folder in FOLDER.glob("format-*"))

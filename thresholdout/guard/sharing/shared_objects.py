@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import inspect
 import os
 import pickle
 import secrets
@@ -32,23 +33,92 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from thresholdout.errors import InputTypeError, SharingError
-from thresholdout.guard.sharing.forwarding import forwarding
 from thresholdout.guard.sharing.private_socket import check_private, hung_up_after, listen, remove
+from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Proxy", "Reference", "check_process", "dumps", "is_shared", "reference_of", "same", "share", "shared"]
+__all__ = [
+    "SHARED",
+    "Proxy",
+    "Reference",
+    "check_process",
+    "dumps",
+    "forwarding",
+    "reference_of",
+    "same",
+    "share",
+    "shared",
+]
+
+
+def forwarding(kind: type, name: str) -> Any:
+    """Return a member that asks for the member of this name where the object lives.
+
+    A method or property has the signature and the docstring of the one that it asks for, and is computed there each
+    time. What the class does not define are attributes that an object gets when it is made; they are fetched once.
+
+    A keyword ``key`` is chosen here if the caller chose none, and so is one of ``keys`` for each item of the first
+    argument: a query that has to be sent twice is then charged once, also where it cannot be known by its content.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the object.
+    name : str
+        What is asked for.
+
+    Returns
+    -------
+    function, property or cached_property
+        For a class whose objects have a `Reference` in ``_reference``.
+    """
+    found = inspect.getattr_static(kind, name, None)
+    if inspect.isfunction(found):
+        return _method(name, found)
+    if isinstance(found, property):
+        return property(_reader(name), doc=found.__doc__)
+    return cached_property(_reader(name))
+
+
+def _reader(name: str) -> Callable[[Any], Any]:
+    def read(self: Any) -> Any:
+        return self._reference.call(name)
+
+    return read
+
+
+def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(original).parameters.values()
+    keywords = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    positional = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+
+    @wraps(original)
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if "key" in keywords and kwargs.get("key") is None:
+            kwargs["key"] = SpareKey(fresh_key())
+        if "keys" in keywords and kwargs.get("keys") is None:
+            items = args[0] if args else kwargs.get(positional[1], ())
+            if isinstance(items, Collection):  # what is none is refused there
+                kwargs["keys"] = [SpareKey(fresh_key()) for _ in items]
+        return self._reference.call(name, *args, **kwargs)
+
+    return method
+
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", bound=type)
+
+SHARED: Final = "_stays_in_its_process"
+"""Name of an attribute that only shared classes and proxies have."""
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a query carries a key, so that it is answered once."""
@@ -64,6 +134,7 @@ def shared(kind: Kind) -> Kind:
     """Let a class have objects that stay in their process: copies are the object itself, a pickle is its reference."""
     for name in ("__copy__", "__deepcopy__", "__sklearn_clone__"):
         setattr(kind, name, _itself)
+    setattr(kind, SHARED, True)
     kind.__reduce__ = _referred  # type: ignore[method-assign, assignment]
     return kind
 
@@ -197,11 +268,6 @@ _PROXIES: Final[dict[type, type[Proxy]]] = {}
 
 def _proxy(kind: type) -> type[Proxy]:
     return next(_PROXIES[base] for base in kind.__mro__ if base in _PROXIES)
-
-
-def is_shared(thing: object) -> bool:
-    """Whether an object stays in one process, or asks one that does."""
-    return isinstance(thing, (Proxy, *_PROXIES))
 
 
 def share(thing: T) -> T:

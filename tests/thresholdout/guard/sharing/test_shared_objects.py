@@ -39,7 +39,7 @@ from thresholdout.guard.holdout import origin
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer, _RemoteScorer
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.shared_objects import Reference, is_shared, reference_of, same, share
+from thresholdout.guard.sharing.shared_objects import Reference, reference_of, same, share
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.scoring import metrics
 
@@ -590,8 +590,6 @@ def test_a_proxy_is_one_of_the_class_that_it_stands_for_and_stays_it() -> None:
     assert issubclass(type(there), RemoteGuard)
     assert not issubclass(RemoteGuard, Thresholdout)
     assert isinstance(there, Thresholdout)
-    assert is_shared(there)
-    assert not is_shared(0)
     assert copy.copy(there) is copy.deepcopy(there) is clone(there) is there
     assert Thresholdout.__mro__ == (Thresholdout, object)
     with pytest.raises(AttributeError, match="a proxy of a Thresholdout stays one"):
