@@ -3,7 +3,7 @@
 Run with ``python -m benchmarks.comparisons`` (two minutes). Records are right or wrong under each model; two models
 differ on 3 or 8 % of them, with a true difference drawn up to a third of that, and training values are out of fold, on
 twice as many records. Nothing is declared, and all m comparisons are adaptive, but for the lists. The baseline is the
-exact (Clopper-Pearson) interval for the share of wins at 0.05/m and at the expected number of records that differ; for
+exact (Clopper-Pearson) interval for the win rate at 0.05/m and at the expected number of records that differ; for
 differences, times that share of the records. Numbers are mean half lengths over that of the baseline; in brackets,
 truths missed.
 """
@@ -38,7 +38,7 @@ class Pair:
 
     @property
     def theta(self) -> float:
-        """Share of wins."""
+        """Win rate."""
         return 0.5 * (1.0 + self.gain / self.differ)
 
 
@@ -81,7 +81,7 @@ def given(claims: ClaimsMechanism, pair: Pair) -> tuple[float, Reading, float, f
 
 
 def baseline(pair: Pair, number: int, share: float) -> float:
-    """Return the half length of the exact interval; `share` turns a share of wins into a difference."""
+    """Return the half length of the exact interval; `share` turns a win rate into a difference."""
     records = max(1, round(pair.holdout.size * pair.differ))
     k, level = pair.theta * records, BETA / number / 2
     return 0.5 * share * float(beta.ppf(1 - level, k + 1, records - k) - beta.ppf(level, k, records - k + 1))
@@ -111,10 +111,10 @@ def price(read: Read, n: int, differ: float, number: int, seed: int, together: b
 def main() -> None:
     begin = time.perf_counter()
     ways: dict[str, tuple[Read, bool]] = {
-        "share of wins": (wins, False),
+        "win rate": (wins, False),
         "difference, given the features": (given, False),
         "difference": (difference, False),
-        "list of shares of wins": (wins, True),
+        "list of win rates": (wins, True),
         "list, given the features": (given, True),
         "list of differences": (difference, True),
     }

@@ -29,9 +29,9 @@ from thresholdout.mechanisms.claims.gate import (
     GateState,
     checkpoint,
     climb,
-    last_look,
+    last_evaluation,
     propose,
-    share_of_risk,
+    share_of_error_budget,
     worth_a_checkpoint,
 )
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
@@ -133,7 +133,7 @@ def climb_by_milestones(world: World) -> tuple[float, float, float]:
                 false += accuracy <= best
                 certified, best = right, accuracy
     if state.ahead > 0.0:
-        made = last_look(state, world.proposal(certified, right), test())
+        made = last_evaluation(state, world.proposal(certified, right), test())
         if made.outcome == "keep":
             false += accuracy <= best
             best = accuracy
@@ -155,7 +155,7 @@ def ways(n: int) -> dict[str, Callable[[World], tuple[float, float, float]]]:
         def keep(proposal: Proposal, counts: Counts) -> bool:
             nonlocal state
             test = make(counts)
-            made = propose(state, proposal, test, share_of_risk(state, proposal, test))
+            made = propose(state, proposal, test, share_of_error_budget(state, proposal, test))
             state = made.state
             return made.outcome == "keep"
 

@@ -66,7 +66,7 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
         else LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0, n_train=float(n)), n)
     )
     state = mechanism.start(noise)
-    first = state.log_risk
+    first = state.log_error_budget
     skill = 0.80 + 0.05 * rng.random(teams)
     for _, team in product(range(SUBMISSIONS), range(teams)):
         honest = team >= junk
@@ -87,7 +87,7 @@ def session(n: int, junk: int, guess: Guess, seed: int, *, claims: bool = False,
         found.missed += not low <= truth <= high
         if honest:
             found.widths.append(0.5 * (high - low))
-    found.nats = first - state.log_risk
+    found.nats = first - state.log_error_budget
     return found
 
 

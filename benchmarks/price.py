@@ -70,8 +70,8 @@ def lists(seeds: int) -> None:
 
 
 def comparisons(seeds: int) -> None:
-    """Compare two models: the population's difference, a share of wins, the difference given the features."""
-    kinds: tuple[Kind, ...] = ("population", "wins", "given features")
+    """Compare two models: the population's difference, a win rate, the difference given the features."""
+    kinds: tuple[Kind, ...] = ("population", "win_rate", "given features")
     for kind in kinds:
         heading(f"Comparisons, {kind}, n_train = 2n")
         for queries in (20, 100):

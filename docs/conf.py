@@ -63,7 +63,7 @@ PAGES = {
     "proofs-dependence": "graphs/PROOFS.md",
     "proofs-paired": "thresholdout/limits/PROOFS.md",
     "proofs-evaluations": "thresholdout/evaluations/PROOFS.md",
-    "proofs-looks": "thresholdout/privacy/accounting/LOOKS.md",
+    "proofs-releases": "thresholdout/privacy/accounting/RELEASES.md",
     "proofs-accounting": "thresholdout/privacy/accounting/PROOFS.md",
     "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",
     "proofs-minibatches": "thresholdout/privacy/accounting/minibatches/PROOFS.md",

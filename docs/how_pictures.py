@@ -72,7 +72,7 @@ def claims() -> Any:
     guard, answers, left = opened(n), [], [0.05]
     for value, values in zip(train, right, strict=True):
         answers.append(guard.ask(float(value), values, binary=True))
-        left.append(float(np.exp(guard.history["risk"].iloc[-1])))
+        left.append(float(np.exp(guard.history["log_error_budget"].iloc[-1])))
     above, below = panels(2, 1, height=4.6, sharex=True, height_ratios=[3, 1])
     told(above, answers, truths)
     above.plot(np.arange(1, queries + 1), train, "x", color=GREY, ms=7, mew=2, label="training value")
@@ -180,21 +180,21 @@ def gates() -> Any:
 
     settings: dict[str, Any] = {"sampling": "iid", "random_state": 3}
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings)
-    incumbent = 0.7
-    gate = guard.gate(Model(incumbent))
+    champion = 0.7
+    gate = guard.gate(Model(champion))
     ax = panels(height=3.4)
-    path, words = [incumbent], set()
+    path, words = [champion], set()
     for step in range(1, 41):
-        truth = min(incumbent + float(rng.normal(-0.005, 0.025)), 0.95)
+        truth = min(champion + float(rng.normal(-0.005, 0.025)), 0.95)
         decision = gate.propose(Model(truth), cv="training", key=f"proposal {step}")
-        incumbent = truth if decision else incumbent
-        path.append(incumbent)
+        champion = truth if decision else champion
+        path.append(champion)
         rejected = "rejected for nothing" if decision.cost == 0 else "looked at, rejected"
         kind = "kept, certified" if decision else rejected
         colour = {"kept, certified": BLUE, "rejected for nothing": GREY, "looked at, rejected": ORANGE}[kind]
         ax.plot(step, truth, "o", color=colour, ms=6, label=None if kind in words else kind)
         words.add(kind)
-    ax.step(np.arange(len(path)), path, where="post", color=BLUE, lw=1.5, label="incumbent")
+    ax.step(np.arange(len(path)), path, where="post", color=BLUE, lw=1.5, label="champion")
     ax.set(xlabel="proposal", ylabel="true accuracy")
     ax.legend(frameon=False, fontsize="small", loc="lower right", ncols=2)
     return ax

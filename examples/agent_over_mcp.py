@@ -6,7 +6,7 @@ An agent improves a model by trial and error, and asks a service whose labels it
 
 The service here is a real one, in a thread of this script; ``thresholdout serve`` starts the same in a process of its
 own. The agent has a key and an address, and calls a tool, as a language model would: predictions go in, and one bit
-comes out, whether they are certified to be better than the incumbent, which they then replace. It proposes what it has
+comes out, whether they are certified to be better than the champion, which they then replace. It proposes what it has
 proposed before, too: that is free.
 
 Run with ``python examples/agent_over_mcp.py``.
@@ -79,7 +79,7 @@ def main(steps: int = 15) -> None:
     train, holdout = tables()
     with tempfile.TemporaryDirectory() as folder:
         service = EvaluationService.open(Path(folder, "leaderboard.db"))
-        owner = service.authenticate(service.first_admin_key())
+        owner = service.authenticate(service.first_admin_token())
         service.create_holdout(owner, "digits", train, holdout, label="digit", feedback="verdict")
         key, _ = service.new_key(owner, "team", "climber")
         with serving_here(service) as url:

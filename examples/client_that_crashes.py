@@ -76,7 +76,7 @@ def main() -> None:
         guesses = np.where(wrong, 1 - holdout["coin"], holdout["coin"])
         pd.DataFrame({"id": holdout["id"], "prediction": guesses}).to_csv(file, index=False)
         service = EvaluationService.open(Path(folder, "leaderboard.db"))
-        owner = service.authenticate(service.first_admin_key())
+        owner = service.authenticate(service.first_admin_token())
         service.create_holdout(owner, "coins", table[:RECORDS], holdout, label="coin", quota=2)
         key, _ = service.new_key(owner, "team", "ann")
         with serving_here(service) as url:

@@ -5,7 +5,7 @@ A gate between an agent and the holdout
 An agent tries changes to a model, with a gate between it and the holdout.
 
 It changes one setting at a time and proposes what it gets. The gate keeps a candidate when the holdout confirms that it
-is better than the incumbent, and says nothing else: with 95 % confidence every model that it keeps is better than the
+is better than the champion, and says nothing else: with 95 % confidence every model that it keeps is better than the
 one before, however many candidates there are. Most are rejected by cross-validation, for nothing.
 
 Run with ``python examples/gate.py``.
@@ -40,7 +40,7 @@ def main(steps: int = 25) -> None:
     for step in range(steps):
         name = str(rng.choice(list(SETTINGS)))
         change = {name: rng.choice(SETTINGS[name]).item()}
-        candidate = clone(gate.incumbent).set_params(**change).fit(X_train, y_train)
+        candidate = clone(gate.champion).set_params(**change).fit(X_train, y_train)
         decision = gate.propose(candidate, key=f"step {step}", name=str(change))
         if decision:
             print(decision)

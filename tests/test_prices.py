@@ -50,7 +50,7 @@ def test_a_list_costs_next_to_nothing_and_a_search_more() -> None:
     assert np.isnan(alone.told)
 
 
-@pytest.mark.parametrize("kind", ["population", "wins", "given features"])
+@pytest.mark.parametrize("kind", ["population", "win_rate", "given features"])
 def test_comparisons_have_prices(kind: Kind) -> None:
     run = compared(kind, 400, 800, 3, 0.1, 0)
     assert 0.9 < run.price < 5.0

@@ -130,7 +130,7 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "risk", "epsilon", "width", "allowance", "quota"}
+    what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
         Which limit was reached: answers from the holdout, queries in all, the risk that was left, the declared
         epsilon, or the declared `max_half_width` by this query, while others may still be answered; or what
         one client may be told (`allowance`) or ask (`quota`), while others may still ask.
@@ -152,7 +152,7 @@ class BudgetExhausted(ThresholdoutError):
         self.spent = spent
         self.limit = limit
         used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'queries'} of this guard are used"
-        if what == "risk":
+        if what == "error_budget":
             used = f"after {spent} queries and what else was told nothing is left of this guard's risk"
         if what == "epsilon":
             used = f"after {spent} queries nothing is left of the epsilon of this guard's answers"

@@ -32,22 +32,22 @@ def climb(name: str, record: Record, truth: NDArray[np.float64], seed: int) -> d
     """Offer a rule its proposals, and return what became of it."""
     rule = RULES[name](record)
     proposer = Proposer([member.choices for member in record.members], np.random.default_rng(seed))
-    incumbent, kept, wrong, offered = 0, 0, 0, truth[0]
+    champion, kept, wrong, offered = 0, 0, 0, truth[0]
     for _ in range(record.proposals):
-        proposal = proposer.next(incumbent)
+        proposal = proposer.next(champion)
         offered = max(offered, truth[proposal])
         if rule.keep(proposal):
-            kept, wrong = kept + 1, wrong + int(truth[proposal] < truth[incumbent])
-            incumbent = proposal
+            kept, wrong = kept + 1, wrong + int(truth[proposal] < truth[champion])
+            champion = proposal
     report = rule.report()
     return {
-        "gap": report.score - truth[incumbent],
+        "gap": report.score - truth[champion],
         "kept": float(kept),
         "wrong": float(wrong),
-        "missed": offered - truth[incumbent],
-        "gain": truth[incumbent] - truth[0],
+        "missed": offered - truth[champion],
+        "gain": truth[champion] - truth[0],
         "half_width": report.half_width,
-        "outside": float(abs(report.score - truth[incumbent]) > report.half_width),
+        "outside": float(abs(report.score - truth[champion]) > report.half_width),
         "certified": float(len(report.certified)),
         "false": float(sum(truth[new] <= truth[old] for old, new in report.certified)),
     }

@@ -105,23 +105,23 @@ class Rule(Protocol):
     """Keeps or rejects proposals; member 0 is what there was."""
 
     def keep(self, member: int) -> bool:
-        """Say whether a proposal becomes the incumbent."""
+        """Say whether a proposal becomes the champion."""
         ...
 
     def report(self) -> Report:
-        """Say how good the incumbent is."""
+        """Say how good the champion is."""
         ...
 
 
 class Highest:
-    """Keep what has a higher score than the incumbent, by more than a margin.
+    """Keep what has a higher score than the champion, by more than a margin.
 
     Parameters
     ----------
     score : callable
         What is told of a member.
     margin : callable, optional
-        By how much more a proposal must score, given the incumbent's score.
+        By how much more a proposal must score, given the champion's score.
     """
 
     def __init__(self, score: Callable[[int], float], margin: Callable[[float], float] = lambda score: 0.0) -> None:
@@ -145,7 +145,7 @@ def holdout(record: Record) -> Rule:
 
 
 def one_sigma(record: Record) -> Rule:
-    """Keep what is better on the slice by one standard error of the incumbent's score."""
+    """Keep what is better on the slice by one standard error of the champion's score."""
     n = len(record.part)
     return Highest(record.holdout, lambda score: math.sqrt(score * (1.0 - score) / n))
 
@@ -240,7 +240,7 @@ class Gated:
         return bool(decision)
 
     def report(self) -> Report:
-        answer = self._guard.final_check(self._gate.incumbent, cv="training")
+        answer = self._guard.final_check(self._gate.champion, cv="training")
         return Report(answer.value, answer.half_width, tuple(self._claims))
 
 

@@ -174,11 +174,11 @@ class Proposer:
         self._rng = rng
         self._left = set(range(1, len(members)))
 
-    def next(self, incumbent: int) -> int:
+    def next(self, champion: int) -> int:
         """Return the next proposal's number, given the number of the one that was kept last."""
         left = sorted(self._left)
         if self._rng.random() < 0.5:
-            edits = [self._members[incumbent].edits(self._members[one]) for one in left]
+            edits = [self._members[champion].edits(self._members[one]) for one in left]
             left = [one for one, distance in zip(left, edits, strict=True) if distance == min(edits)]
         chosen = int(self._rng.choice(left))
         self._left.remove(chosen)

@@ -30,7 +30,7 @@ from thresholdout.privacy.accounting.published_bounds import (
     oneto_variance_bound,
 )
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, UnsoundBoundWarning
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +255,7 @@ def _rules(eps: float, delta: float, T: int, dt: float) -> dict[str, Composition
         "chernoff": compose_chernoff(eps, delta, T, dt),
         "optimal": Composition(best, kov.delta, "optimal", True),
     }
-    with silence(UnsoundBoundWarning):
+    with suppress_warnings(UnsoundBoundWarning):
         for variant in ("I", "II", "III"):
             found[variant] = compose_he(eps, delta, dt, T, variant=variant, formula="paper")
     return found

@@ -17,7 +17,7 @@ from thresholdout.privacy.accounting.minibatches.replace_one import TaylorSeries
 from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
 from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr, rdp_fswr_lower
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def figure3(deltas: Any = None, orders: Any = None) -> pd.DataFrame:
     curves = _replace_one(grid)
     curves["Poisson C.9, m=4"] = rdp_poisson(grid, SIGMA, RATE, adjacency="replace_one", method="taylor")
     curves["Poisson add/remove"] = rdp_poisson(grid, SIGMA, RATE)
-    with silence(EdgeOrderWarning):
+    with suppress_warnings(EdgeOrderWarning):
         columns = {
             name: [rdp_to_epsilon(grid, STEPS * curve, float(d)).epsilon for d in found]
             for name, curve in curves.items()

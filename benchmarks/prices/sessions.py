@@ -16,7 +16,7 @@ __all__ = ["Kind", "Run", "after_attack", "checked", "compared", "listed", "sear
 
 _LIKELY: Final = 0.85
 
-Kind: TypeAlias = Literal["population", "wins", "given features"]
+Kind: TypeAlias = Literal["population", "win_rate", "given features"]
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ def compared(kind: Kind, n: int, n_train: int, queries: int, disagreement: float
     """Compare models that say different things about a share of the records, and win there three to seven times of ten.
 
     A record's label is the likely one with probability 0.85, whatever the models say. The baseline is the exact sign
-    test at 0.05/m: limits of a share of wins given the number of differing records.
+    test at 0.05/m: limits of a win rate given the number of differing records.
     """
     rng = np.random.default_rng([seed, queries, n])
     size = n + n_train
     X, likely = np.arange(float(size))[:, None], rng.integers(0, 2, size)
     y = np.where(rng.random(size) < _LIKELY, likely, 1 - likely)
-    settings: dict[str, Any] = {"wins": {"sampling": "iid"}, "given features": {"sampling": "fixed_features"}}
+    settings: dict[str, Any] = {"win_rate": {"sampling": "iid"}, "given features": {"sampling": "fixed_features"}}
     guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings.get(kind, {}))
     intervals, asked = [], []
     for _ in range(queries):
@@ -106,10 +106,10 @@ def compared(kind: Kind, n: int, n_train: int, queries: int, disagreement: float
         well = rng.random(size) < (share - 1 + _LIKELY) / (2 * _LIKELY - 1)
         new = np.where(differ & ~well, 1 - likely, likely)
         old = np.where(differ, 1 - new, new)
-        about: Literal["wins", "difference"] = "wins" if kind == "wins" else "difference"
+        about: Literal["win_rate", "difference"] = "win_rate" if kind == "win_rate" else "difference"
         intervals.append(guard.compare(_Recorded(new), _Recorded(old), about=about, cv="training").interval)
         half = half_length(share, disagreement * n, BETA / queries)
-        if kind == "wins":
+        if kind == "win_rate":
             asked.append((half, share))
             continue
         truth = disagreement * (2 * share - 1)

@@ -36,7 +36,7 @@ def prepared(
     """Make a service with the holdout "load"; return the keys of so many teams."""
     service = EvaluationService.open(database, key_file=key_file)
     try:
-        text = service.first_admin_key()
+        text = service.first_admin_token()
         admin = service.authenticate(text)
         service.create_holdout(admin, "load", *parts, label="y", public=True)
         return [service.new_key(admin, "team", f"team-{number}")[0] for number in range(teams)]

@@ -91,7 +91,7 @@ def test_a_final_check_tells_the_slice_and_others_what_they_chose_by() -> None:
         assert reports[name].half_width > 0.0
 
 
-def test_margins_are_those_of_the_incumbent() -> None:
+def test_margins_are_those_of_the_champion() -> None:
     scores = [0.5, 0.59, 0.61, 0.65, 0.72]
     rule = Highest(scores.__getitem__, lambda score: 0.1 if score < 0.6 else 0.05)
     assert [rule.keep(member) for member in range(1, 5)] == [False, True, False, True]
@@ -105,9 +105,9 @@ def test_climbs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, members: list[Choices], rng: np.random.Generator) -> None:
             self.order = iter([(0, 2), (2, 1), (2, 3)])
 
-        def next(self, incumbent: int) -> int:
+        def next(self, champion: int) -> int:
             expected, proposal = next(self.order)
-            assert incumbent == expected
+            assert champion == expected
             return proposal
 
     monkeypatch.setattr(climbs, "Proposer", Scripted)

@@ -101,7 +101,7 @@ GUARDS: Final[dict[str, tuple[Callable[[Any], Any], Callable[[Any], None], Calla
     "algorithm-1": (algorithm_1, use, next_of, None),
     "encrypted": (algorithm_1, use, next_of, KEY),
     "moved": (ladder, use, next_of, None),
-    "looks": (algorithm_1, use_failing, next_of, None),
+    "releases": (algorithm_1, use_failing, next_of, None),
     "kfold": (kfold, use_kfold, next_of_kfold, None),
     "labelled": (labelled, use_labelled, next_of_labelled, None),
 }

@@ -29,6 +29,6 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.limits.binomial": ("",),
     "thresholdout.limits.entropy": ("",),
     "thresholdout.limits.bets": ("log_wealth", "bet_lower"),  # the others are guesses, not limits
-    "thresholdout.limits.random_truths": ("",),
+    "thresholdout.limits.random_estimands": ("",),
     "thresholdout.limits.noisy": ("",),
 }

@@ -53,7 +53,7 @@ def wins(
     kinds: Sequence[int],
     train: PairedCounts,
 ) -> Posed | None:
-    """Return a query about the share of wins, each value being a loss (-1), a tie or a win (1)."""
+    """Return a query about the win rate, each value being a loss (-1), a tie or a win (1)."""
     won, lost = (sum(p for p, kind in zip(shares, kinds, strict=True) if kind == side) for side in (1, -1))
     if won + lost == 0.0:
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-__all__ = ["Channel", "ListRule", "Lists", "Looks", "LooksRule", "Statistics", "StatisticsRule"]
+__all__ = ["Channel", "ListRule", "Lists", "Releases", "ReleasesRule", "Statistics", "StatisticsRule"]
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class LooksRule:
+class ReleasesRule:
     """What is broken: looks are for nothing, or each is priced at the risk there was before the first."""
 
     free: bool = False
@@ -212,11 +212,11 @@ class LooksRule:
 
 
 @dataclass
-class Looks:
+class Releases:
     """The best analyst who may look through a channel, make claims that are false on any event, or split the risk."""
 
     channel: Channel
-    rule: LooksRule = LooksRule()
+    rule: ReleasesRule = ReleasesRule()
     _memo: dict[tuple[tuple[float, ...], float, int], float] = field(default_factory=dict)
 
     def worst(self, risk: float, depth: int) -> float:

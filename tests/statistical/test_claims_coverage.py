@@ -75,7 +75,7 @@ def test_a_mechanism_with_three_times_the_risk_is_rejected(monkeypatch: pytest.M
 
     def generous(self: ClaimsMechanism, noise: SeededNoise) -> ClaimsState:
         state = start(self, noise)
-        return ClaimsState.from_text(state.to_text().replace(state.log_risk.hex(), math.log(3 * BETA).hex()))
+        return ClaimsState.from_text(state.to_text().replace(state.log_error_budget.hex(), math.log(3 * BETA).hex()))
 
     monkeypatch.setattr(mechanism_module.ClaimsMechanism, "start", generous)
     sessions = 1000
@@ -113,7 +113,7 @@ class TestWhatIsShown:
             reading = mechanism.read(np.arange(n) < count, n, (0, 1), "values", Known(binary=True))
             state, outcome = mechanism.step(mechanism.start(source), 0.9, reading, source)
             assert outcome.interval is not None
-            answers.setdefault((outcome.value, *outcome.interval, state.log_risk), []).append(count)
+            answers.setdefault((outcome.value, *outcome.interval, state.log_error_budget), []).append(count)
         for counts in answers.values():
             assert counts == list(range(counts[0], counts[-1] + 1))
         assert len(answers) < 14
@@ -124,7 +124,7 @@ class TestWhatIsShown:
         state = mechanism.start(source)
         values = np.arange(1000) < 731
         reading = mechanism.read(values, 1000, (0, 1), "values", Known(binary=True))
-        made, variance = mechanism._forecast(state, 0.7, reading.known)
+        made, variance = mechanism._predict(state, 0.7, reading.known)
         claim = mechanism._claim(made, variance, reading, source)
         shown = " ".join(map(repr, (state, reading, claim, mechanism)))
         assert str(state.edge) not in shown

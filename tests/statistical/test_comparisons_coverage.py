@@ -106,7 +106,7 @@ def _outside(
 ) -> bool:
     """Whether a session is broken in which each truth is a hair outside of what would be claimed."""
     state = claims.start(noise)
-    state = replace(state, log_risk=state.log_risk + math.log(times))
+    state = replace(state, log_error_budget=state.log_error_budget + math.log(times))
     for turn in range(TURNS):
         train = 0.5 + 0.04 * (turn % 3 - 1)
         known = kind.known(train)
@@ -126,7 +126,7 @@ def _misled(
 ) -> bool:
     """Whether a session is broken in which training values have nothing to do with the holdout; the last is a list."""
     state = claims.start(noise)
-    state = replace(state, log_risk=state.log_risk + math.log(times))
+    state = replace(state, log_error_budget=state.log_error_budget + math.log(times))
     pairs = session.uniform(0.35, 0.65, size=(TURNS, 2))
     for truth, train in pairs[:4]:
         known = kind.known(float(train))

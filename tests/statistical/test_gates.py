@@ -3,7 +3,7 @@
 At confidence 1 - beta more than ``binom.isf(1e-9, climbs, beta)`` broken climbs reject a gate; a valid one is rejected
 with probability at most 1e-9. A twin that does not pay for rejections must be rejected. The first analyst proposes
 candidates that do nothing; the second one proposes harmless changes, and then the majority of those that looked worst
-for the incumbent, a candidate that is fitted to the holdout as far as rejections tell. The last tests put the first
+for the champion, a candidate that is fitted to the holdout as far as rejections tell. The last tests put the first
 analyst before a whole guard.
 """
 
@@ -20,7 +20,7 @@ from scipy.stats import binom
 from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
-from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, propose, share_of_risk
+from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, propose, share_of_error_budget
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
 
 pytestmark = pytest.mark.statistical
@@ -34,12 +34,16 @@ Gate = Callable[[GateState, Proposal, GateTest], Decision]
 
 
 def proposed(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    return propose(state, proposal, test, share_of_risk(state, proposal, test))
+    return propose(state, proposal, test, share_of_error_budget(state, proposal, test))
 
 
 def free_rejections(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     made = proposed(state, proposal, test)
-    return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.outcome == "reject" else made
+    return (
+        replace(made, state=replace(made.state, log_error_budget=state.log_error_budget))
+        if made.outcome == "reject"
+        else made
+    )
 
 
 def half(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
@@ -141,7 +145,7 @@ def broken_guard(rng: np.random.Generator, certify: Literal["each", "milestones"
     gate = guard.gate(Told(0), certify=certify)
     if any(gate.propose(Told(k), cv="training").certified for k in range(1, 13)):
         return True
-    last = gate.last_look() if certify == "milestones" else None
+    last = gate.last_evaluation() if certify == "milestones" else None
     return last is not None and last.certified
 
 
@@ -156,7 +160,11 @@ def test_a_guard_certifies_as_little_as_promised(certify: Literal["each", "miles
 def test_a_guard_whose_rejections_are_free_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def free(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
         made = propose(state, proposal, test, share)
-        return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.outcome == "reject" else made
+        return (
+            replace(made, state=replace(made.state, log_error_budget=state.log_error_budget))
+            if made.outcome == "reject"
+            else made
+        )
 
     monkeypatch.setattr(climbs_of_guards, "propose", free)
     rng, climbs = np.random.default_rng(15), 200

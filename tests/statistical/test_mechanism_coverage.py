@@ -125,9 +125,9 @@ LIMIT = int(binom.isf(RATE, RUNS, BETA))
 
 
 class TestLadder:
-    @pytest.mark.parametrize("random_truths", corners([False, True], 0))
-    def test_intervals_hold(self, random_truths: bool) -> None:
-        mechanism = Ladder(LadderParameters(1 - BETA, random_truths=random_truths), N)
+    @pytest.mark.parametrize("random_estimands", corners([False, True], 0))
+    def test_intervals_hold(self, random_estimands: bool) -> None:
+        mechanism = Ladder(LadderParameters(1 - BETA, random_estimands=random_estimands), N)
         assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
 
     def test_a_heuristic_step_is_rejected(self) -> None:
@@ -136,7 +136,7 @@ class TestLadder:
         class Heuristic(Ladder):
             def step(self, state: LadderState, *rest: Any) -> tuple[LadderState, Outcome]:
                 after, outcome = super().step(state, *rest)
-                return replace(after, log_risk=math.log(0.5)), outcome
+                return replace(after, log_error_budget=math.log(0.5)), outcome
 
         mechanism = Heuristic(LadderParameters(1 - BETA), N)
         assert breaks(mechanism, stated, 100, attack=Climber) > LIMIT

@@ -18,19 +18,19 @@ from thresholdout import Claims, PriorQueries, Thresholdout
 
 pytestmark = pytest.mark.statistical
 
-N, LOOKS, SESSIONS, CONFIDENCE = 300, 200, 40, 0.9
+N, PRIOR, SESSIONS, CONFIDENCE = 300, 200, 40, 0.9
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 
 
-def broken(looks: Any, seed: int, **declared: Any) -> bool:
+def broken(prior: Any, seed: int, **declared: Any) -> bool:
     """Whether an answer after the looks misses 1/2: about the vote, and about votes of more and more features."""
     rng = np.random.default_rng(seed)
-    labels, signs = rng.integers(0, 2, size=N), rng.integers(0, 2, size=(LOOKS, N))
+    labels, signs = rng.integers(0, 2, size=N), rng.integers(0, 2, size=(PRIOR, N))
     scores = (signs == labels).mean(axis=1)  # what he has seen
     turned = np.where(scores > 0.5, 1, -1)[:, None] * (2 * signs - 1)
-    guard = Thresholdout(np.arange(float(N)), confidence=CONFIDENCE, prior_queries=looks, random_state=seed, **declared)
+    guard = Thresholdout(np.arange(float(N)), confidence=CONFIDENCE, prior_queries=prior, random_state=seed, **declared)
     misses = False
-    for used in (LOOKS // 4, LOOKS // 2, LOOKS):
+    for used in (PRIOR // 4, PRIOR // 2, PRIOR):
         values = (turned[:used].sum(axis=0) > 0) == labels
         low, high = guard.ask([0, 1], values).interval
         misses |= not low <= 0.5 <= high
@@ -42,7 +42,7 @@ GUARDS: list[dict[str, Any]] = [{}, {"queries": 3}, {"mechanism": Claims(noise=0
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)
 def test_an_analyst_who_looked_and_says_so_is_covered(declared: dict[str, Any]) -> None:
-    assert sum(broken(PriorQueries(LOOKS, N + 1), seed, **declared) for seed in range(SESSIONS)) <= LIMIT
+    assert sum(broken(PriorQueries(PRIOR, N + 1), seed, **declared) for seed in range(SESSIONS)) <= LIMIT
 
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.change_of_measure import smallest_nats
-from thresholdout.certificates.posterior import PosteriorWidths, beside_looks_with_a_delta, beside_pure_looks
+from thresholdout.certificates.posterior import PosteriorWidths, beside_pure_releases, beside_releases_with_a_delta
 from thresholdout.certificates.route import ConstantWidth, Route
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.event_types import Event
 
-__all__ = ["pure_looks", "uncovered_look", "with_looks"]
+__all__ = ["releases_epsilon", "uncovered_release", "with_releases"]
 
-SOURCE = "accounting/LOOKS.md"
+SOURCE = "accounting/RELEASES.md"
 ALSO = "; other looks are as private as recorded"
-_CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any look from the risk that is left"
+_CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any look from the remaining error budget"
 
 
-def uncovered_look(event: Event) -> str:
+def uncovered_release(event: Event) -> str:
     """Return why no certificate by posteriors can take a look into account; empty when it may.
 
     Parameters
@@ -38,9 +38,9 @@ def uncovered_look(event: Event) -> str:
     Examples
     --------
     >>> from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
-    >>> uncovered_look(BlackBox(0.1))
+    >>> uncovered_release(BlackBox(0.1))
     ''
-    >>> uncovered_look(GaussianAnswer(2.0))
+    >>> uncovered_release(GaussianAnswer(2.0))
     "GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards..."
     """
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant
@@ -54,27 +54,27 @@ def uncovered_look(event: Event) -> str:
     return f"{refused!r} has a delta, or only Renyi divergences, for which nothing is proved here; {_CLAIMS}"
 
 
-def pure_looks(event: Event) -> float:
+def releases_epsilon(event: Event) -> float:
     """Return the epsilon of looks at replaced records, ``inf`` when they have a delta or only Renyi divergences.
 
     Examples
     --------
     >>> from thresholdout.privacy.accounting import BlackBox, Composed
-    >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
+    >>> releases_epsilon(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.events.composed_events import check_event
 
     found = check_event(event)
-    return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
+    return math.inf if uncovered_release(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
 
 
-def with_looks(
+def with_releases(
     certificate: Certificate,
     model: DependenceModel,
     parameters: Parameters,
-    looks: Event,
+    releases: Event,
     spare: float = 0.0,
 ) -> Certificate:
     """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
@@ -87,7 +87,7 @@ def with_looks(
         How the records depend on each other.
     parameters
         Of the guard's mechanism.
-    looks : Event
+    releases : Event
         Each may have been chosen in view of everything released before it. Those of a `Composed` one were recorded one
         after the other.
     spare : float, default=0.0
@@ -97,7 +97,7 @@ def with_looks(
     -------
     Certificate
         It rests on the same route as before, so that answers from before the looks, with the half-widths that they
-        had, and answers from now on hold together with the same confidence (LOOKS.md, L4). Without that route it
+        had, and answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route it
         says nothing, and its half-widths are infinite.
 
     Examples
@@ -108,23 +108,23 @@ def with_looks(
     >>> from thresholdout.mechanisms import SparseVectorParameters
     >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)
-    >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))
+    >>> after = with_releases(before, Independent(10_000), parameters, BlackBox(0.02))
     >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)
     ('posterior', 0.081, 'posterior', 0.086)
     """
-    epsilon = pure_looks(looks)
+    epsilon = releases_epsilon(releases)
     if epsilon == 0.0:
         return certificate
     routes = []
     for route in certificate.compared:
         if not route.sound:
             continue
-        if parameters.prices_looks and route.applies:
-            changed = _claims(route, model, looks)
+        if parameters.prices_releases and route.applies:
+            changed = _claims(route, model, releases)
         elif not route.applies:
             changed = route
         elif isinstance(route.widths, PosteriorWidths):
-            changed = _posterior(route, route.widths, model, looks, epsilon, spare)
+            changed = _posterior(route, route.widths, model, releases, epsilon, spare)
         else:
             changed = _lost(route, f"nothing is proved for this route beside other looks; {_CLAIMS}")
         routes.append(changed)
@@ -136,13 +136,13 @@ def _lost(route: Route, why: str) -> Route:
     return Route.missing(route.name, why, sound=route.sound, assumes=route.assumes, source=route.source)
 
 
-def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
-    """Keep the route: looks are paid from the risk that is left, whenever they happen; see `ClaimsMechanism.look`.
+def _claims(route: Route, model: DependenceModel, releases: Event) -> Route:
+    """Keep the route: the error budget pays for releases at any time; see `ClaimsMechanism.pay_release`.
 
     A bound on all half-widths was about the whole risk: intervals say what they are now.
     """
-    if not math.isfinite(smallest_nats(model, looks, pure_looks(looks), 0.01)):
-        return _lost(route, _too_much(model, looks))
+    if not math.isfinite(smallest_nats(model, releases, releases_epsilon(releases), 0.01)):
+        return _lost(route, _too_much(model, releases))
     widths = route.widths
     assert isinstance(widths, ConstantWidth)
     source = "PROOFS.md, V11" if route.name == "fold claims" else "PROOFS.md, B8"
@@ -150,10 +150,10 @@ def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
     return dataclasses.replace(found, tolerance=1.0, widths=dataclasses.replace(widths, width=1.0))
 
 
-def _too_much(model: DependenceModel, looks: Event) -> str:
+def _too_much(model: DependenceModel, releases: Event) -> str:
     """Say why looks leave nothing of a guard that makes claims."""
     alone = model.revealed_blocks(0.01).blocks == 1 and model.n > 1
-    if not alone or not uncovered_look(looks):
+    if not alone or not uncovered_release(releases):
         return "the looks leak too much"
     return (
         "looks with a delta, or only Renyi divergences, are covered where it is known how far dependence reaches "
@@ -162,16 +162,16 @@ def _too_much(model: DependenceModel, looks: Event) -> str:
 
 
 def _posterior(
-    route: Route, widths: PosteriorWidths, model: DependenceModel, looks: Event, epsilon: float, spare: float
+    route: Route, widths: PosteriorWidths, model: DependenceModel, releases: Event, epsilon: float, spare: float
 ) -> Route:
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
     moved: PosteriorWidths | str
     if math.isfinite(epsilon):
-        moved, lemma = beside_pure_looks(widths, model, epsilon), "L1"
-    elif not spare or _unaccounted(looks):
-        return _lost(route, uncovered_look(looks))
+        moved, lemma = beside_pure_releases(widths, model, epsilon), "L1"
+    elif not spare or _unaccounted(releases):
+        return _lost(route, uncovered_release(releases))
     else:
-        moved, lemma = beside_looks_with_a_delta(widths, model, _one_by_one(looks), spare), "L6"
+        moved, lemma = beside_releases_with_a_delta(widths, model, _one_by_one(releases), spare), "L6"
     if isinstance(moved, str):
         return _lost(route, f"the looks {moved}; {_CLAIMS}")
     return dataclasses.replace(
@@ -179,15 +179,17 @@ def _posterior(
     )
 
 
-def _one_by_one(looks: Event) -> tuple[Event, ...]:
+def _one_by_one(releases: Event) -> tuple[Event, ...]:
     """Return the looks as they were recorded."""
     from thresholdout.privacy.accounting.events.composed_events import Composed
 
-    return looks.events if isinstance(looks, Composed) else (looks,)
+    return releases.events if isinstance(releases, Composed) else (releases,)
 
 
-def _unaccounted(looks: Event) -> bool:
+def _unaccounted(releases: Event) -> bool:
     """Return whether no accountant knows some look."""
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
 
-    return any(not composed_accountants(look, "replace_one", all_accountants())[0] for look in _one_by_one(looks))
+    return any(
+        not composed_accountants(release, "replace_one", all_accountants())[0] for release in _one_by_one(releases)
+    )

@@ -2,7 +2,7 @@
 
 A mechanism has seen the records X and released Z. With fresh records X', independent of Z, some set of bad (x, z) has
 probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b`` with which it has probability at most
-``p`` for the records that were seen (LOOKS.md, M1 to M5).
+``p`` for the records that were seen (RELEASES.md, M1 to M5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import formula_up
 from graphs.structure.revealed_blocks import RevealedBlocks
 from thresholdout.certificates.problem import leakage
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -349,7 +349,7 @@ def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float
     if best == 0.0:
         return best
     exact = model.revealed_blocks()
-    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+    with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
         best = min(best, mutual_information_nats(information(event, epsilon, exact), p))
         accountants: list[Accountant] = []
         if math.isinf(epsilon):

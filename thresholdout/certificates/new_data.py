@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graphs.numerics.rounding import formula_up, shown_above
 from graphs.structure.revealed_blocks import RevealedBlocks
-from thresholdout.certificates.after_releases import pure_looks
+from thresholdout.certificates.after_releases import releases_epsilon
 from thresholdout.certificates.change_of_measure import (
     approximate_nats,
     information_per_record,
@@ -26,7 +26,7 @@ from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.composed_events import check_event
 from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, on_average_bound
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ def generalization_certificate(
     Notes
     -----
     The gap is that of one output, chosen by the learner in view of everything it released: the mean over the records
-    of a function with values in [0, 1], less its expectation. Proofs: accounting/LOOKS.md, N1 to N6.
+    of a function with values in [0, 1], less its expectation. Proofs: accounting/RELEASES.md, N1 to N6.
 
     Examples
     --------
@@ -211,13 +211,13 @@ def generalization_certificate(
     why = "" if independent else "the records are not independent"
     if not accountants:
         why = why or "no accountant knows all events: " + "; ".join(f"{k}: {v}" for k, v in refused.items())
-    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+    with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
         compared = (
-            _max_information(model, pure_looks(event), beta),
-            *_mutual_information(event, pure_looks(event), size, beta, why),
+            _max_information(model, releases_epsilon(event), beta),
+            *_mutual_information(event, releases_epsilon(event), size, beta, why),
             _approximate(accountants, size, beta, why),
             _theorem1(accountants, size, beta, why),
-            _posterior(model, pure_looks(event), failure),
+            _posterior(model, releases_epsilon(event), failure),
             _on_average(accountants, why),
         )
     return GeneralizationCertificate(size, confidence, compared)
@@ -227,7 +227,7 @@ _NOT_PURE = "some event has a delta, or only Renyi divergences"
 
 
 def _max_information(model: DependenceModel, epsilon: float, beta: float) -> GeneralizationRoute:
-    name, assumes, source = "max-information", "a variance inflation below n for fixed functions", "LOOKS.md, N3"
+    name, assumes, source = "max-information", "a variance inflation below n for fixed functions", "RELEASES.md, N3"
     inflation = model.variance_inflation()
     why = _NOT_PURE if math.isinf(epsilon) else ""
     if model.n > 1 and inflation >= model.n:
@@ -241,7 +241,7 @@ def _max_information(model: DependenceModel, epsilon: float, beta: float) -> Gen
 
 def _mutual_information(event: Event, epsilon: float, n: int, beta: float, why: str) -> list[GeneralizationRoute]:
     """Bound the gap by the mutual information between records and release."""
-    source = "LOOKS.md, N4"
+    source = "RELEASES.md, N4"
     per_record = math.inf if why else information_per_record(event, epsilon)
     if not why and not math.isfinite(per_record):
         why = "no Renyi divergence near order 1 is known for some event"
@@ -263,11 +263,11 @@ def _approximate(accountants: Sequence[Accountant], n: int, beta: float, why: st
         nats = approximate_nats(accountants, RevealedBlocks((1,), (n,)), beta)
         bound = formula_up(math.sqrt((math.log(2.0 / beta) + nats) / (2.0 * n)))
         why = "" if math.isfinite(bound) else "no epsilon has a delta that is small enough"
-    return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", _INDEPENDENT, "LOOKS.md, N6", why)
+    return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", _INDEPENDENT, "RELEASES.md, N6", why)
 
 
 def _theorem1(accountants: Sequence[Accountant], n: int, beta: float, why: str) -> GeneralizationRoute:
-    name, source = "theorem 1", "LOOKS.md, N5; after [He, Theorem 1]"
+    name, source = "theorem 1", "RELEASES.md, N5; after [He, Theorem 1]"
     assumes, best = "independent records of one law", math.inf
     if not why:
         for epsilon in _candidates(accountants, _SMALL):
@@ -286,7 +286,7 @@ def _on_average(accountants: Sequence[Accountant], why: str) -> GeneralizationRo
             best = best if delta >= 1 else min(best, on_average_bound(epsilon, delta, rule="tight"))
         why = "" if math.isfinite(best) else "no epsilon has a delta below 1"
     return GeneralizationRoute(
-        "on average", formula_up(best), "average", f"the expected gap {_GAP}", _INDEPENDENT, "LOOKS.md, N1", why
+        "on average", formula_up(best), "average", f"the expected gap {_GAP}", _INDEPENDENT, "RELEASES.md, N1", why
     )
 
 
@@ -295,7 +295,7 @@ def _posterior(model: DependenceModel, epsilon: float, failure: float) -> Genera
     why = _NOT_PURE if math.isinf(epsilon) else ""
     # where limits of a fitted model fail, the gap is at most 1
     bound = math.inf if why else formula_up(mean_total_variation(model, epsilon) + failure)
-    return GeneralizationRoute("posterior", bound, "average", about, "the declared dependence", "LOOKS.md, N2", why)
+    return GeneralizationRoute("posterior", bound, "average", about, "the declared dependence", "RELEASES.md, N2", why)
 
 
 def _candidates(accountants: Sequence[Accountant], usual: tuple[float, ...]) -> list[float]:

@@ -6,7 +6,7 @@ Whatever depends on record i and is a number in [0, 1], the analyst's expectatio
 those of its truth, alpha_i the leakage about record i. So means near 0 or 1 move by less than means near 1/2.
 PROOFS.md, "Posterior certificate".
 
-Posterior certificates beside other private looks, with a delta too: accounting/LOOKS.md, L1 and L6.
+Posterior certificates beside other private looks, with a delta too: accounting/RELEASES.md, L1 and L6.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphs.numerics.bisection import bracket
 from graphs.numerics.rounding import ULP, formula_up
 from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Route, larger_side
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "LogOdds",
     "PosteriorWidths",
-    "beside_looks_with_a_delta",
-    "beside_pure_looks",
+    "beside_pure_releases",
+    "beside_releases_with_a_delta",
     "groups_leakage",
     "mean_total_variation",
     "posterior",
@@ -267,7 +267,7 @@ _ROUNDED_UP: Final = 1.0 + 1e-12
 _MOST_EPSILON: Final = 300.0
 
 
-def beside_pure_looks(widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> PosteriorWidths:
+def beside_pure_releases(widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> PosteriorWidths:
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays.
 
     Parameters
@@ -284,8 +284,8 @@ def beside_pure_looks(widths: PosteriorWidths, model: DependenceModel, epsilon: 
     return _moved(widths, model, LogOdds(leakage(model, total, "uninformed")), together, 0.0)
 
 
-def beside_looks_with_a_delta(
-    widths: PosteriorWidths, model: DependenceModel, looks: Sequence[Event], spare: float
+def beside_releases_with_a_delta(
+    widths: PosteriorWidths, model: DependenceModel, releases: Sequence[Event], spare: float
 ) -> PosteriorWidths | str:
     """Do the same where looks have a delta, for independent records and independent groups.
 
@@ -295,7 +295,7 @@ def beside_looks_with_a_delta(
         Without looks.
     model : graphs.DependenceModel
         How the records depend on each other.
-    looks : sequence of Event
+    releases : sequence of Event
         In the order in which they were recorded; each may have been chosen in view of what was released before it.
     spare : float
         Probability that is kept for them.
@@ -311,9 +311,9 @@ def beside_looks_with_a_delta(
     >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> alone = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
     >>> model, looks = Independent(10_000), [GaussianAnswer(400.0)]
-    >>> round(beside_looks_with_a_delta(alone, model, looks, 1e-8).width, 4)
+    >>> round(beside_releases_with_a_delta(alone, model, looks, 1e-8).width, 4)
     0.0839
-    >>> beside_looks_with_a_delta(alone, model, [GaussianAnswer(0.01)], 1e-8)
+    >>> beside_releases_with_a_delta(alone, model, [GaussianAnswer(0.01)], 1e-8)
     'leak too much'
     """
     from graphs import Independent
@@ -323,7 +323,7 @@ def beside_looks_with_a_delta(
         sizes = np.ones(1)
     if sizes is None:
         return "have a delta, which is covered for independent records and independent groups only"
-    leaked = groups_leakage(sizes.astype(np.float64), looks, spare * _WIDER)
+    leaked = groups_leakage(sizes.astype(np.float64), releases, spare * _WIDER)
     if math.isinf(leaked):
         return "leak too much"
     alphas = sizes * (widths.epsilon + leaked) * _ROUNDED_UP
@@ -331,14 +331,14 @@ def beside_looks_with_a_delta(
     return _moved(widths, model, LogOdds(np.repeat(alphas, sizes.astype(np.int64))), together, _WIDER)
 
 
-def groups_leakage(sizes: Floats, looks: Sequence[Event], spare: float) -> float:
+def groups_leakage(sizes: Floats, releases: Sequence[Event], spare: float) -> float:
     """Return how much looks change the odds of one record's values, but for a small mean probability; in nats.
 
     Parameters
     ----------
     sizes : ndarray
         Of the independent groups, 1 for records.
-    looks : sequence of Event
+    releases : sequence of Event
         In the order in which they were recorded. The k-th one has the share ``1/(k (k+1))`` of the probability.
     spare : float
         The mean over the records of the probability that odds change by more, all looks together.
@@ -354,12 +354,12 @@ def groups_leakage(sizes: Floats, looks: Sequence[Event], spare: float) -> float
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 
     weights, total = sizes / np.sum(sizes), 0.0
-    for number, look in enumerate(looks, 1):
+    for number, release in enumerate(releases, 1):
         pure, allowed = PureAccountant("replace_one"), spare / (number * (number + 1.0))
-        best = total_pure_epsilon(pure.compose(look)) if pure.supports(look) else math.inf
+        best = total_pure_epsilon(pure.compose(release)) if pure.supports(release) else math.inf
         if math.isinf(best):
-            with silence(EdgeOrderWarning, NoFiniteOrderWarning):
-                accountants, _ = composed_accountants(look, "replace_one", all_accountants())
+            with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
+                accountants, _ = composed_accountants(release, "replace_one", all_accountants())
                 best = min((_epsilon(one, sizes, weights, allowed) for one in accountants), default=best)
         total = math.nextafter(total + best, math.inf)
     return total

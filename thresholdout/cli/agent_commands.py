@@ -19,7 +19,7 @@ __all__ = ["evaluate_server", "mcp"]
 
 _URL = click.option("--url", required=True, help="Address of the service, such as http://127.0.0.1:8000.")
 
-_KEY_FILE = click.option("--key-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_KEY.")
+_KEY_FILE = click.option("--key-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_TOKEN.")
 
 
 @click.command(cls=Command, prints_json=False)

@@ -47,7 +47,9 @@ __all__ = ["demo", "plan"]
 @click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once.")
 @click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
 @click.option("--teams", type=click.IntRange(min=1), help="Teams of a leaderboard, one answer each.")
-@click.option("--guess-error", type=float, default=0.0, show_default=True, help="Excess of their anticipated scores.")
+@click.option(
+    "--anticipation-error", type=float, default=0.0, show_default=True, help="Excess of their anticipated scores."
+)
 def plan(
     records: int | None,
     group_size: int,
@@ -61,7 +63,7 @@ def plan(
     confidence: float,
     prior_queries: int | None,
     teams: int | None,
-    guess_error: float,
+    anticipation_error: float,
 ) -> None:
     """Plan the half-widths of answers, or the records and queries for a half-width.
 
@@ -88,7 +90,7 @@ def plan(
         confidence=confidence,
         prior_queries=prior_queries,
         teams=teams,
-        guess_error=guess_error,
+        anticipation_error=anticipation_error,
     )
     show(chosen.to_json(), _in_words(chosen))
 

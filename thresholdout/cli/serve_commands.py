@@ -165,7 +165,7 @@ def serve(
             lines = [line for one in made for line in holdout_lines(one)]
             data: dict[str, Any] = {"address": address, "database": str(service.ledger.location)}
             data["holdouts"] = [one.name for one in made]
-            first = service.first_admin_key()
+            first = service.first_admin_token()
             if first is not None:
                 kind, value = _handed_over(first, database)
                 data[kind] = value

@@ -217,10 +217,10 @@ class Client:
         wait: float = 60.0,
         key: str | None = None,
     ) -> Submission:
-        """Ask whether predictions are better than the team's incumbent, which better ones replace.
+        """Ask whether predictions are better than the team's champion, which better ones replace.
 
         Parameters are those of `submit`; `expected` is the expected difference. The same predictions are the same
-        request also when the incumbent is another one by then: they have the verdict that they had. A `key` of one's
+        request also when the champion is another one by then: they have the verdict that they had. A `key` of one's
         own asks anew.
         """
         return self._ask("comparisons", holdout, predictions, expected, title, wait, key)

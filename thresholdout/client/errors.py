@@ -3,10 +3,10 @@
 ::
 
     ServiceError (ThresholdoutError)    .code, .text, .details, .status, .retry_after
-    ├── KeyRefused                      the API token is missing, unknown, revoked, or for something else
+    ├── TokenRefused                      the API token is missing, unknown, revoked, or for something else
     ├── NothingThere                    no such holdout or submission, or none that this API token may see
     ├── BadRequest                      the table or an option cannot be used; free of charge
-    ├── Conflict                        the service is in another state: closed, a key that was used, no incumbent
+    ├── Conflict                        the service is in another state: closed, a key that was used, no champion
     ├── LimitReached                    a quota, an allowance, a rate or the holdout itself: no answer, no charge
     └── ServiceUnavailable              not reached, busy, or stopped, for as long as the client was patient
 """
@@ -21,11 +21,11 @@ from thresholdout.errors import ThresholdoutError
 __all__ = [
     "BadRequest",
     "Conflict",
-    "KeyRefused",
     "LimitReached",
     "NothingThere",
     "ServiceError",
     "ServiceUnavailable",
+    "TokenRefused",
     "refusal",
 ]
 
@@ -73,12 +73,12 @@ class ServiceError(ThresholdoutError):
         return (type(self), (self.code, self.text, self.status, self.details, self.retry_after))
 
 
-class KeyRefused(ServiceError):
+class TokenRefused(ServiceError):
     """The API token is missing, unknown, revoked, or for something else.
 
     Examples
     --------
-    >>> print(KeyRefused("unknown_key", "This API token is unknown, or was revoked.", 401))
+    >>> print(TokenRefused("unknown_token", "This API token is unknown, or was revoked.", 401))
     This API token is unknown, or was revoked.
     """
 
@@ -104,7 +104,7 @@ class BadRequest(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The service is in another state: a holdout that is closed, a key that was used, no incumbent.
+    """The service is in another state: a holdout that is closed, a key that was used, no champion.
 
     Examples
     --------
@@ -137,8 +137,8 @@ class ServiceUnavailable(ServiceError):
 
 _BY_STATUS: Final[dict[int, type[ServiceError]]] = {
     400: BadRequest,
-    401: KeyRefused,
-    403: KeyRefused,
+    401: TokenRefused,
+    403: TokenRefused,
     404: NothingThere,
     405: BadRequest,
     409: Conflict,

@@ -37,7 +37,7 @@ class Told(Protocol):
 
     @property
     def verdict(self) -> str | None:
-        """Of a comparison with the incumbent."""
+        """Of a comparison with the champion."""
 
     @property
     def repeated(self) -> bool:
@@ -69,7 +69,7 @@ def score_of(holdout: Asked, submission: Told) -> float | None:
 
     Of an interval it is the certified end, by which leaderboards rank: the value inside follows what was expected, and
     so could be talked up. Of a loss it is the same with the other sign. Of a verdict it is the number of the submission
-    where it became the incumbent, so that each incumbent has more than those before, and 0 where it did not.
+    where it became the champion, so that each champion has more than those before, and 0 where it did not.
 
     Examples
     --------

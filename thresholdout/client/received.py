@@ -86,7 +86,7 @@ class Submission:
     value, low, high : float or None
         The answer and its certified interval, where they are shown.
     verdict : str or None
-        ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` where there was no incumbent.
+        ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` where there was no champion.
     query : int or None
         Number of its query in the holdout's history.
     repeated : bool

@@ -17,7 +17,7 @@ from thresholdout.errors import InputError, ThresholdoutError
 
 __all__ = ["KEY_VARIABLE", "CommandFailed", "ScoringCommand"]
 
-KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_KEY"
+KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_TOKEN"
 """Of the environment: the API token of a service, which no command is handed."""
 
 _OURS: Final = "THRESHOLDOUT_"

@@ -102,9 +102,9 @@ def check_word(argument: str, value: object, words: Sequence[str], expected: str
 
     Examples
     --------
-    >>> check_word("about", "losses", ("difference", "wins"))
+    >>> check_word("about", "losses", ("difference", "win_rate"))
     Traceback (most recent call last):
-    thresholdout.errors.InputError: about: 'losses'; expected: 'difference' or 'wins'
+    thresholdout.errors.InputError: about: 'losses'; expected: 'difference' or 'win_rate'
     """
     return check_graph_word(argument, value, words, expected, InputError)
 

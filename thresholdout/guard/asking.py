@@ -105,7 +105,7 @@ def compare(
         else:
             answer = guard._engine.evaluate("b", named, read)
             direct = _direct(guard, query, answer)
-        _beside(guard, answer, query, cv, about == "wins" or chosen.greater_is_better)
+        _beside(guard, answer, query, cv, about == "win_rate" or chosen.greater_is_better)
     found = Comparison.of(answer, guard.n, greater_is_better=chosen.greater_is_better, about=about)
     return replace(found, direct=direct) if found.verdict == "not settled" else found
 
@@ -117,7 +117,7 @@ def way(precise: bool) -> tuple[str, ...]:
 
 def _reserve(guard: Thresholdout) -> float:
     """Return the share that a precise answer reserves for later ones: nothing if it is the last of the declared."""
-    mechanism = guard._mechanism.shares_risk("a precise answer")
+    mechanism = guard._mechanism.shares_error_budget("a precise answer")
     last = mechanism.refusal(guard._engine.state(), 2) is not None and mechanism.refusal(guard._engine.state()) is None
     return 0.0 if last and not getattr(guard.parameters, "final_check", False) else PRECISE
 
@@ -372,7 +372,7 @@ def _checked_values(values: object, models: int) -> Sequence[Any]:
 
 
 def checked_reserve(reserve: object) -> float:
-    """Return the share of the risk that is kept after a list.
+    """Return the share of the error budget that is kept after a list.
 
     Raises
     ------

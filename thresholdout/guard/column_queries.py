@@ -425,19 +425,21 @@ class ColumnQueries:
         frames, most = self.records, metric.bounds[1] - metric.bounds[0]
         trained = self._train_frame().joint(first, second, metric.bounds)
         _check_predicted(trained.difference, "b", "predictions of all of them, by both models")
-        if about == "wins":
+        if about == "win_rate":
             if not trained.right_or_wrong:
-                raise InputError("about", f"'wins' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'")
+                raise InputError(
+                    "about", f"'win_rate' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'"
+                )
             paired_counts = _paired_counts(trained, metric)
             known = Known(difference=True, paired_counts=paired_counts)
-            query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+            query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
             known = replace(known, difference=True)
             query = Query(mean, (-most, most), f"{metric.name}, difference", key, known)
 
         def read(found: Joint) -> Any:
-            if about == "wins":
+            if about == "win_rate":
                 if not found.right_or_wrong:
                     raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
                 return self.engine.paired_counts(_paired_counts(found, metric), known)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["About", "Comparison", "Verdict"]
 
-About: TypeAlias = Literal["difference", "wins"]
+About: TypeAlias = Literal["difference", "win_rate"]
 Verdict: TypeAlias = Literal["better", "worse", "not settled"]
 
 _MOST: Final = 1e12  # more records are as good as none
@@ -27,17 +27,17 @@ class Comparison:
     Attributes
     ----------
     value : float
-        The difference, in the metric's units; or the share of wins.
+        The difference, in the metric's units; or the win rate.
     interval : tuple of float
         With the guard's confidence, together with all its other answers, the truth lies between these two.
     verdict : {"better", "worse", "not settled"}
-        Whether the interval is on one side of 0, or of one half for a share of wins.
+        Whether the interval is on one side of 0, or of one half for a win rate.
     settling : int or None
         About how many holdout records would settle it, were the value true; ``None`` where it is settled, or where no
         number would.
     answer : Answer
         The answer that it rests on.
-    about : {"difference", "wins"}
+    about : {"difference", "win_rate"}
         What value and interval are about.
     candidate : str
         What the history calls the model, in a comparison of several.
@@ -64,7 +64,7 @@ class Comparison:
         Parameters
         ----------
         answer : Answer
-            About the first model less the second, or about the share of its wins.
+            About the first model less the second, or about the win rate.
         n : int
             Number of holdout records.
         greater_is_better : bool
@@ -79,10 +79,10 @@ class Comparison:
         <Comparison: not settled, +0.01 in [-0.01, +0.03]; about 4,000 records would settle it>
         """
         low, high = answer.interval
-        middle = 0.5 if about == "wins" else 0.0
+        middle = 0.5 if about == "win_rate" else 0.0
         verdict: Verdict = "not settled"
         if low > middle or high < middle:
-            verdict = "better" if (low > middle) == (greater_is_better or about == "wins") else "worse"
+            verdict = "better" if (low > middle) == (greater_is_better or about == "win_rate") else "worse"
         settling = None if verdict != "not settled" else _settling(answer.value, low, high, middle, n)
         return cls(answer.value, answer.interval, verdict, settling, answer, about, candidate)
 
@@ -94,24 +94,24 @@ class Comparison:
             more += f"; precise=True would show ±{self.direct[0]:.2g} for {self.direct[1]:.0f} nats"
         if self.answer.cost is not None:
             more += f"; cost {shown_cost(self.answer.cost)}"
-        if self.about == "wins":
+        if self.about == "win_rate":
             return f"<Comparison{name}: {self.verdict}, {value} of wins in [{low}, {high}]{more}>"
         return f"<Comparison{name}: {self.verdict}, {value} in [{low}, {high}]{more}>"
 
     @property
     def _shown(self) -> tuple[str, str, str]:
         """Value and interval in words: the interval rounded outwards, and differences with their sign."""
-        form: Form = "g" if self.about == "wins" else "+g"
+        form: Form = "g" if self.about == "win_rate" else "+g"
         low, high = self.interval
         return f"{self.value:{form[:-1]}.4g}", shown_below(low, 4, form), shown_above(high, 4, form)
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card
 
-        wins = self.about == "wins"
+        wins = self.about == "win_rate"
         value, low, high = self._shown
         lead = (
-            f"{'Share of wins' if wins else 'Difference'} {value}; with the guard's confidence, together with all its "
+            f"{'Win rate' if wins else 'Difference'} {value}; with the guard's confidence, together with all its "
             f"other answers, the truth is between {low} and {high}."
         )
         notes = []

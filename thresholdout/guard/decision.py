@@ -17,7 +17,7 @@ class Decision:
     Attributes
     ----------
     outcome : {"keep", "reject"}
-        "keep" makes the candidate the gate's incumbent.
+        "keep" makes the candidate the gate's champion.
     certified : bool
         Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
         the candidate is better than the last certified model by more than the gate's delta. A candidate that is kept
@@ -26,14 +26,14 @@ class Decision:
         Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
         where cross-validation alone decided.
     cost : float
-        What it cost, in nats of the risk that is left: 0 where cross-validation alone decided.
+        What it cost, in nats of the remaining error budget: 0 where cross-validation alone decided.
     error_budget_left : float
         What is left of the probability of error afterwards.
     remaining : int or None
         Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
         not confirm is one.
     gain : float
-        By how much the candidate is better than the incumbent on the training part, in the metric's units. Of the
+        By how much the candidate is better than the champion on the training part, in the metric's units. Of the
         holdout's gain nothing is known but what `certified` says.
     query : int
         Number in the guard's history.

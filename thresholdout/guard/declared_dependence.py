@@ -18,7 +18,7 @@ from thresholdout.data.overlap import check_groups
 from thresholdout.data.record_columns import is_name, record_column
 from thresholdout.data.record_labels import aligned
 from thresholdout.data.record_structure import TimeOrder, group_model, series_model, window_model
-from thresholdout.data.series_reach import seen_reach
+from thresholdout.data.series_range import seen_range
 from thresholdout.errors import InputError, InputTypeError, OverlapError
 from thresholdout.guard.registration import check_dependence
 
@@ -244,7 +244,7 @@ def _ways(records: Records, train_keys: Any) -> str:
     unit = "in records" if train_keys is None else "as a difference of two times"
     seen = ""
     parts = records.train if records.train_size is not None else ()
-    found = seen_reach(parts[1]) if len(parts) == 2 else None
+    found = seen_range(parts[1]) if len(parts) == 2 else None
     if found is not None:
         lag, lags = found
         shown = f"up to lag {lag}{_as_time(train_keys, lag)}" if lag else f"at none of {lags} lags"

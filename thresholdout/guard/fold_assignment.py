@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +165,7 @@ def _splits(
         raise InputError("cv", type(cv).__name__, _WHY_BLIND)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         try:
-            with silence(UserWarning):  # that it ignores the groups
+            with suppress_warnings(UserWarning):  # that it ignores the groups
                 found = list(cv.split(placeholder, None, groups))
         except (TypeError, ValueError) as error:
             raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None

@@ -35,7 +35,7 @@ from thresholdout.mechanisms.claims.gate_states import (
     PROVED,
     Candidate,
     Climb,
-    LastLook,
+    LastEvaluation,
     Move,
     Rules,
     Verdict,
@@ -60,7 +60,7 @@ Certify = Literal["each", "milestones"]
 _SAME: Final = 1e-9
 _LAST: Final = ", last look"
 _BOTH: Final = (
-    "guard.gate(incumbent, train_values=...) and propose(candidate, train_values=...), a value for each training "
+    "guard.gate(champion, train_values=...) and propose(candidate, train_values=...), a value for each training "
     "record; or propose(candidate, cv='training')"
 )
 
@@ -94,13 +94,13 @@ class Gate:
 
     Attributes
     ----------
-    incumbent : estimator
+    champion : estimator
         The model that the next candidate is compared with: the last one that was kept.
     certified : estimator
         The last model that is certified to be better than the certified one before it, or the one that the gate was
-        made with. With ``certify="each"`` it is the incumbent.
+        made with. With ``certify="each"`` it is the champion.
     on_the_way : bool
-        Whether the incumbent is another model than the certified one: what cross-validation says it is, and no more.
+        Whether the champion is another model than the certified one: what cross-validation says it is, and no more.
     metric : Metric
         What is compared.
     certify : {"each", "milestones"}
@@ -133,20 +133,20 @@ class Gate:
     >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]))
     <Decision 1: keep, certified by sign test; cost ... nats, 0.04... of the risk left>
     >>> gate
-    <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.04... of the risk left>
+    <Gate: accuracy, each certified by sign test; the champion is certified; 0.04... of the risk left>
     """
 
     def __init__(
         self,
         guard: Thresholdout,
-        incumbent: Any,
+        champion: Any,
         metric: str | Metric,
         certify: Certify,
         delta: float,
         train_values: object,
     ) -> None:
         chosen = check_mean(metric)
-        guard._mechanism.shares_risk("a gate", "; or score(candidate) here, and its interval")
+        guard._mechanism.shares_error_budget("a gate", "; or score(candidate) here, and its interval")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")
         guard._records.labelled()
@@ -162,18 +162,18 @@ class Gate:
         self._sign = 1.0 if chosen.greater_is_better else -1.0
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._first = incumbent
+        self._first = champion
         cv = None if train_values is not None else without_fits(guard._open_folds)
-        first = self._trained(incumbent, cv, train_values)
-        self._incumbent = self._certified = first
+        first = self._trained(champion, cv, train_values)
+        self._champion = self._certified = first
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
         self._kept: dict[str, Decision] = {}
 
     @property
-    def incumbent(self) -> Any:
+    def champion(self) -> Any:
         """The model that the next candidate is compared with."""
         check_process(self._process, "gate")
-        return self._incumbent.estimator
+        return self._champion.estimator
 
     @property
     def certified(self) -> Any:
@@ -183,31 +183,31 @@ class Gate:
 
     @property
     def on_the_way(self) -> bool:
-        """Whether the incumbent is not certified."""
+        """Whether the champion is not certified."""
         check_process(self._process, "gate")
         return self._climbing()
 
     def _climbing(self) -> bool:
-        return self._incumbent.estimator is not self._certified.estimator
+        return self._champion.estimator is not self._certified.estimator
 
     @property
     def test(self) -> str:
         """Which test certifies, as far as the models' training values show."""
-        return self._rules(self._incumbent, self._certified).test_name
+        return self._rules(self._champion, self._certified).test_name
 
-    def resume(self, incumbent: Any, train_values: object) -> None:
+    def resume(self, champion: Any, train_values: object) -> None:
         """Go on with a model that an earlier gate had kept on the way, beside the certified one of this gate.
 
         Parameters
         ----------
-        incumbent : estimator
+        champion : estimator
             What the next candidate is compared with.
         train_values : array-like
             Its value for each training record, as in `propose`.
         """
         check_process(self._process, "gate")
         with self._lock:
-            self._incumbent = self._trained(incumbent, None, train_values)
+            self._champion = self._trained(champion, None, train_values)
 
     def propose(
         self,
@@ -225,20 +225,20 @@ class Gate:
         candidate : estimator
             Fitted.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            As in `Thresholdout.score`, for the training values of both models by the same folds: those of the incumbent
+            As in `Thresholdout.score`, for the training values of both models by the same folds: those of the champion
             are computed again when the folds are others. What the training part says decides whether a look at the
-            holdout is worth its price, and at which share of the risk. That can be as wrong as it likes: a false keep
-            is as improbable. But it costs: a candidate that looks better for being overfitted, as by
+            holdout is worth its price, and at which share of the error budget. That can be as wrong as it likes: a
+            false keep is as improbable. But it costs: a candidate that looks better for being overfitted, as by
             ``cv="training"``, is looked at in vain, for nats and not for hundredths of one; so does a gain that is
             there and does not show.
         train_values : array-like, optional
-            As in `Thresholdout.score`, for the candidate: one value for each training record. Those of the incumbent
+            As in `Thresholdout.score`, for the candidate: one value for each training record. Those of the champion
             must have been given too, or be of all training records.
         key : str, optional
             Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
             after a crash: a program that starts anew proposes from the beginning, and is soon where it was. Without a
             key it is known by the content of both models, the folds and what the gate is about, see `Thresholdout.ask`:
-            the same candidate beside the same incumbent is decided about once, and one that was kept stays kept.
+            the same candidate beside the same champion is decided about once, and one that was kept stays kept.
             A key of your own must be another one in another gate of the same guard.
         name : str, optional
             What the history calls the candidate; its class with the parameters that are no defaults otherwise.
@@ -250,7 +250,7 @@ class Gate:
         Raises
         ------
         InputError
-            When the candidate cannot be used, or is the very object that is the incumbent; nothing is spent. Or when it
+            When the candidate cannot be used, or is the very object that is the champion; nothing is spent. Or when it
             fails on the holdout, though not on the training part; that is charged.
         BudgetExhausted
             When the guard answers no more.
@@ -263,8 +263,8 @@ class Gate:
         check_process(self._process, "gate")
         return self._proposed(self._trained(candidate, cv, train_values), key, name)
 
-    def last_look(self, *, key: str | None = None) -> Decision | None:
-        """Test the incumbent against the last certified model at nearly all of the risk that is left.
+    def last_evaluation(self, *, key: str | None = None) -> Decision | None:
+        """Test the champion against the last certified model at nearly all of the remaining error budget.
 
         For the end of a climb with milestones: little is left for anything else afterwards, unless it is confirmed.
 
@@ -276,7 +276,7 @@ class Gate:
         Returns
         -------
         Decision or None
-            ``None`` when the incumbent is certified already; nothing is spent then.
+            ``None`` when the champion is certified already; nothing is spent then.
 
         Raises
         ------
@@ -285,11 +285,11 @@ class Gate:
         """
         if self.certify == "each":
             expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
-            raise InputError("last_look", "a gate with certify='each'", expected)
+            raise InputError("last_evaluation", "a gate with certify='each'", expected)
         check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
-            new, old = self._incumbent, self._certified
+            new, old = self._champion, self._certified
             if self.on_the_way:
                 key = self._known_by(key, _LAST, new, old)[0]
             told = self._decided.get((_LAST, key))
@@ -298,7 +298,7 @@ class Gate:
             if not self.on_the_way:
                 return None
             rules, gains = self._rules(new, old), self._gains(new, old)
-            move = LastLook(rules.proposal(gains))
+            move = LastEvaluation(rules.proposal(gains))
             decision, verdict = self._decide(new, old, gains, _LAST, key, "", rules, lambda state: move, gains)
             if verdict == "milestone":
                 self._certified = new
@@ -314,7 +314,7 @@ class Gate:
         with self._lock:
             level = float(np.mean(new.values))
             how = new.folds, new.given and new.values
-            key, digests = self._known_by(key, "", new, self._incumbent, self._certified, how=how)
+            key, digests = self._known_by(key, "", new, self._champion, self._certified, how=how)
             if isinstance(key, ContentKey) and digests[0] == digests[1] and digests[0] in self._kept:
                 return replace(self._kept[digests[0]], cost=0.0, repeated=True)
             if ("", key) in self._decided:
@@ -323,11 +323,11 @@ class Gate:
                     seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
                     raise InputError("key", seen, "a key names one candidate; use another key, or None")
                 return replace(decision, cost=0.0, repeated=True)
-            if new.estimator is self._incumbent.estimator:
-                seen = "the very object that is the incumbent"
+            if new.estimator is self._champion.estimator:
+                seen = "the very object that is the champion"
                 raise InputError("candidate", seen, "another model: clone(model).fit(...), or copy.deepcopy(model)")
             climbing = self.on_the_way
-            self._incumbent = old = self._like(self._incumbent, new)
+            self._champion = old = self._like(self._champion, new)
             if not climbing:
                 self._certified = old
             self._certified = certified = self._like(self._certified, new)
@@ -342,7 +342,7 @@ class Gate:
 
             decision, verdict = self._decide(new, certified, gains, "", key, name, rules, plan, whole)
             if decision:
-                self._incumbent = new
+                self._champion = new
                 if isinstance(key, ContentKey):
                     self._kept[digests[0]] = decision
             if verdict in PROVED:
@@ -410,11 +410,11 @@ class Gate:
 
     def _told(self, entry: Entry, repeated: bool, rules: Rules, name: str, *, last: bool) -> Decision:
         """Return the decision that an entry of the ledger stores."""
-        verdict, risk = entry.source, entry.risk
+        verdict, risk = entry.source, entry.log_error_budget
         assert verdict in get_args(Verdict)
         assert risk is not None
         free = verdict in FREE
-        before = risk if free or repeated else self.guard._engine.log_risk_before(entry)
+        before = risk if free or repeated else self.guard._engine.log_error_budget_before(entry)
         kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
         return Decision(
             outcome="keep" if kept else "reject",
@@ -459,17 +459,17 @@ class Gate:
             found = model
         elif not new.given:
             if new.folds is not None:
-                check_refit(model.estimator, "incumbent", _BOTH)
+                check_refit(model.estimator, "champion", _BOTH)
             found = self._trained(
                 model.estimator, without_fits(self.guard._open_folds) if new.folds is None else new.folds
             )
         elif model.folds is None:
-            seen = "values of the candidate beside an incumbent that has none"
-            raise InputError("train_values", seen, "guard.gate(incumbent, train_values=...), too")
+            seen = "values of the candidate beside a champion that has none"
+            raise InputError("train_values", seen, "guard.gate(champion, train_values=...), too")
         else:
             found = model
         if found.values.size != new.values.size:
-            seen = f"{new.values.size} values of the candidate, {found.values.size} of the incumbent"
+            seen = f"{new.values.size} values of the candidate, {found.values.size} of the champion"
             raise InputError(
                 "train_values", seen, "as many: propose(candidate, cv=...) that tests each training record once"
             )
@@ -488,9 +488,9 @@ class Gate:
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
         more = f" by more than {self.delta:g}" if self.delta else ""
-        way = "the incumbent is on the way and NOT certified" if self._climbing() else "the incumbent is certified"
+        way = "the champion is on the way and NOT certified" if self._climbing() else "the champion is certified"
         if not self._climbing() and self._certified.estimator is self._first:
-            way = "nothing is certified yet; the incumbent is the model it was made with"
+            way = "nothing is certified yet; the champion is the model it was made with"
         left = self.guard.status.error_budget_left
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
@@ -498,7 +498,7 @@ class Gate:
 class _RemoteGate(
     Proxy,
     of=Gate,
-    serves="__repr__ _proposed certified certify delta guard incumbent last_look metric on_the_way resume test",
+    serves="__repr__ _proposed certified certify delta guard champion last_evaluation metric on_the_way resume test",
     local="_trained",
 ):
     """What a gate is in every process but its own: it sends the candidates there."""

@@ -404,7 +404,7 @@ class Thresholdout:
             Fitted; the query is whether ``b`` is better.
         metric : str or Metric, default="accuracy"
             A metric that is a mean over records.
-        about : {"difference", "wins"}, default="difference"
+        about : {"difference", "win_rate"}, default="difference"
             The difference of both scores; or, for independent records and ``sampling="iid"``, the win rate of ``b``
             among the records on which exactly one of both is right, which settles more.
         cv, train_values, key, name, precise
@@ -419,7 +419,7 @@ class Thresholdout:
         >>> X, y = load_digits(return_X_y=True)
         >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), sampling="iid")
         >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
-        >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="wins").verdict
+        >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="win_rate").verdict
         ('better', 'better')
         """
         return compare(self, b, a, metric, about, cv, train_values, key, name, precise)
@@ -446,7 +446,7 @@ class Thresholdout:
 
     def gate(
         self,
-        incumbent: Any,
+        champion: Any,
         metric: str | Metric = "accuracy",
         *,
         certify: Certify = "each",
@@ -457,15 +457,15 @@ class Thresholdout:
 
         Parameters
         ----------
-        incumbent, metric : estimator, str or Metric
+        champion, metric : estimator, str or Metric
             Fitted, with nothing certified about it; a metric that is a mean over records.
         certify : {"each", "milestones"}, default="each"
             Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the
             current one against the last certified one now and then.
         delta, train_values : optional
-            By how much more a candidate has to be better to be certified; the incumbent's training values, see `score`.
+            By how much more a candidate has to be better to be certified; the champion's training values, see `score`.
         """
-        return Gate(self, incumbent, metric, certify, delta, train_values)
+        return Gate(self, champion, metric, certify, delta, train_values)
 
     def scorer(
         self,

@@ -17,7 +17,7 @@ from thresholdout.mechanisms import Past
 from thresholdout.mechanisms.base import MechanismState
 from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
 from thresholdout.mechanisms.claims.clients import Client
-from thresholdout.mechanisms.claims.score import start_risk
+from thresholdout.mechanisms.claims.score import start_error_budget
 from thresholdout.planning.declaration import check_mechanism
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class GuardState(Generic[S]):
     Examples
     --------
     >>> from thresholdout.mechanisms import LadderState
-    >>> GuardState(LadderState(log_risk=-3.0, asked=7), failures=2).to_text().partition("\n")[0]
+    >>> GuardState(LadderState(log_error_budget=-3.0, asked=7), failures=2).to_text().partition("\n")[0]
     'failures 2'
     """
 
@@ -159,7 +159,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     if fits and mechanism is not None and state.asked:
         (last,) = ledger.entries(guard, state.asked, 1)
         restored = mechanism.restore(state.to_text())
-        fits = last.remaining == mechanism.remaining(restored) and last.risk == mechanism.log_risk(restored)
+        fits = last.remaining == mechanism.remaining(restored) and last.log_error_budget == mechanism.log_error_budget(restored)
     if not fits:
         raise LedgerDamaged(
             ledger.location,
@@ -186,12 +186,12 @@ def check_clients(ledger: Ledger, guard: str) -> None:
     parameters: Any = parameters_from_json(stored["chosen"])
     if not parameters.guesses:
         return
-    risk, told = start_risk(parameters.confidence, parameters.information_released), dict[str, tuple[float, ...]]()
+    risk, told = start_error_budget(parameters.confidence, parameters.information_released), dict[str, tuple[float, ...]]()
 
     def replay(entries: Iterator[Entry]) -> Iterator[str]:
         nonlocal risk
         for entry in entries:
-            before, risk = risk, risk if entry.risk is None else entry.risk
+            before, risk = risk, risk if entry.log_error_budget is None else entry.log_error_budget
             added = _ADDED.get(entry.source)
             if entry.client and added is not None:
                 key = client_key(entry.client)

@@ -36,7 +36,7 @@ from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Claims
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    with silence():  # a warning may show records
+    with suppress_warnings():  # a warning may show records
         model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
         output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
     return FoldPredictions(output, getattr(model, "classes_", None))
@@ -389,7 +389,7 @@ def _checked(records: object) -> tuple[Any, Any, Any]:
     return pieces[0], pieces[1], pieces[2] if len(pieces) == 3 else None
 
 
-_NO_ANSWER: Final = ("failed", "look")
+_NO_ANSWER: Final = ("failed", "release")
 
 
 class OutOfFoldGuard(Thresholdout):

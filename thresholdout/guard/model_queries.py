@@ -401,7 +401,7 @@ class ModelQueries:
 
         Without values on the training records, `expected` stands in for them.
         """
-        if about == "wins":
+        if about == "win_rate":
             return self._wins(metric, b, a, key)
         title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
@@ -441,13 +441,13 @@ class ModelQueries:
         )
 
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Query, Callable[[], Any]]:
-        """Return the query about the share of wins."""
+        """Return the query about the win rate."""
         if not _right_or_wrong(_trained(b), _trained(a)):
-            seen = f"'wins' by {metric.name}, of which values are neither 0 nor 1"
+            seen = f"'win_rate' by {metric.name}, of which values are neither 0 nor 1"
             raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
         paired_counts = _paired_counts(_trained(b) - _trained(a), metric)
         known = Known(difference=True, paired_counts=paired_counts)
-        query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+        query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
 
         def read() -> Any:
             difference, whole = _both(self.records.n, b, a)
@@ -460,14 +460,14 @@ class ModelQueries:
 
 def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metric, about: About) -> Metric:
     """Return a metric, or refuse a comparison that a guard cannot be asked for."""
-    check_word("about", about, ("difference", "wins"))
+    check_word("about", about, ("difference", "win_rate"))
     chosen = check_mean(queries.checked(metric, None)[0])
-    queries.mechanism.shares_risk("a comparison", private="a comparison of models")
-    if about == "wins" and not queries.declared.iid:
-        seen = "'wins' of records that are not declared to have one law"
+    queries.mechanism.shares_error_budget("a comparison", private="a comparison of models")
+    if about == "win_rate" and not queries.declared.iid:
+        seen = "'win_rate' of records that are not declared to have one law"
         raise InputError("about", seen, f"{_INSTEAD}; or a guard with sampling='iid', if they have")
-    if about == "wins" and not queries.mechanism.parameters.independent:
-        seen = f"'wins' for {queries.dependence.describe()}"
+    if about == "win_rate" and not queries.mechanism.parameters.independent:
+        seen = f"'win_rate' for {queries.dependence.describe()}"
         raise InputError("about", seen, f"independent records; or {_INSTEAD}")
     return chosen
 

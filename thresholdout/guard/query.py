@@ -136,7 +136,7 @@ class Query:
             remaining=remaining,
             lower=lower,
             upper=upper,
-            risk=outcome.risk,
+            log_error_budget=outcome.log_error_budget,
             candidate=self.candidate,
             client=self.known.client,
         )

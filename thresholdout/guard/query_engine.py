@@ -24,10 +24,10 @@ from thresholdout.guard.query import Query
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import MADE, ContentKey, check_queries, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
-from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
+from thresholdout.mechanisms.base import AnswerSource, SharesErrorBudget, refuse_if
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
 from thresholdout.mechanisms.claims.lists import NOTHING
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAILURES",
-    "LOOKS",
+    "RELEASES",
     "Certificates",
     "LabelsCorrected",
     "QueryEngine",
@@ -51,8 +51,8 @@ __all__ = [
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
 
-LOOKS: Final = FAILURES / 4.0
-"""Share of beta for looks with a delta beside Algorithm 1, a part of `FAILURES` that failures leave (LOOKS.md, L6)."""
+RELEASES: Final = FAILURES / 4.0
+"""Share of beta for releases with a delta beside Algorithm 1, a part of `FAILURES` (RELEASES.md, L6)."""
 
 
 def failure_share(failures: int, asked: int, queries: int | None) -> float:
@@ -89,8 +89,8 @@ class Counting(Protocol):
         """Queries so far."""
 
     @property
-    def log_risk(self) -> float:
-        """Logarithm of the risk that is left."""
+    def log_error_budget(self) -> float:
+        """Logarithm of the remaining error budget."""
 
 
 State = TypeVar("State", bound=Counting)
@@ -100,7 +100,7 @@ class Move(Protocol[State, T_contra]):
     """What is done about a candidate, as it was planned: public, but for what it is given of the holdout."""
 
     @property
-    def looks(self) -> bool:
+    def evaluates(self) -> bool:
         """Whether the holdout is looked at."""
 
     def made(self, state: State, test: T_contra) -> tuple[State, Verdict]:
@@ -188,19 +188,23 @@ class QueryEngine:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
 
-    def log_risk_before(self, entry: Entry) -> float:
-        """Return the logarithm of the risk before an entry, for mechanisms with such a number."""
+    def log_error_budget_before(self, entry: Entry) -> float:
+        """Return the logarithm of the error budget before an entry, for mechanisms with such a number."""
         if entry.query > 1:
             (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
-            assert before.risk is not None
-            return before.risk
+            assert before.log_error_budget is not None
+            return before.log_error_budget
         return math.log1p(-self._confidence) - self._parameters.information_released
 
     def cost(self, answer: Answer) -> float:
         """Return the nats that an answer cost, for mechanisms with such a number."""
         (entry,) = self._ledger.entries(self._id, answer.query, 1)
-        assert entry.risk is not None
-        return math.inf if entry.risk <= NOTHING else self.log_risk_before(entry) - entry.risk
+        assert entry.log_error_budget is not None
+        return (
+            math.inf
+            if entry.log_error_budget <= NOTHING
+            else self.log_error_budget_before(entry) - entry.log_error_budget
+        )
 
     def failures(self) -> int:
         """Return how many queries have failed."""
@@ -215,8 +219,8 @@ class QueryEngine:
         return self._mechanism.statistic(evidence, known)
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Any:
-        """Return what the mechanism needs of a share of wins."""
-        return self._mechanism.shares_risk("a share of wins").paired_counts(counts, known)
+        """Return what the mechanism needs of a win rate."""
+        return self._mechanism.shares_error_budget("a win rate").paired_counts(counts, known)
 
     def find(self, query: Query) -> Answer | None:
         """Return the answer that the query's key has already; nothing is computed or charged."""
@@ -267,7 +271,7 @@ class QueryEngine:
         it fails here.
         """
         try:
-            with silence():
+            with suppress_warnings():
                 return compute(), None
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -310,8 +314,8 @@ class QueryEngine:
         else:
             refuse_if(self._mechanism.refuses(state, query.train, query.known))
 
-    def _sharing(self, what: str) -> SharesRisk[Any, Any]:
-        return self._mechanism.shares_risk(what, "; or ask one after another")
+    def _sharing(self, what: str) -> SharesErrorBudget[Any, Any]:
+        return self._mechanism.shares_error_budget(what, "; or ask one after another")
 
     def charge_release(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
         """Charge another private look at the holdout, durably; for mechanisms that have a price for it."""
@@ -320,8 +324,8 @@ class QueryEngine:
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
             given = bool(getattr(before.mechanism, "given", False))
-            state, outcome = mechanism.look(before.mechanism, lambda risk: nats(risk, given))
-            if state.log_risk < least:
+            state, outcome = mechanism.pay_release(before.mechanism, lambda risk: nats(risk, given))
+            if state.log_error_budget < least:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
             entry = Query(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
@@ -375,7 +379,7 @@ class QueryEngine:
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
             interval = outcome.interval
-            if certificate.chosen is None and not self._parameters.prices_looks:
+            if certificate.chosen is None and not self._parameters.prices_releases:
                 interval = (0.0, 1.0)  # claims pay for looks; others know nothing of them
             if interval is None:
                 sure: Certificate | None = certificate
@@ -470,7 +474,7 @@ class QueryEngine:
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
 
-    def _lists(self) -> SharesRisk[Any, Any]:
+    def _lists(self) -> SharesErrorBudget[Any, Any]:
         return self._sharing("a list of queries")
 
     def _read_all(
@@ -484,7 +488,7 @@ class QueryEngine:
         refuse_if(self._lists().refusal(self.state(), answers))
         scanned(*(read for _, read in asked))
         try:
-            with silence():
+            with suppress_warnings():
                 bar = progress_bar(asked, doing="scores of the holdout", unit="queries")
                 return [read() for _, read in bar]
         except BaseException as error:
@@ -517,7 +521,7 @@ class QueryEngine:
         refuse_if(mechanism.refusal(before) or mechanism.client_refusal(before, query.known))
         move = plan(before)
         make: Callable[[NoiseSource], T] = lambda noise: blank  # noqa: E731
-        if move.looks:
+        if move.evaluates:
             make, entry = self._computed("candidate", query, read)
             if entry is not None:
                 query.check(entry, repeated=True)
@@ -531,7 +535,9 @@ class QueryEngine:
             claimed = (least if verdict in PROVED else query.limits[0], query.limits[1])
             value = query.shown if verdict in FREE else gain
             left = mechanism.remaining(after)
-            made = query.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
+            made = query.decided(
+                verdict, claimed, value, after.asked, remaining=left, log_error_budget=after.log_error_budget
+            )
             return replace(before, mechanism=after).to_text(), made
 
         entry, repeated = self._ledger.ask(

@@ -30,7 +30,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError, LedgerMismatch, outside
 from thresholdout.guard.content_keys import Unrecognised, content_digest
 from thresholdout.ledger.entry_checks import MADE, ContentKey, SpareKey
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from thresholdout.data.identity import Part
@@ -171,7 +171,7 @@ def outputs(estimator: Any, response: str, train: Part) -> Any:
     X = train[0]
     first = X.iloc[:_FEW] if hasattr(X, "iloc") else X[:_FEW]
     try:
-        with silence():
+        with suppress_warnings():
             return rounded(getattr(estimator, response)(handed_out((first,))[0]))
     except Exception:
         return None

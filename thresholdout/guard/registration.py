@@ -233,7 +233,7 @@ def opened(
     mechanism = _mechanism(records, parameters)
     assumed, needed = within_limits(model, declared.confidence)
     prior = declared.prior_queries
-    confidence = needed if parameters.pays_looks else confidence_after(prior, records.n, needed)
+    confidence = needed if parameters.pays_prior_queries else confidence_after(prior, records.n, needed)
     certificate = certify_parameters(assumed, parameters, 1.0 - (1.0 - confidence) * (1.0 - FAILURES))
     estimand = certificate.estimand
     certificate = replace(

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakMethod
 
-from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.after_releases import releases_epsilon, with_releases
 from thresholdout.certificates.change_of_measure import smallest_nats, whatever_the_labels
 from thresholdout.errors import InputError, LedgerMismatch
-from thresholdout.guard.query_engine import LOOKS, Certificates
+from thresholdout.guard.query_engine import RELEASES, Certificates
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -124,8 +124,8 @@ class Releases:
 
     def _with(self, releases: Composed) -> Certificate:
         """Return what the answers are worth after some releases, in the order in which they were recorded."""
-        spare = (1.0 - self._engine.confidence) * LOOKS
-        return with_looks(self._alone, self._dependence, self._engine.parameters, releases, spare)
+        spare = (1.0 - self._engine.confidence) * RELEASES
+        return with_releases(self._alone, self._dependence, self._engine.parameters, releases, spare)
 
     def record(self, event: Event, *, void: bool = False) -> Certificate:
         """Record a private release about the holdout. Do this *before* anything of it is seen.
@@ -176,7 +176,7 @@ class Releases:
         after = self.preview(checked)
         if after.chosen is None and not void:
             raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
-        priced = self._engine.parameters.prices_looks
+        priced = self._engine.parameters.prices_releases
         if not (void or priced) and self.certificate().tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a release that leaks less, or void=True to record it all the same")
@@ -205,19 +205,19 @@ class Releases:
         return f"the route {name!r}: {why}"
 
     def _instead(self) -> str:
-        priced = self._engine.parameters.prices_looks
+        priced = self._engine.parameters.prices_releases
         claims = "" if priced else "for such releases a guard with mechanism='claims'; here "
         return f"{claims}another release, or void=True to do without half-widths"
 
     def _least(self) -> float:
-        """Return the logarithm of the risk at which claims say nothing any more about values in mid-range."""
+        """Return the logarithm of the error budget at which claims say nothing any more about values in mid-range."""
         model = self._dependence
         effective = model.effective_records() or model.n / model.variance_inflation()
         return -0.5 * effective  # Hoeffding's half-width, sqrt(nats/2N), is a half then
 
     def _nats(self, event: Event) -> Callable[[float, bool], float]:
         """Return the price of a release for a remaining risk, with the labels known or not."""
-        epsilon = pure_looks(event)
+        epsilon = releases_epsilon(event)
 
         def nats(risk: float, labelled: bool) -> float:
             model = whatever_the_labels(self._dependence) if labelled else self._dependence

@@ -69,19 +69,19 @@ class GuardStatus:
             Share of right predictions, in (0, 1). ``certificate.final.half_width(score)`` is the half-width to expect
             if every earlier interval is accepted at once.
         """
-        mechanism = self._mechanism.shares_risk("a final check", "; or ask one after another")
+        mechanism = self._mechanism.shares_error_budget("a final check", "; or ask one after another")
         assert self._log_risk is not None
         return mechanism.final_half_width(self._log_risk, score)
 
 
 def status_of(
-    mechanism: Mechanism[Any, Any], state: Any, asked: int, log_risk: float, epsilon: float | None
+    mechanism: Mechanism[Any, Any], state: Any, asked: int, log_error_budget: float, epsilon: float | None
 ) -> GuardStatus:
     """Return the status of a guard whose mechanism is in this state, and began with the risk of this logarithm."""
-    left, refusal = mechanism.log_risk(state), mechanism.refusal(state)
+    left, refusal = mechanism.log_error_budget(state), mechanism.refusal(state)
     released = None if left is None else math.inf
     if left is not None and left > NOTHING:
-        released = max(0.0, log_risk - left)
+        released = max(0.0, log_error_budget - left)
     return GuardStatus(
         asked=asked,
         answers_left=mechanism.remaining(state),

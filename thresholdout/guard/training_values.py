@@ -17,7 +17,7 @@ from thresholdout.guard.sharing.shared_objects import SHARED
 from thresholdout.scoring.fitted_models import check_applies, check_booster, check_classes, classifies, said_plainly
 from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
 from thresholdout.scoring.statistics import Statistic
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +152,7 @@ class TrainingFolds:
         elif not hasattr(cv, "split"):
             return _positions(cast("Iterable[Any]", cv), len(y))
         try:
-            with silence(UserWarning):  # of small classes, and of groups that a splitter has no use for
+            with suppress_warnings(UserWarning):  # of small classes, and of groups that a splitter has no use for
                 pairs = list(chosen.split(X, y, self.groups))
         except (TypeError, ValueError) as error:
             seen = f"{chosen!r}, which says: {error}"

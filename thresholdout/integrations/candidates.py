@@ -56,11 +56,11 @@ _HOLDOUT: Final = "/holdout"
 
 @shared
 class GuardedCandidates:
-    """Keeps or rejects candidates of any kind; the first one is the incumbent that the next is compared with.
+    """Keeps or rejects candidates of any kind; the first one is the champion that the next is compared with.
 
     A candidate is a text, or what JSON can write (texts and numbers in dicts and lists), and is known by that content:
     proposed again it has the verdict that it had, and nothing is evaluated or charged, also after a crash, from
-    another thread, or beside another incumbent. Threads may use one object. Pickled, it is sent to other processes as
+    another thread, or beside another champion. Threads may use one object. Pickled, it is sent to other processes as
     a reference, and candidates are judged where the object was made. With the guard's ledger in a file, one that is
     made again goes on where the last one was.
 
@@ -101,12 +101,12 @@ class GuardedCandidates:
     -----
     Two objects over one ledger, in two processes, go on from what either has kept, and from the values that either
     has drawn. Where both judge at the very same
-    moment, each compares with the incumbent that it saw: let one object judge, and send it to the others.
+    moment, each compares with the champion that it saw: let one object judge, and send it to the others.
 
     An `evaluate` that raises for the training records makes the outcome "failed", for nothing, and the error goes to
     the log (``thresholdout.integrations.candidates``). One that raises for the holdout is charged as an answer from the
     holdout, since the failure of a whole evaluation may depend on any label; let it score single records that fail with
-    the worst value, and retry what fails for reasons of the network itself. The incumbent is evaluated there as well: a
+    the worst value, and retry what fails for reasons of the network itself. The champion is evaluated there as well: a
     first candidate that cannot be makes every other one fail. While it runs on the holdout, nothing of this process is
     logged, since libraries log scores, and examples that fail; what `evaluate` prints, or writes to files, it should
     not.
@@ -127,7 +127,7 @@ class GuardedCandidates:
     CandidateVerdict(outcome='first', place=1, number=0, repeated=False)
     CandidateVerdict(outcome='kept', place=2, number=1, repeated=False)
     CandidateVerdict(outcome='rejected', place=0, number=2, repeated=False)
-    >>> candidates.propose("Add both.").repeated, candidates.incumbent
+    >>> candidates.propose("Add both.").repeated, candidates.champion
     (True, 'Add both.')
     """
 
@@ -169,7 +169,7 @@ class GuardedCandidates:
         self._standing = self._found()
 
     @property
-    def incumbent(self) -> Any:
+    def champion(self) -> Any:
         """The candidate that the next one is compared with; ``None`` before the first one."""
         check_process(self._process, "climb")
         with self._lock:
@@ -351,7 +351,7 @@ class GuardedCandidates:
         return gate
 
     def _found(self) -> list[str]:
-        """Return the candidates that were kept earlier, by their digests; the last one is the incumbent."""
+        """Return the candidates that were kept earlier, by their digests; the last one is the champion."""
         first = self._document("first")
         if first is None:
             return []
@@ -394,7 +394,7 @@ class GuardedCandidates:
 class _RemoteCandidates(
     Proxy,
     of=GuardedCandidates,
-    serves="__repr__ exhausted guard incumbent judged name propose",
+    serves="__repr__ exhausted guard champion judged name propose",
 ):
     """What a climb is in every process but its own: it sends the candidates there."""
 

@@ -61,7 +61,7 @@ class DSPyHoldout:
 
     Notes
     -----
-    The score of the whole holdout is so large that the average over `valset` ranks incumbents by their place, first of
+    The score of the whole holdout is so large that the average over `valset` ranks champions by their place, first of
     all. An optimiser that scores random parts of `valset` (MIPROv2 with minibatches) leaves the holdout out now and
     then: have it score all of it.
 
@@ -118,7 +118,7 @@ class DSPyHoldout:
     @property
     def best(self) -> Any:
         """The last program that was kept; the one of the beginning before any was judged."""
-        state = self.candidates.incumbent
+        state = self.candidates.champion
         return self._program.deepcopy() if state is None else self._loaded(state)
 
     def metric(

@@ -3,7 +3,7 @@
 GEPA keeps every candidate that improves on a few training examples, scores it on a validation set example by example,
 and breeds from those that are best on some example. Here the validation set is the training examples, with their true
 scores, and one more that stands for the whole holdout: its score is the verdict. So what is bred from is public, one
-bit for a candidate is told of the holdout, and the result's best candidate is the incumbent.
+bit for a candidate is told of the holdout, and the result's best candidate is the champion.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GEPAHoldout:
     -----
     A batch with a part of the holdout's examples is refused: a score for one of them is a label. A batch with all of
     them is answered by the verdict, the same number for each. The score of the whole holdout is so large that the
-    average over the validation set ranks incumbents by their place, first of all.
+    average over the validation set ranks champions by their place, first of all.
 
     Adapters score an example that fails with the worst score, by GEPA's own rules. One that raises on the holdout is
     charged, see `GuardedCandidates`; on the training examples it ends the run, as without a guard.
@@ -138,7 +138,7 @@ class GEPAHoldout:
         return max(programs, key=lambda program: self.get_valset_score(program, state))
 
     def get_valset_score(self, program_idx: int, state: Any) -> float:
-        """Return the score of the whole holdout, by which incumbents are ranked."""
+        """Return the score of the whole holdout, by which champions are ranked."""
         scores = state.prog_candidate_val_subscores[program_idx]
         return float(scores.get(len(self._trained), 0.0))
 

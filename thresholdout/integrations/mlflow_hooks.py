@@ -167,16 +167,16 @@ def promote(
         client = mlflow.MlflowClient()
     loaded = load or mlflow.pyfunc.load_model
     wanted, holder = _known_as(client, name, str(version)), _holder(client, name, alias)
-    incumbent = models.candidates.incumbent
-    if incumbent is None and holder is not None:
+    champion = models.candidates.champion
+    if champion is None and holder is not None:
         models.propose(loaded(holder["version"]), holder["version"], known_as=holder)
-    elif incumbent not in (None, wanted, holder):
-        seen = f"{alias!r} of {name!r} is not {incumbent['version']}, which was certified last"
+    elif champion not in (None, wanted, holder):
+        seen = f"{alias!r} of {name!r} is not {champion['version']}, which was certified last"
         raise InputError("alias", seen, "that version promoted again, or models with another name")
     verdict = models.candidates.judged(wanted)
     if verdict is None:
         verdict = models.propose(loaded(wanted["version"]), wanted["version"], known_as=wanted)
-    if models.candidates.incumbent == wanted and holder != wanted:
+    if models.candidates.champion == wanted and holder != wanted:
         client.set_registered_model_alias(name, alias, str(version))
     return verdict
 

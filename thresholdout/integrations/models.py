@@ -15,7 +15,7 @@ from thresholdout.guard.sharing.shared_objects import Proxy, shared
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part, unlogged
 from thresholdout.model_selection.predicting_functions import Kind, predictor
 from thresholdout.scoring.fitted_models import classifies
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -52,7 +52,7 @@ def numbers(verdict: CandidateVerdict) -> dict[str, float]:
 
 @shared
 class GuardedModels:
-    """Keeps or rejects models by their predictions; the first one is the incumbent that the next is compared with.
+    """Keeps or rejects models by their predictions; the first one is the champion that the next is compared with.
 
     For loops that train models: `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
     `inspect_hooks` stand on it. See `GuardedCandidates` for what a verdict says, and for crashes, duplicates and the
@@ -167,7 +167,7 @@ class GuardedModels:
         if found.tested is not None:
             raise InputError("cv", "folds that test some records never, or more than once", "folds of all records")
         with self._lock:
-            if self.certify != "each" or self.candidates.incumbent is None:
+            if self.certify != "each" or self.candidates.champion is None:
                 return self._judged_now(candidate, found.values, model)
             self._present = candidate, model
             try:
@@ -244,7 +244,7 @@ class GuardedModels:
 
     def _on_holdout(self, model: Any) -> NDArray[np.float64]:
         """Return a model's values on the holdout; secret."""
-        with silence(), unlogged:
+        with suppress_warnings(), unlogged:
             found = self.metric.of(model, *handed_out(self.guard._records.labelled()[1]))
         return np.asarray(found, dtype=np.float64).reshape(self.guard.n)
 

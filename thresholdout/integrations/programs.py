@@ -67,7 +67,7 @@ class GuardedPrograms:
     Attributes
     ----------
     candidates : GuardedCandidates
-        What judges; its `incumbent` is the program that is left in the end.
+        What judges; its `champion` is the program that is left in the end.
 
     Notes
     -----
@@ -92,8 +92,8 @@ class GuardedPrograms:
     >>> for program in ("0", "1", "2"):
     ...     print(programs.evaluate(program)[1]["info"]["says"])
     The first candidate. It was not judged: the next one is compared with it.
-    Kept: certified to be better than the incumbent, which it replaces.
-    Rejected: it could not be evaluated. The incumbent stays.
+    Kept: certified to be better than the champion, which it replaces.
+    Rejected: it could not be evaluated. The champion stays.
 
     In a run of OpenEvolve: ``with programs.serving("evaluator.py"): run_evolution(program, "evaluator.py", config)``.
     """

@@ -39,7 +39,7 @@ def gate_callback(models: GuardedModels, load: Callable[[Any], Any]) -> Any:
     -------
     ray.tune.Callback
         With ``verdicts``, a dict of `CandidateVerdict` by trial identifier, and ``best_trial_id``, that of the
-        incumbent, which is ``None`` before there is one. A trial without a checkpoint, or with one that `load` cannot
+        champion, which is ``None`` before there is one. A trial without a checkpoint, or with one that `load` cannot
         read, has the verdict "failed", for nothing; why goes to the log.
 
     Raises

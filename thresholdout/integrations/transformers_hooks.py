@@ -33,7 +33,7 @@ class GuardedMetrics:
     metrics.holdout(...)}``, in this order. For the free one it returns the plain metric. For the holdout it returns the
     verdict: ``eval_holdout_kept`` and ``eval_holdout_certified`` are 1 or 0, ``eval_holdout_score`` is a number that
     rises with every model that is kept and is 0 for all others, and ``eval_holdout_asked`` is 0 where the guard answers
-    no more. With ``metric_for_best_model="eval_holdout_score"`` the best checkpoint is the guard's incumbent.
+    no more. With ``metric_for_best_model="eval_holdout_score"`` the best checkpoint is the guard's champion.
 
     Parameters
     ----------

@@ -13,11 +13,11 @@ Outcome: TypeAlias = Literal["first", "kept", "on the way", "rejected", "failed"
 
 _TEXTS: Final[dict[Outcome, str]] = {
     "first": "The first candidate. It was not judged: the next one is compared with it.",
-    "kept": "Kept: certified to be better than the incumbent, which it replaces.",
+    "kept": "Kept: certified to be better than the champion, which it replaces.",
     "on the way": "Kept on the way: better on the training examples, and not certified.",
-    "rejected": "Rejected: not certified to be better than the incumbent, which stays.",
-    "failed": "Rejected: it could not be evaluated. The incumbent stays.",
-    "exhausted": "Not judged: the holdout answers no more. The incumbent stays.",
+    "rejected": "Rejected: not certified to be better than the champion, which stays.",
+    "failed": "Rejected: it could not be evaluated. The champion stays.",
+    "exhausted": "Not judged: the holdout answers no more. The champion stays.",
 }
 
 
@@ -44,7 +44,7 @@ class CandidateVerdict:
     --------
     >>> verdict = CandidateVerdict("kept", 3, 7)
     >>> bool(verdict), verdict.score, verdict.text
-    (True, 0.75, 'Kept: certified to be better than the incumbent, which it replaces.')
+    (True, 0.75, 'Kept: certified to be better than the champion, which it replaces.')
     """
 
     outcome: Outcome
@@ -59,7 +59,7 @@ class CandidateVerdict:
     def score(self) -> float:
         """A number of which more is better, for loops that want one: k / (k + 1) in place k, and 0 in none.
 
-        So every incumbent outscores those before it, and none reaches 1, at which some loops stop. It says nothing
+        So every champion outscores those before it, and none reaches 1, at which some loops stop. It says nothing
         about how good a candidate is.
         """
         return self.place / (self.place + 1)

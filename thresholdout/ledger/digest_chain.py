@@ -63,7 +63,7 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
     ).hex()
     remaining = "-" if entry.remaining is None else entry.remaining
     together = "-" if entry.list is None else entry.list
-    risk = "-" if entry.risk is None else _number(entry.risk + 0.0).hex()
+    risk = "-" if entry.log_error_budget is None else _number(entry.log_error_budget + 0.0).hex()
     time = "-" if entry.time is None else _number(entry.time + 0.0).hex()
     text = (
         f"thresholdout-entry-1 {digest} {entry.query} {remaining} {together} {numbers} {risk} {time} "

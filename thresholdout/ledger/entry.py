@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Entry", "history_frame"]
 
 _COLUMNS: Final = (
-    "name", "value", "candidate", "low", "high", "key", "lower", "upper", "risk", "list", "client", "time", "train",
-    "remaining", "query", "half_width", "source",
+    "name", "value", "candidate", "low", "high", "key", "lower", "upper", "log_error_budget", "list", "client", "time",
+    "train", "remaining", "query", "half_width", "source",
 )  # fmt: skip
 """Where a screen has no room for all of them, pandas leaves out those in the middle, and shows four at least."""
 
@@ -73,8 +73,8 @@ class Entry:
         Answers from the holdout that are left after this one; None when there is no limit.
     lower, upper : float
         Bounds of the query's range.
-    risk : float or None
-        Natural logarithm of the risk that is left after this entry, at most 0, and minus infinity when nothing is;
+    log_error_budget : float or None
+        Natural logarithm of the remaining error budget after this entry, at most 0, and minus infinity when nothing is;
         None where the mechanism has no such number.
     list : int or None
         For queries that were asked together, the number of the first of them; None for a query asked alone.
@@ -103,7 +103,7 @@ class Entry:
     remaining: int | None
     lower: float
     upper: float
-    risk: float | None = None
+    log_error_budget: float | None = None
     list: int | None = None
     candidate: str = ""
     client: str = ""
@@ -135,7 +135,7 @@ class Entry:
             self.remaining,
             self.lower,
             self.upper,
-            self.risk,
+            self.log_error_budget,
             together,
             self.candidate,
             asked.client,
@@ -167,4 +167,6 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
 
     values = attrgetter(*_COLUMNS)
     frame = pd.DataFrame(map(values, entries), columns=list(_COLUMNS))
-    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64", "time": "float64"})
+    return frame.astype(
+        {"query": "Int64", "remaining": "Int64", "log_error_budget": "float64", "list": "Int64", "time": "float64"}
+    )

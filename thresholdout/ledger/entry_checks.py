@@ -100,8 +100,8 @@ def check_entry(entry: Entry) -> None:
         raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "its lower end first")
     if entry.time is not None and not isfinite(entry.time):
         raise InputError("entry", f"a time of {entry.time}", "POSIX seconds, or None")
-    if entry.risk is not None and not entry.risk <= 0.0:
-        raise InputError("entry", f"a risk whose logarithm is {entry.risk}", "at most 0, or None")
+    if entry.log_error_budget is not None and not entry.log_error_budget <= 0.0:
+        raise InputError("entry", f"a risk whose logarithm is {entry.log_error_budget}", "at most 0, or None")
     check_short_texts(source=entry.source, candidate=entry.candidate, client=entry.client)
 
 

@@ -148,8 +148,8 @@ class HistoryFile:
             stored = fields.pop("digest")
             if tuple(fields) != _FIELDS:
                 raise ValueError
-            if fields["risk"] == _NOTHING_LEFT:
-                fields["risk"] = -math.inf
+            if fields["log_error_budget"] == _NOTHING_LEFT:
+                fields["log_error_budget"] = -math.inf
             if not _well_typed(fields):
                 raise ValueError
             entry = Entry(**fields)
@@ -180,8 +180,10 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 fields.update((name, float(fields[name]) + 0.0) for name in _NUMBERS)  # never -0.0
                 if entry.time is not None:
                     fields["time"] = float(entry.time) + 0.0
-                if entry.risk is not None:
-                    fields["risk"] = _NOTHING_LEFT if entry.risk == -math.inf else entry.risk + 0.0
+                if entry.log_error_budget is not None:
+                    fields["log_error_budget"] = (
+                        _NOTHING_LEFT if entry.log_error_budget == -math.inf else entry.log_error_budget + 0.0
+                    )
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
             if (number, digest) != (header.count, header.checkpoint):
                 raise LedgerDamaged(
@@ -229,7 +231,11 @@ def _well_typed(fields: dict[str, Any]) -> bool:
         and type(fields["query"]) is int
         and all(fields[name] is None or type(fields[name]) is int for name in ("remaining", "list"))
         and (fields["time"] is None or _is_number(fields["time"]))
-        and (fields["risk"] is None or fields["risk"] == -math.inf or _is_number(fields["risk"]))
+        and (
+            fields["log_error_budget"] is None
+            or fields["log_error_budget"] == -math.inf
+            or _is_number(fields["log_error_budget"])
+        )
     )
 
 

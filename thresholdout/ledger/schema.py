@@ -76,7 +76,7 @@ _entries = Table(
     Column("remaining", BigInteger),
     Column("lower", Double, nullable=False),
     Column("upper", Double, nullable=False),
-    Column("risk", Double, comment="natural logarithm of the risk that is left"),
+    Column("log_error_budget", Double, comment="natural logarithm of the remaining error budget"),
     Column("list", BigInteger, comment="number of the first entry of a list of queries"),
     Column("candidate", Text, nullable=False),
     Column("client", Text, nullable=False),
@@ -108,14 +108,14 @@ _settings = Table(
     Column("value", Text, nullable=False),
 )
 
-_BY_ASKER: Final[dict[DialectName, str]] = {
+_BY_CLIENT: Final[dict[DialectName, str]] = {
     "sqlite": "CREATE INDEX entries_client ON entries (guard, client, query, time)",
     "postgresql": "CREATE INDEX entries_client ON entries (guard, md5(client), query, time)",
 }
 _INDEXES: Final[dict[DialectName, tuple[str, ...]]] = {
-    "sqlite": ('CREATE UNIQUE INDEX entries_key ON entries (guard, "key")', _BY_ASKER["sqlite"]),
+    "sqlite": ('CREATE UNIQUE INDEX entries_key ON entries (guard, "key")', _BY_CLIENT["sqlite"]),
     # An index here holds no long text, hence its digest; whoever looks a text up compares the text itself as well.
-    "postgresql": ('CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))', _BY_ASKER["postgresql"]),
+    "postgresql": ('CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))', _BY_CLIENT["postgresql"]),
 }
 
 _REFUSALS: Final = (

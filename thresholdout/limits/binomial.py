@@ -10,7 +10,7 @@ law it is the Clopper-Pearson limit except at ``k = 1``.
 A limit is the answer to a query about one fixed k: the largest p at which ``P(S >= k)`` is at most the level for
 every choice of laws with mean at most p. So the best of several bounds may be taken.
 
-Tails of the binomial law itself, for records of one law: the sign test, and the limits for a share of wins.
+Tails of the binomial law itself, for records of one law: the sign test, and the limits for a win rate.
 
 `thresholdout.limits.binomial` has bounds that hold for different laws too. Given the number K of records on which
 exactly one of two models is right, the wins of one of them are Bin(K, theta) if the records are independent and have

@@ -29,7 +29,7 @@ __all__ = [
     "PairedCounts",
     "Part",
     "Past",
-    "SharesRisk",
+    "SharesErrorBudget",
     "Source",
     "refuse_if",
 ]
@@ -63,7 +63,7 @@ class PairedCounts:
 
     @property
     def share(self) -> float:
-        """Estimate of the share of wins, strictly between 0 and 1."""
+        """Estimate of the win rate, strictly between 0 and 1."""
         return (self.wins + 1.0) / (self.wins + self.losses + 2.0)
 
 
@@ -149,7 +149,7 @@ class Known:
     part : Part or None
         The records that it is about, where that is not all of them.
     paired_counts : PairedCounts or None
-        For a share of wins: how often each of two models was the better one on the training part.
+        For a win rate: how often each of two models was the better one on the training part.
     vague : bool
         Whether nothing is known of the value: what is given as the training value is a number in place of none.
     client : str
@@ -184,8 +184,8 @@ AnswerSource = Literal["train", "holdout"]
 About = Literal["query", "best"]
 """Whether an answer is about the query that was asked, or about the best query so far."""
 
-Source = Literal["train", "holdout", "failed", "look", "note"]
-"""Where an answer comes from; "failed" for a query that could not be computed on the holdout, "look" for another
+Source = Literal["train", "holdout", "failed", "release", "note"]
+"""Where an answer comes from; "failed" for a query that could not be computed on the holdout, "release" for another
 private look at it, which has no answer, and "note" for what happened to the guard."""
 
 
@@ -197,7 +197,7 @@ class Outcome:
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
-    source : {"train", "holdout", "failed", "look", "note"}
+    source : {"train", "holdout", "failed", "release", "note"}
         Where it comes from.
     hits : int
         Answers from the holdout *before* this round.
@@ -208,8 +208,8 @@ class Outcome:
     interval : tuple of float or None
         The certified interval, in units of the range, where the mechanism proves one itself from its own confidence; it
         stands also after failures. ``None`` where a certificate says it.
-    risk : float or None
-        Natural logarithm of the risk that is left, where the mechanism has such a number.
+    log_error_budget : float or None
+        Natural logarithm of the remaining error budget, where the mechanism has such a number.
     """
 
     value: float
@@ -218,7 +218,7 @@ class Outcome:
     asked: int
     about: About = "query"
     interval: tuple[float, float] | None = None
-    risk: float | None = None
+    log_error_budget: float | None = None
 
 
 class Mechanism(ABC, Generic[StateT, ValuesT]):
@@ -252,7 +252,9 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """How a guard shows it."""
         return self.name
 
-    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> SharesRisk[StateT, ValuesT]:
+    def shares_error_budget(
+        self, what: str, instead: str = "", *, private: str | None = None
+    ) -> SharesErrorBudget[StateT, ValuesT]:
         """Return the mechanism as one whose answers share one risk, from which more than single queries is paid.
 
         Parameters
@@ -393,7 +395,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def remaining(self, state: StateT) -> int | None:
         """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
 
-    def look(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
+    def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
         """Pay for another private look at the holdout.
 
         Parameters
@@ -421,8 +423,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         seen = f"a guard that answers by {self.name}"
         raise InputError("mechanism", seen, "one that makes claims, or a ladder, or a new guard of new records")
 
-    def log_risk(self, state: StateT) -> float | None:
-        """Return the natural logarithm of the risk that is left; ``None`` where there is no such number. Public."""
+    def log_error_budget(self, state: StateT) -> float | None:
+        """Return the natural logarithm of the remaining error budget, or ``None``. Public."""
         return None
 
     def first_half_width(self, score: float) -> float | None:
@@ -464,11 +466,11 @@ def refuse_if(refusal: BudgetExhausted | None) -> None:
         raise refusal
 
 
-class SharesRisk(Protocol[StateT, ValuesT]):
+class SharesErrorBudget(Protocol[StateT, ValuesT]):
     """What a mechanism does beyond single queries whose answers share one risk."""
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
-        """Return what `step` needs of a share of wins."""
+        """Return what `step` needs of a win rate."""
 
     def step_all(
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float = 0.2
@@ -481,12 +483,12 @@ class SharesRisk(Protocol[StateT, ValuesT]):
         """Answer which of some queries has the best value."""
 
     def final(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Answer the last query, with all of the risk that is left."""
+        """Answer the last query, with all of the remaining error budget."""
 
     def refuses_final(self, state: StateT) -> BudgetExhausted | None:
         """Return why there is no last query, or ``None``. Public."""
 
-    def final_half_width(self, log_risk: float, expected: float) -> float:
+    def final_half_width(self, log_error_budget: float, expected: float) -> float:
         """Return the half-width of a last query at a likely score. Public."""
 
     def fail(self, state: StateT, train: float, noise: NoiseSource, *, final: bool = False) -> tuple[StateT, Outcome]:
@@ -501,5 +503,5 @@ class SharesRisk(Protocol[StateT, ValuesT]):
     def remaining(self, state: StateT) -> int | None:
         """Return how many more answers from the holdout there are at most. Public."""
 
-    def log_risk(self, state: StateT) -> float:
-        """Return the natural logarithm of the risk that is left. Public."""
+    def log_error_budget(self, state: StateT) -> float:
+        """Return the natural logarithm of the remaining error budget. Public."""

@@ -133,7 +133,7 @@ def read_state(parameters: Parameters, text: str) -> MechanismState:
     Examples
     --------
     >>> from thresholdout.mechanisms import LadderParameters, LadderState
-    >>> read_state(LadderParameters(), LadderState(log_risk=-3.0, asked=7).to_text()).asked
+    >>> read_state(LadderParameters(), LadderState(log_error_budget=-3.0, asked=7).to_text()).asked
     7
     """
     return kind_of(parameters).state.from_text(text)

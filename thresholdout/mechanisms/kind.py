@@ -33,18 +33,18 @@ class Parameters:
         Queries in all; ``None`` for any number.
     words : str
         How queries are answered, in sentences for a report.
-    prices_looks : bool
-        Whether other private looks at the holdout are paid from the risk that is left; intervals hold after any of
+    prices_releases : bool
+        Whether other private looks at the holdout are paid from the remaining error budget; intervals hold after any of
         them then.
     tells_nats : bool
-        Whether the fall of the risk that is left says what answers can have told.
+        Whether the fall of the remaining error budget says what answers can have told.
     given_features : bool
         Whether truths can be what is expected of the labels, given the features.
     withdraws : bool
         Whether queries can be about the other records once some were withdrawn.
     folds : bool
         Whether a guard of out-of-fold averages takes them.
-    pays_looks : bool
+    pays_prior_queries : bool
         Whether looks before the guard are paid from the risk at its start, as `information_released`; the certificate's
         confidence pays for them otherwise.
     """
@@ -54,12 +54,12 @@ class Parameters:
     queries: int | None
 
     words: ClassVar[str]
-    prices_looks: ClassVar[bool] = False
+    prices_releases: ClassVar[bool] = False
     tells_nats: ClassVar[bool] = False
     given_features: ClassVar[bool] = False
     withdraws: ClassVar[bool] = False
     folds: ClassVar[bool] = False
-    pays_looks: ClassVar[bool] = False
+    pays_prior_queries: ClassVar[bool] = False
     later: ClassVar[frozenset[str]] = frozenset()
     """Parameters that guards were made without; left out of a ledger where they are not given, so that guards are
     opened as they were declared."""

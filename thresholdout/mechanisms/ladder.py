@@ -8,9 +8,9 @@ the holdout's mean::
     otherwise:    c stays                   (costs next to nothing)
     answer the middle of c in both cases
 
-What is told about the truths is a claim, paid from the risk that is left as in `thresholdout.mechanisms.claims`: of a
-query that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the limits
-of the cell. No noise is drawn. PROOFS.md, "Ladder".
+What is told about the truths is a claim, paid from the remaining error budget as in `thresholdout.mechanisms.claims`:
+of a query that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the
+limits of the cell. No noise is drawn. PROOFS.md, "Ladder".
 
 References
 ----------
@@ -35,9 +35,9 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
-from thresholdout.mechanisms.claims.lists import NOTHING, after_look
+from thresholdout.mechanisms.claims.lists import NOTHING, after_release
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
-from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_error_budget
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
 from thresholdout.mechanisms.ladder_state import LadderState
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -69,10 +69,10 @@ class LadderParameters(Parameters):
     effective : float or None
         Effective records, in the sense of relative entropy; ``None`` for independent records if the inflation is 1, and
         where no such number is known otherwise.
-    random_truths : bool
+    random_estimands : bool
         Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
+        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
 
     Raises
     ------
@@ -93,8 +93,8 @@ class LadderParameters(Parameters):
     )
     given_features: ClassVar[bool] = True
     folds: ClassVar[bool] = True
-    prices_looks: ClassVar[bool] = True
-    pays_looks: ClassVar[bool] = True
+    prices_releases: ClassVar[bool] = True
+    pays_prior_queries: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     confidence: float = 0.95
@@ -102,7 +102,7 @@ class LadderParameters(Parameters):
     queries: int | None = None
     inflation: float = 1.0
     effective: float | None = None
-    random_truths: bool = False
+    random_estimands: bool = False
     information_released: float = 0.0
 
     def __post_init__(self) -> None:
@@ -121,8 +121,8 @@ class LadderParameters(Parameters):
             wanted = "a positive number of records"
             fix("effective", check_number("effective", self.effective, 0.0, 1e15, wanted))
         check_word("direction", self.direction, ("maximize", "minimize"))
-        if not isinstance(self.random_truths, bool):
-            raise InputTypeError("random_truths", repr(self.random_truths), "true or false")
+        if not isinstance(self.random_estimands, bool):
+            raise InputTypeError("random_estimands", repr(self.random_estimands), "true or false")
 
     @property
     def independent(self) -> bool:
@@ -218,11 +218,11 @@ class Ladder(Mechanism[LadderState, Reading]):
         self._grid = grid_steps(0.5 / math.sqrt(self._effective))
         self._rounding = record_rounding(n)
         self._queries = math.inf if parameters.queries is None else parameters.queries
-        self._start_risk = start_risk(parameters.confidence, parameters.information_released)
+        self._start_error_budget = start_error_budget(parameters.confidence, parameters.information_released)
 
     def start(self, noise: NoiseSource) -> LadderState:
         """Return the state before the first query; nothing is drawn."""
-        return LadderState(self._start_risk)
+        return LadderState(self._start_error_budget)
 
     def first_half_width(self, score: float) -> float:
         """Return the half-width of a first answer."""
@@ -257,32 +257,40 @@ class Ladder(Mechanism[LadderState, Reading]):
             best, low, high = 1.0 - best, max(0.0, math.nextafter(1.0 - high, 0.0)), math.nextafter(1.0 - low, 2.0)
             low, high = min(low, best), min(1.0, max(high, best))
         outcome = Outcome(
-            best, "holdout", state.releases, after.asked, about="best", interval=(low, high), risk=after.log_risk
+            best,
+            "holdout",
+            state.releases,
+            after.asked,
+            about="best",
+            interval=(low, high),
+            log_error_budget=after.log_error_budget,
         )
         return after, outcome
 
-    def look(self, state: LadderState, nats: Callable[[float], float]) -> tuple[LadderState, Outcome]:
-        """Pay for another private look at the holdout: a node of its own; see `Mechanism.look` (PROOFS.md, B8, V11)."""
-        left = after_look(state.log_risk, nats)
-        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
-        return after, Outcome(0.0, "look", state.releases, after.asked, interval=(0.0, 1.0), risk=left)
+    def pay_release(self, state: LadderState, nats: Callable[[float], float]) -> tuple[LadderState, Outcome]:
+        """Pay for another release about the records: a node of its own; see `Mechanism.pay_release` (B8, V11)."""
+        left = after_release(state.log_error_budget, nats)
+        after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
+        return after, Outcome(0.0, "release", state.releases, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def noted(self, state: LadderState) -> tuple[LadderState, Outcome]:
         """Write a line into the history, in place of a round without a new score; see `Mechanism.noted`."""
         after = replace(state, asked=state.asked + 1)
-        return after, Outcome(0.0, "note", state.releases, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
+        return after, Outcome(
+            0.0, "note", state.releases, after.asked, interval=(0.0, 1.0), log_error_budget=state.log_error_budget
+        )
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
         """Tell that a query could not be computed: an outcome with no claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
-        left = lowered(state.log_risk + math.log(FAILURE_SHARE))
-        after = replace(state, log_risk=left, asked=state.asked + 1, failed=state.failed + 1)
-        return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), risk=left)
+        left = lowered(state.log_error_budget + math.log(FAILURE_SHARE))
+        after = replace(state, log_error_budget=left, asked=state.asked + 1, failed=state.failed + 1)
+        return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def refusal(self, state: LadderState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
-        if state.log_risk <= NOTHING:
-            return BudgetExhausted("risk", state.queries, state.queries)
+        if state.log_error_budget <= NOTHING:
+            return BudgetExhausted("error_budget", state.queries, state.queries)
         if state.queries >= self._queries:
             return BudgetExhausted("queries", state.queries, int(self._queries))
         return None
@@ -295,9 +303,9 @@ class Ladder(Mechanism[LadderState, Reading]):
         """Return how many queries are left; ``None`` without a limit."""
         return None if self.parameters.queries is None else self.parameters.queries - state.queries
 
-    def log_risk(self, state: LadderState) -> float:
-        """Return the natural logarithm of the risk that is left."""
-        return state.log_risk
+    def log_error_budget(self, state: LadderState) -> float:
+        """Return the natural logarithm of the remaining error budget."""
+        return state.log_error_budget
 
     def tolerance(self) -> float:
         """Return a bound on all half-widths while no query fails: at most 1, the range; 1 without limit.
@@ -323,7 +331,7 @@ class Ladder(Mechanism[LadderState, Reading]):
             shows = gammaln(more + 0.5) + gammaln(left + 0.5) - math.log(math.pi) - gammaln(left + more + 1.0)
             apart = (self.cells - 1) / max(more, 1)
             spent = rests[enough] + sides[enough] - shows + more * math.log(apart * (apart + 1.0))
-            widest = max(widest, self._radius(float(np.max(spent)) - self._start_risk))
+            widest = max(widest, self._radius(float(np.max(spent)) - self._start_error_budget))
         unit = 1.0 / min(self._n, self._grid)
         step = max(0.5 * math.pi / self.cells, widest + unit if queries > 1 else 0.0)
         return min(1.0, step + widest + 2.0 * (unit + self._rounding))
@@ -341,7 +349,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         All rounds where claims are paid for by themselves, else the last one, where least is left.
         """
         first = math.log(1.5 * self.cells * (self.cells + 1))
-        if not self.parameters.random_truths:
+        if not self.parameters.random_estimands:
             spent = -queries * math.log1p(-2.0 * FAILURE_SHARE) + first
             return np.array([float(queries)]), np.array([spent]), np.zeros(1)
         parts = [self._shares(LadderState(-1.0, number)) for number in range(queries)]
@@ -362,7 +370,7 @@ class Ladder(Mechanism[LadderState, Reading]):
             return 1.0
         steps, limit = self._test(self.parameters.independent)
         mean = round((value if self.parameters.direction == "maximize" else 1.0 - value) * steps)
-        state = self._after(LadderState(self._start_risk), mean / steps, mean, steps, limit)
+        state = self._after(LadderState(self._start_error_budget), mean / steps, mean, steps, limit)
         low = state.low
         for _ in range(queries - 1):
             state = self._after(state, mean / steps, mean, steps, limit)
@@ -372,7 +380,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def _most_scores(self, queries: int) -> int:
         """Return how many scores can be shown: each as near to the last one, and as cheap, as can be."""
         steps, limit = self._test(self.parameters.independent)
-        cell, shown, risk = 0, 1, self._start_risk - math.log(3.0)
+        cell, shown, risk = 0, 1, self._start_error_budget - math.log(3.0)
         while shown < queries:
             pause = risk + math.log(0.5 / shown)  # what a round without a score would leave
             highest = _upper(limit, math.floor(self._middle(cell) * steps), steps, pause)
@@ -385,13 +393,17 @@ class Ladder(Mechanism[LadderState, Reading]):
     def _after(self, state: LadderState, train: float, value: int, steps: int, limit: Limit) -> LadderState:
         """Return the state after a query whose mean is `value` steps, larger ones better."""
         shown, quiet, claimed = self._shares(state)
-        edge = 0 if state.releases == 0 else self._edge(state, steps, limit, lowered(state.log_risk + math.log(quiet)))
+        edge = (
+            0
+            if state.releases == 0
+            else self._edge(state, steps, limit, lowered(state.log_error_budget + math.log(quiet)))
+        )
         asked = state.asked + 1
         if value < edge:
-            left = lowered(state.log_risk + math.log(quiet))
-            level = left if claimed is None else lowered(state.log_risk + math.log(claimed))
+            left = lowered(state.log_error_budget + math.log(quiet))
+            level = left if claimed is None else lowered(state.log_error_budget + math.log(claimed))
             high = _upper(limit, edge - 1, steps, level)
-            return replace(state, log_risk=left, asked=asked, high=max(state.high, high))
+            return replace(state, log_error_budget=left, asked=asked, high=max(state.high, high))
         cell = self._cell(value, steps)
         if state.releases == 0:
             away = abs(cell - min(self.cells - 1, self._cell_of(train)))
@@ -399,13 +411,13 @@ class Ladder(Mechanism[LadderState, Reading]):
         else:
             away = cell - self._cell(edge, steps)
             share = shown / ((away + 1) * (away + 2))
-        left = lowered(state.log_risk + math.log(share))
-        level = left if claimed is None else lowered(state.log_risk + math.log(claimed))
+        left = lowered(state.log_error_budget + math.log(share))
+        level = left if claimed is None else lowered(state.log_error_budget + math.log(claimed))
         lo, hi = max(edge, self._first(cell, steps)), self._first(cell + 1, steps) - 1
         low, high = _lower(limit, lo, level), _upper(limit, hi, steps, level)
         return replace(
             state,
-            log_risk=left,
+            log_error_budget=left,
             asked=asked,
             releases=state.releases + 1,
             best=cell,
@@ -414,13 +426,13 @@ class Ladder(Mechanism[LadderState, Reading]):
         )
 
     def _shares(self, state: LadderState) -> tuple[float, float, float | None]:
-        """Return the shares of the risk that are left after a new score and after none, and that of a claim's side.
+        """Return the shares of the budget that a new score, no new score, and a claim's side leave.
 
         The last is ``None`` where the claim of an outcome may have what is left after it.
         """
         rest, number = 1.0 - 2.0 * FAILURE_SHARE, state.queries + 1
         side: float | None = None
-        if self.parameters.random_truths:
+        if self.parameters.random_estimands:
             queries = self.parameters.queries
             paid = 0.75 / (queries - number + 1) if queries is not None else 0.5 / (number + 1)
             rest, side = rest - paid, 0.5 * paid
@@ -500,7 +512,7 @@ def _made_for_others(parameters: LadderParameters, model: DependenceModel) -> st
 
     if parameters.inflation < (needed := model.variance_inflation()):
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    if isinstance(model, OutOfFold) and not parameters.random_truths:
+    if isinstance(model, OutOfFold) and not parameters.random_estimands:
         return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
     effective = model.effective_records()
     if parameters.effective is not None and (effective is None or effective < parameters.effective):
@@ -521,7 +533,7 @@ def _suited(parameters: LadderParameters, by: Certifier[CertificateT]) -> Ladder
         confidence=by.confidence,
         inflation=by.model.variance_inflation(),
         effective=None if effective == by.model.n else effective,
-        random_truths=isinstance(by.model, OutOfFold),
+        random_estimands=isinstance(by.model, OutOfFold),
     )
 
 

@@ -19,8 +19,8 @@ class LadderState:
 
     Attributes
     ----------
-    log_risk : float
-        Natural logarithm of the risk that is left.
+    log_error_budget : float
+        Natural logarithm of the remaining error budget.
     asked : int
         Lines of the history so far: queries, those that failed among them, and looks.
     failed : int
@@ -31,29 +31,29 @@ class LadderState:
         Cell of the last of them.
     low, high : float
         Where the best truth so far is.
-    looks : int
+    other_releases : int
         Other private looks at the holdout, which count as lines of the history and are no queries.
 
     Examples
     --------
-    >>> state = LadderState(log_risk=-4.5, asked=3, failed=0, releases=1, best=60, low=0.5, high=0.6)
+    >>> state = LadderState(log_error_budget=-4.5, asked=3, failed=0, releases=1, best=60, low=0.5, high=0.6)
     >>> LadderState.from_text(state.to_text()) == state
     True
     """
 
-    log_risk: float
+    log_error_budget: float
     asked: int = 0
     failed: int = 0
     releases: int = 0
     best: int = 0
     low: float = 0.0
     high: float = 0.0
-    looks: int = 0
+    other_releases: int = 0
 
     @property
     def queries(self) -> int:
         """Queries so far."""
-        return self.asked - self.looks
+        return self.asked - self.other_releases
 
     def agrees(self, past: Past) -> bool:
         """Whether a history has as many queries and failures, and room for the scores that were shown."""
@@ -64,8 +64,8 @@ class LadderState:
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
         counts = f"{self.asked} {self.failed} {self.releases} {self.best}"
-        looks = f" {self.looks}" if self.looks else ""
-        return f"{_FORMAT} {counts} {self.log_risk!r} {self.low!r} {self.high!r}{looks}"
+        other_releases = f" {self.other_releases}" if self.other_releases else ""
+        return f"{_FORMAT} {counts} {self.log_error_budget!r} {self.low!r} {self.high!r}{other_releases}"
 
     @classmethod
     def from_text(cls, text: str) -> LadderState:
@@ -79,12 +79,16 @@ class LadderState:
         try:
             tag, *words = text.split(" ")
             asked, failed, releases, best = map(int, words[:4])
-            log_risk, low, high = map(float, words[4:7])
-            (looks,) = map(int, words[7:] or ["0"])
-            counted = looks >= 0 and 0 <= failed <= asked - looks and 0 <= releases <= asked - looks - failed
+            log_error_budget, low, high = map(float, words[4:7])
+            (other_releases,) = map(int, words[7:] or ["0"])
+            counted = (
+                other_releases >= 0
+                and 0 <= failed <= asked - other_releases
+                and 0 <= releases <= asked - other_releases - failed
+            )
             counted = counted and best >= 0
-            if tag != _FORMAT or not (counted and log_risk < 0.0 and 0.0 <= low <= high <= 1.0):
+            if tag != _FORMAT or not (counted and log_error_budget < 0.0 and 0.0 <= low <= high <= 1.0):
                 raise ValueError
         except ValueError:
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, failed, releases, best, low, high, looks)
+        return cls(log_error_budget, asked, failed, releases, best, low, high, other_releases)

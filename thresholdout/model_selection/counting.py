@@ -13,7 +13,7 @@ from thresholdout.guard.scorer import GuardScorer, stands_for
 from thresholdout.guard.sharing.shared_objects import same
 from thresholdout.guard.train_split import rows_of
 from thresholdout.model_selection.guard_detection import reaches
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,9 +143,11 @@ def _searching(
     total = 0
     for train, test in check_cv(search.cv, y, classifier=is_classifier(search.estimator)).split(X, y):
         sides = [test, train] if search.return_train_score else [test]
-        looks = sum(stands_for(guard, *part_of(side)) != "train" for side in sides) if np.any(np.hstack(asks)) else 0
+        evaluations = (
+            sum(stands_for(guard, *part_of(side)) != "train" for side in sides) if np.any(np.hstack(asks)) else 0
+        )
         for part, asked, fitted in zip(rounds, asks, fits(part_of(train)) if inside else asks, strict=True):
-            costs = [looks * a + (f if inside else 0) for a, f in zip(asked, fitted, strict=True)]
+            costs = [evaluations * a + (f if inside else 0) for a, f in zip(asked, fitted, strict=True)]
             total += sum(sorted(costs)[-part.evaluated :]) if inside else part.evaluated * costs[0]
     last = fits((X, y)) if inside and (search.refit if refit is None else refit) else [[0]]
     return total + max(max(part) for part in last)
@@ -185,7 +187,7 @@ def _sampled(search: Any, size: int) -> _Round:
         grid = list(ParameterGrid(spaces))
         return _Round(grid, len(grid))
     if isinstance(search.random_state, (int, np.integer)):
-        with silence():  # that there are fewer candidates than n_iter
+        with suppress_warnings():  # that there are fewer candidates than n_iter
             drawn = list(ParameterSampler(search.param_distributions, size, random_state=search.random_state))
         return _Round(drawn, len(drawn))
     if listed and len(ParameterGrid(spaces)) <= _MOST_LISTED:

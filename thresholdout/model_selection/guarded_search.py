@@ -106,7 +106,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         times in the first search). So by default it is "best" for a guard that is given, and "all" where `fit` makes
         one, which nobody else asks, or where answers come one after another.
     reserve : float, default=0.2
-        Share of the risk that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of width.
+        Share of the error budget that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of
+        width.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
         What happens when the guard answers no more. "stop": no further query, one warning, and the best of those
         answered is chosen; the others have the guarded score NaN and the last rank. A list has as many candidates as

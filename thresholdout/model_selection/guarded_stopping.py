@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from thresholdout.guard.guard import Thresholdout
 
-__all__ = ["GuardedStopping", "Look"]
+__all__ = ["Evaluation", "GuardedStopping"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Evaluation:
     """One round that was looked at.
 
     Attributes
@@ -98,7 +98,7 @@ class GuardedStopping:
         What `update` got in the best round, as kept.
     answers : dict of int to Answer
         Answers by round.
-    looks : list of Look
+    evaluations : list of Evaluation
         The rounds that were looked at, with their signals.
     asked, spent, replaced : int
         New queries; answers from the holdout among them; queries without an answer.
@@ -123,7 +123,7 @@ class GuardedStopping:
     ...     if stopping.update(model):
     ...         break
     >>> stopping.finish()
-    >>> stopping.asked <= 6 < len(stopping.looks) < 100
+    >>> stopping.asked <= 6 < len(stopping.evaluations) < 100
     True
     >>> stopping.best is stopping.answers[stopping.best_round]
     True
@@ -174,7 +174,7 @@ class GuardedStopping:
         self._key = key
         self._kept: dict[int, Any] = {}
         self._rounds = 0
-        self.looks: list[Look] = []
+        self.evaluations: list[Evaluation] = []
         self.answers: dict[int, Answer] = {}
         self.asked = self.spent = self.replaced = 0
         self.last_value = math.nan
@@ -203,8 +203,8 @@ class GuardedStopping:
     @property
     def best_round(self) -> int | None:
         """The round with the best answer; without answers, that with the best signal."""
-        look = self._rule.best_round
-        return None if look is None else self.looks[look].round
+        evaluation = self._rule.best_round
+        return None if evaluation is None else self.evaluations[evaluation].round
 
     @property
     def best(self) -> Answer | None:
@@ -215,8 +215,8 @@ class GuardedStopping:
     @property
     def best_signal(self) -> float | None:
         """The signal of the best round."""
-        look = self._rule.best_round
-        return None if look is None else self.looks[look].signal
+        evaluation = self._rule.best_round
+        return None if evaluation is None else self.evaluations[evaluation].signal
 
     @property
     def best_model(self) -> Any:
@@ -252,11 +252,11 @@ class GuardedStopping:
         if number % self.every:
             return False
         signal = float(np.mean(self.metric.of(model, *self._free)))
-        look = len(self.looks)
-        self.looks.append(Look(number, signal))
+        evaluation = len(self.evaluations)
+        self.evaluations.append(Evaluation(number, signal))
         asked = self._rule.update(self._sign * signal)
-        if look in (self._rule.signal_round, asked):
-            self._kept[look] = (keep or self._keep)(model)
+        if evaluation in (self._rule.signal_round, asked):
+            self._kept[evaluation] = (keep or self._keep)(model)
         self._ask(asked)
         return self.stopped
 
@@ -275,14 +275,14 @@ class GuardedStopping:
     def __repr__(self) -> str:
         return f"<GuardedStopping {self.metric.name}: {self.summary()}>"
 
-    def _ask(self, look: int | None) -> None:
+    def _ask(self, evaluation: int | None) -> None:
         """Ask about a round that was kept, tell the rule, and forget models that nobody will need."""
-        if look is not None:
-            number = self.looks[look].round
+        if evaluation is not None:
+            number = self.evaluations[evaluation].round
             try:
-                answer = self._query(self._kept[look], self.looks[look])
+                answer = self._query(self._kept[evaluation], self.evaluations[evaluation])
             except BudgetExhausted as error:
-                self.last_value = self._stand_in(error, self.looks[look].signal)
+                self.last_value = self._stand_in(error, self.evaluations[evaluation].signal)
             else:
                 self.answers[number] = answer
                 self.asked += not answer.repeated
@@ -292,11 +292,11 @@ class GuardedStopping:
         needed = {self._rule.best_round, self._rule.signal_round}
         self._kept = {kept: model for kept, model in self._kept.items() if kept in needed}
 
-    def _query(self, model: Any, look: Look) -> Answer:
-        key = None if self._key is None else f"{self._key}/round {look.round}"
+    def _query(self, model: Any, evaluation: Evaluation) -> Answer:
+        key = None if self._key is None else f"{self._key}/round {evaluation.round}"
         if isinstance(self.metric, Statistic):
             return self.guard.score(model, self.metric, cv=without_fits(self.guard._open_folds), key=key)
-        return self.guard.score(model, self.metric, train_values=look.signal, key=key)
+        return self.guard.score(model, self.metric, train_values=evaluation.signal, key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
         """Keep to the policy, and return what stands in for the answer."""

@@ -188,18 +188,18 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared.confidence
     _check_agreement(parameters, confidence)
-    if parameters.pays_looks:
+    if parameters.pays_prior_queries:
         parameters = _paying(parameters, declared.prior_queries, model.n)
     else:
         confidence = confidence_after(declared.prior_queries, model.n, confidence)
     return cast(Parameters, kind_of(parameters).suited(parameters, Theorems(model, parameters, confidence)))
 
 
-def _paying(parameters: Any, looks: PriorQueries | None, n: int) -> Any:
+def _paying(parameters: Any, prior: PriorQueries | None, n: int) -> Any:
     """Return parameters with the information released before; refuse those that were planned for something else."""
-    information_released = 0.0 if looks is None else looks.nats(n)
+    information_released = 0.0 if prior is None else prior.nats(n)
     if parameters.information_released not in (0.0, information_released):
-        seen = f"{looks!r}, beside parameters that were planned after {parameters.information_released:.4g} nats"
+        seen = f"{prior!r}, beside parameters that were planned after {parameters.information_released:.4g} nats"
         raise InputError("prior_queries", seen, "the prior_queries= of the plan that made them")
     return dataclasses.replace(parameters, information_released=information_released)
 

@@ -26,7 +26,7 @@ class Leaderboard:
     ----------
     teams : int
         Teams with one answer each.
-    guess_error : float
+    anticipation_error : float
         By how much all of them guess too high, beside the noise of their training part.
     half_width : float
         Of the next team whose guess is right.
@@ -38,22 +38,22 @@ class Leaderboard:
     Examples
     --------
     >>> from thresholdout import plan
-    >>> found = plan(10_000, teams=200, guess_error=0.02, anticipated_score=0.85).leaderboard
+    >>> found = plan(10_000, teams=200, anticipation_error=0.02, anticipated_score=0.85).leaderboard
     >>> found.teams, found.exact_half_width < found.half_width < 0.06
     (200, True)
     """
 
     teams: int
-    guess_error: float
+    anticipation_error: float
     half_width: float
     information_released: float
     exact_half_width: float
     exact_information_released: float
 
     def __str__(self) -> str:
-        off = f"{abs(self.guess_error):g} too {'high' if self.guess_error > 0 else 'low'}"
+        off = f"{abs(self.anticipation_error):g} too {'high' if self.anticipation_error > 0 else 'low'}"
         exact = f"± {shown_above(self.exact_half_width, 2)} ({self.exact_information_released:.0f} nats released)"
-        if not self.guess_error:
+        if not self.anticipation_error:
             return f"A leaderboard has {exact} after {self.teams:,} teams that guess their scores well."
         return (
             f"A leaderboard has ± {shown_above(self.half_width, 2)} ({self.information_released:.0f} nats released) "
@@ -61,12 +61,16 @@ class Leaderboard:
         )
 
 
-def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboard | None:
+def plan_leaderboard(use: Use, teams: object, anticipation_error: object) -> Leaderboard | None:
     """Return the leaderboard that a plan describes; ``None`` without teams."""
-    error = check_number("guess_error", guess_error, -1.0, 1.0, "by how much guesses are too high, in [-1, 1]")
+    error = check_number(
+        "anticipation_error", anticipation_error, -1.0, 1.0, "by how much guesses are too high, in [-1, 1]"
+    )
     if teams is None:
         if error:
-            raise InputError("guess_error", error, "0 without teams=; pass the number of teams, such as teams=200")
+            raise InputError(
+                "anticipation_error", error, "0 without teams=; pass the number of teams, such as teams=200"
+            )
         return None
     count = check_count("teams", teams)
     parameters = ClaimsParameters(
@@ -75,12 +79,12 @@ def plan_leaderboard(use: Use, teams: object, guess_error: object) -> Leaderboar
     mechanism = LeaderboardMechanism(parameters.for_records(use.model, use.confidence), use.model.n)
     exact = mechanism.expected_session(count, use.anticipated_score, 0.0)
     state = mechanism.expected_session(count, use.anticipated_score, error) if error else exact
-    first = mechanism.start(SystemNoise()).log_risk
+    first = mechanism.start(SystemNoise()).log_error_budget
     return Leaderboard(
         teams=count,
-        guess_error=error,
+        anticipation_error=error,
         half_width=mechanism.next_half_width(state, use.anticipated_score),
-        information_released=first - state.log_risk,
+        information_released=first - state.log_error_budget,
         exact_half_width=mechanism.next_half_width(exact, use.anticipated_score),
-        exact_information_released=first - exact.log_risk,
+        exact_information_released=first - exact.log_error_budget,
     )

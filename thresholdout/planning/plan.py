@@ -143,7 +143,7 @@ class Plan:
         if self.prior_queries is None:
             return certify_parameters(self.model, self.parameters, self.confidence)
         assumed, needed = within_limits(self.model, self.confidence)
-        if not self.parameters.pays_looks:
+        if not self.parameters.pays_prior_queries:
             needed = confidence_after(self.prior_queries, self.model.n, needed)
         found = certify_parameters(assumed, self.parameters, needed)
         limits = self.model.fitted_limits

@@ -180,7 +180,7 @@ def plan(
     confidence: float = 0.95,
     prior_queries: int | PriorQueries | None = None,
     teams: int | None = None,
-    guess_error: float = 0.0,
+    anticipation_error: float = 0.0,
 ) -> Plan:
     """Say which way to ask, and how wide answers will be, for queries about right and wrong.
 
@@ -223,7 +223,7 @@ def plan(
         that is made with the same ``prior_queries``.
     teams : int, optional
         Teams of a leaderboard, one answer each: `Plan.leaderboard` has the intervals after them.
-    guess_error : float, default=0.0
+    anticipation_error : float, default=0.0
         By how much these teams guess their scores too high, beside the noise of their training part.
 
     Returns
@@ -301,7 +301,7 @@ def plan(
         recommended=chosen,
         recommendation=recommend(use, ways, chosen),
         warnings=warn(use, chosen),
-        leaderboard=plan_leaderboard(use, teams, guess_error),
+        leaderboard=plan_leaderboard(use, teams, anticipation_error),
     )
 
 

@@ -97,7 +97,7 @@ class GuardReport:
     @property
     def queries(self) -> int:
         """How many queries were asked of the holdout, failures among them."""
-        return int((~self.history["source"].isin(["look", "note", *FREE])).sum())
+        return int((~self.history["source"].isin(["release", "note", *FREE])).sum())
 
     @property
     def candidates(self) -> int:
@@ -116,11 +116,11 @@ class GuardReport:
 
     @property
     def information_released(self) -> float | None:
-        """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one.
+        """Information released by the answers, in nats: how far the logarithm of the error budget fell.
 
-        Infinite when nothing is left of the risk.
+        Infinite where the error budget is exhausted, and None for a mechanism without one.
         """
-        risks = self.history["risk"].dropna()
+        risks = self.history["log_error_budget"].dropna()
         if not self.parameters.tells_nats or not len(risks):
             return None if not self.parameters.tells_nats else 0.0
         start = (

@@ -53,7 +53,7 @@ def check_role(by: Principal, method: str) -> None:
     Raises
     ------
     ServiceRefused
-        "no_key" for a visitor, "forbidden" for others.
+        "no_token" for a visitor, "forbidden" for others.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def check_role(by: Principal, method: str) -> None:
     thresholdout.service.refusals.ServiceRefused: An API token is needed. Send it as 'Authorization: Bearer TOKEN'.
     """
     if by.role not in PERMITTED[method]:
-        raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_key")
+        raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_token")
 
 
 def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Result]:

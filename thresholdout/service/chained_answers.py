@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import SQLLedger
     from thresholdout.ledger.entry import Entry
     from thresholdout.service.store.holdouts import HoldoutRow
-    from thresholdout.service.store.submissions import Incumbents, Submissions
+    from thresholdout.service.store.submissions import Champions, Submissions
 
 __all__ = ["DAMAGED", "ChainedAnswers", "comparison_key"]
 
@@ -38,15 +38,15 @@ _SLICE: Final = 1000
 _SETTLED: Final = 60.0
 """Seconds after which an entry without a row is not on its way into the table any more."""
 
-_OF_NOBODY: Final = frozenset({"failed", "look", "note"})
+_OF_NOBODY: Final = frozenset({"failed", "release", "note"})
 """Sources of entries that no submission is shown for."""
 
 _log: Final = logging.getLogger("thresholdout.service")
 
 
-def comparison_key(content: str, incumbent: str) -> str:
+def comparison_key(content: str, champion: str) -> str:
     """Return the ledger's key of a comparison, from what is compared with what."""
-    return sha256(f"{content}\n{incumbent}".encode()).hexdigest()
+    return sha256(f"{content}\n{champion}".encode()).hexdigest()
 
 
 class ChainedAnswers:
@@ -56,14 +56,14 @@ class ChainedAnswers:
     ----------
     ledger : SQLLedger
         Where the entries are.
-    submissions, incumbents
+    submissions, champions
         What the service keeps beside it.
     """
 
-    def __init__(self, ledger: SQLLedger, submissions: Submissions, incumbents: Incumbents) -> None:
+    def __init__(self, ledger: SQLLedger, submissions: Submissions, champions: Champions) -> None:
         self._ledger = ledger
         self._submissions = submissions
-        self._incumbents = incumbents
+        self._incumbents = champions
 
     def of(self, holdout: HoldoutRow, rows: Sequence[SubmissionRow]) -> list[SubmissionRow]:
         """Return submissions with the numbers and verdicts of their entries.
@@ -143,10 +143,10 @@ class ChainedAnswers:
         """Whether a key is that of a submission, with the labels of any time."""
         asked = row.content
         if row.kind == "comparison" and row.against is not None:
-            incumbent = self._incumbents.find(holdout.number, row.team, row.against)
-            if incumbent is None:
+            champion = self._incumbents.find(holdout.number, row.team, row.against)
+            if champion is None:
                 return False
-            asked = comparison_key(row.content, incumbent.content)
+            asked = comparison_key(row.content, champion.content)
         corrected = f": {sha256(asked.encode()).hexdigest()}"
         return key in (row.content, scoped_key(asked, row.team)) or key.endswith(corrected)
 

@@ -1,7 +1,7 @@
 """Labels that were corrected since a guard was made, and records that were withdrawn: secret, in the guard's state.
 
 The holdout stays the same one, and what was told carries over. What the promise is worth afterwards depends on how the
-corrections came about, which whoever makes them has to say; PROOFS.md, "The risk that is left" (B12).
+corrections came about, which whoever makes them has to say; PROOFS.md, "The remaining error budget" (B12).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Feedback, Holdout, Key, Leaderboard, Outlook, Principal, Role, Submission
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
-from thresholdout.service.store.submissions import Incumbents, Kind, SubmissionRow, Submissions
+from thresholdout.service.store.submissions import Champions, Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
 from thresholdout.service.views import facts_of, holdout_shown, outlook_of, shown
@@ -73,7 +73,7 @@ class EvaluationService:
     >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
     >>> folder = tempfile.TemporaryDirectory()
     >>> service = EvaluationService.open(Path(folder.name, "leaderboard.db"))
-    >>> admin = service.authenticate(service.first_admin_key())
+    >>> admin = service.authenticate(service.first_admin_token())
     >>> holdout = service.create_holdout(admin, "parity", table[:2000], table[2000:], label="y")
     >>> text, key = service.new_key(admin, "team", "ann")
     >>> right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
@@ -100,10 +100,10 @@ class EvaluationService:
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
         self._leaderboards = Leaderboards(ledger)
-        incumbents = Incumbents(store)
-        self._answers = ChainedAnswers(ledger, self._submissions, incumbents)
+        champions = Champions(store)
+        self._answers = ChainedAnswers(ledger, self._submissions, champions)
         self._desk = Desk(
-            ledger, self._guards, self._holdouts, self._submissions, incumbents, self._failures, self._answers, proofs,
+            ledger, self._guards, self._holdouts, self._submissions, champions, self._failures, self._answers, proofs,
             limits,
         )  # fmt: skip
         self._damaged = self._answers.check_all(self._holdouts.all()) if answering else frozenset()
@@ -158,7 +158,7 @@ class EvaluationService:
             ledger.close()
             raise
 
-    def first_admin_key(self) -> str | None:
+    def first_admin_token(self) -> str | None:
         """Return the text of the first administrator's API token, once; None where there is or was one."""
         return self._keys.first("the first key")
 
@@ -168,7 +168,7 @@ class EvaluationService:
         Raises
         ------
         ServiceRefused
-            "unknown_key": it is unknown, or was revoked.
+            "unknown_token": it is unknown, or was revoked.
         """
         return Principal("", "viewer") if text is None else self._holder(text)
 
@@ -445,7 +445,7 @@ class EvaluationService:
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Compare predictions with the team's incumbent, which a better one replaces; the first becomes it, free.
+        """Compare predictions with the team's champion, which a better one replaces; the first becomes it, free.
 
         Parameters
         ----------

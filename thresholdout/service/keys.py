@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
-__all__ = ["MOST_OF_A_KEY", "SESSION_SECONDS", "Keys", "Sessions"]
+__all__ = ["MOST_OF_A_TOKEN", "SESSION_SECONDS", "Keys", "Sessions"]
 
 SESSION_SECONDS: Final = 24 * 3600
 """How long a session lasts."""
 
-MOST_OF_A_KEY: Final = 50
+MOST_OF_A_TOKEN: Final = 50
 """Sessions of one API token at the same time; the oldest end first."""
 
 _SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 _HOLDER: Final = (
-    "SELECT service_keys.id, service_keys.role, service_keys.team FROM service_sessions JOIN service_keys "
-    "ON service_keys.id = service_sessions.key "
-    "WHERE service_sessions.digest = ? AND service_sessions.until > ? AND service_keys.revoked IS NULL"
+    "SELECT service_tokens.id, service_tokens.role, service_tokens.team FROM service_sessions JOIN service_tokens "
+    "ON service_tokens.id = service_sessions.key "
+    "WHERE service_sessions.digest = ? AND service_sessions.until > ? AND service_tokens.revoked IS NULL"
 )
 
 
@@ -91,12 +91,12 @@ class Sessions:
         Raises
         ------
         ServiceRefused
-            "unknown_key": it is unknown, or was revoked.
+            "unknown_token": it is unknown, or was revoked.
         """
         holder = self._keys.holder(key)
         text, now = secrets.token_urlsafe(32), time.time()
         self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
-        self._store.write(_OLDEST, (holder.key, holder.key, MOST_OF_A_KEY - 1))
+        self._store.write(_OLDEST, (holder.key, holder.key, MOST_OF_A_TOKEN - 1))
         insert = "INSERT INTO service_sessions (digest, key, until) VALUES (?, ?, ?)"
         self._store.write(insert, (_digest(text), holder.key, now + SESSION_SECONDS))
         return text
@@ -113,7 +113,7 @@ class Sessions:
         known = _SESSION_FORM.fullmatch(text) is not None
         rows = self._store.read(_HOLDER, (_digest(text), time.time())) if known else []
         if not rows:
-            raise ServiceRefused("unknown_key")
+            raise ServiceRefused("unknown_token")
         id, role, team = rows[0]
         return Principal(id, role, team)
 
@@ -164,7 +164,7 @@ class Keys:
 
         def put(cursor: Cursor) -> str | None:
             if self._store.database.on_server:
-                cursor.execute("LOCK TABLE service_keys IN EXCLUSIVE MODE")
+                cursor.execute("LOCK TABLE service_tokens IN EXCLUSIVE MODE")
             cursor.execute(_ADMIN)
             if cursor.fetchone() is not None:
                 return None
@@ -176,12 +176,12 @@ class Keys:
 
     def all(self) -> list[Key]:
         """Return all API tokens, the oldest first."""
-        return [Key(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_keys ORDER BY made, id")]
+        return [Key(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_tokens ORDER BY made, id")]
 
     def revoke(self, id: str) -> Key | None:
         """Revoke an API token and return it, or None where there is none. A second time changes nothing."""
-        self._store.write("UPDATE service_keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
-        rows = self._store.read(f"SELECT {_FIELDS} FROM service_keys WHERE id = ?", (id,))
+        self._store.write("UPDATE service_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
+        rows = self._store.read(f"SELECT {_FIELDS} FROM service_tokens WHERE id = ?", (id,))
         return Key(*rows[0]) if rows else None
 
     def holder(self, text: str) -> Principal:
@@ -194,16 +194,16 @@ class Keys:
         """
         known = _FORM.fullmatch(text) is not None
         id = text[:_PUBLIC] if known else ""
-        rows = self._store.read("SELECT digest, role, team, revoked FROM service_keys WHERE id = ?", (id,))
+        rows = self._store.read("SELECT digest, role, team, revoked FROM service_tokens WHERE id = ?", (id,))
         digest, role, team, revoked = rows[0] if rows else _NOBODY
         same = hmac.compare_digest(str(digest), _digest(text))
         if not same or revoked is not None:
-            raise ServiceRefused("unknown_key")
+            raise ServiceRefused("unknown_token")
         return Principal(id, role, team)
 
 
-_ADMIN: Final = "SELECT id FROM service_keys WHERE role = 'admin' LIMIT 1"
-_INSERT: Final = "INSERT INTO service_keys (id, digest, role, team, note, made) VALUES (?, ?, ?, ?, ?, ?)"
+_ADMIN: Final = "SELECT id FROM service_tokens WHERE role = 'admin' LIMIT 1"
+_INSERT: Final = "INSERT INTO service_tokens (id, digest, role, team, note, made) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def _made(role: Role, team: str, note: str) -> tuple[str, Key]:

@@ -194,7 +194,7 @@ class AsksAboutPredictions:
         Returns
         -------
         Comparison
-            About the difference, see `Thresholdout.compare`. A share of wins is about records of one law, each of which
+            About the difference, see `Thresholdout.compare`. A win rate is about records of one law, each of which
             gets the same function of it, which predictions by id need not be.
 
         Raises
@@ -438,15 +438,15 @@ class DecidesAboutPredictions(AsksAboutPredictions):
 
     def _decided(self, entry: Entry, repeated: bool, test: DifferenceTest, name: str) -> Decision:
         """Return the decision that an entry of the ledger stores."""
-        assert entry.risk is not None
+        assert entry.log_error_budget is not None
         charged = entry.source in ("keep", "reject") and not repeated
-        before = self.guard._engine.log_risk_before(entry) if charged else entry.risk
+        before = self.guard._engine.log_error_budget_before(entry) if charged else entry.log_error_budget
         return Decision(
             outcome="keep" if entry.source == "keep" else "reject",
             certified=entry.source == "keep",
             test=test.name,
-            cost=max(0.0, before - entry.risk),
-            error_budget_left=math.exp(entry.risk),
+            cost=max(0.0, before - entry.log_error_budget),
+            error_budget_left=math.exp(entry.log_error_budget),
             remaining=entry.remaining,
             gain=0.0,
             query=entry.query,

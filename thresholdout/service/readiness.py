@@ -59,9 +59,14 @@ def readiness(
             released, left = [0.0], [1.0]
             for row, count in zip(rows, counts, strict=True):
                 last = ledger.entries(row.identity, count, 1) if count and row.shown is None else []
-                if last and last[0].risk is not None and row.facts is not None and row.facts.risk is not None:
-                    released.append(row.facts.risk - last[0].risk)
-                    left.append(math.exp(last[0].risk))
+                if (
+                    last
+                    and last[0].log_error_budget is not None
+                    and row.facts is not None
+                    and row.facts.log_error_budget is not None
+                ):
+                    released.append(row.facts.log_error_budget - last[0].log_error_budget)
+                    left.append(math.exp(last[0].log_error_budget))
             found |= {
                 "answers": sum(counts),
                 "information_released": max(released),

@@ -31,8 +31,8 @@ class Refusal:
 
 
 REFUSALS: Final[dict[str, Refusal]] = {
-    "no_key": Refusal(401, "An API token is needed. Send it as 'Authorization: Bearer TOKEN'."),
-    "unknown_key": Refusal(401, "This API token is unknown, or was revoked."),
+    "no_token": Refusal(401, "An API token is needed. Send it as 'Authorization: Bearer TOKEN'."),
+    "unknown_token": Refusal(401, "This API token is unknown, or was revoked."),
     "forbidden": Refusal(403, "This API token may not do that."),
     "not_found": Refusal(404, "There is nothing at this address that this API token may see."),
     "bad_request": Refusal(400, "The request is not as documented."),
@@ -44,7 +44,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "key_used": Refusal(409, "This Idempotency-Key was used for other content."),
     "closed": Refusal(409, "This holdout takes no submissions any more."),
     "hidden": Refusal(409, "Nothing is shown until this holdout is closed."),
-    "no_incumbent": Refusal(409, "There is no incumbent to compare with yet."),
+    "no_incumbent": Refusal(409, "There is no champion to compare with yet."),
     "no_comparison": Refusal(409, "This holdout compares no submissions."),
     "too_large": Refusal(413, "The table is larger than this service takes. Nothing was charged."),
     "unsupported": Refusal(415, "Tables are text/csv or application/vnd.apache.parquet."),

@@ -16,7 +16,7 @@ Role = Literal["admin", "team", "viewer"]
 """Rights of an API token: all but submissions; submissions of one team; reading leaderboards that are not public."""
 
 Feedback = Literal["interval", "verdict", "best"]
-"""What a submission is told: a certified interval, whether it is better than the incumbent, or the best so far."""
+"""What a submission is told: a certified interval, whether it is better than the champion, or the best so far."""
 
 Phase = Literal["open", "blind", "closed"]
 """Answers at once; submissions now and answers when it is closed; no more submissions."""
@@ -172,7 +172,7 @@ class Submission:
     name : str
         What the team calls it.
     kind : {"score", "comparison"}
-        Whether it is about a score, or about a difference to the team's incumbent.
+        Whether it is about a score, or about a difference to the team's champion.
     state : {"running", "answered", "hidden", "refused", "interrupted"}
         How far it is.
     received : float
@@ -182,7 +182,7 @@ class Submission:
     value, low, high : float or None
         The answer and its certified interval; None where the feedback does not show them.
     verdict : {"better", "worse", "not settled", "first"} or None
-        Of a comparison with the incumbent; "first" where there was none.
+        Of a comparison with the champion; "first" where there was none.
     refusal : str or None
         Code of the refusal, as in `thresholdout.service.refusals`.
     repeated : bool

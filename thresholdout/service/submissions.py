@@ -3,7 +3,7 @@
 That nothing is charged twice rests on the ledger: a submission is asked with a key made of its content, for its team,
 so whoever sends it again, after whatever interruption, finds the same entry. The service's row says under which
 Idempotency-Key it came and how far it is. It is stored before the query where the answer depends on what else the
-service has (an incumbent; the count of a blind phase), or where the request does not wait for the answer.
+service has (a champion; the count of a blind phase), or where the request does not wait for the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Principal, Submission
 from thresholdout.service.settings import check_request_key, check_text
 from thresholdout.service.standings import served_metric
-from thresholdout.service.store.submissions import Incumbent, Kind, SubmissionRow, Submissions, Verdict, submission_id
+from thresholdout.service.store.submissions import Champion, Kind, SubmissionRow, Submissions, Verdict, submission_id
 from thresholdout.service.views import shown
 from thresholdout.service.worker_pool import LEASE, Running, WorkerPool
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from thresholdout.service.prediction_reader import Reading
     from thresholdout.service.receipts.issuing import Receipts
     from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
-    from thresholdout.service.store.submissions import Incumbents
+    from thresholdout.service.store.submissions import Champions
 
 __all__ = ["Desk"]
 
@@ -89,7 +89,7 @@ class Desk:
         Where answers are.
     guards : GuardCache
         Whom to ask.
-    holdouts, submissions, incumbents
+    holdouts, submissions, champions
         What the service keeps.
     failures : Failures
         Counts refused tables.
@@ -107,7 +107,7 @@ class Desk:
         guards: GuardCache,
         holdouts: Holdouts,
         submissions: Submissions,
-        incumbents: Incumbents,
+        champions: Champions,
         failures: Failures,
         answers: ChainedAnswers,
         proofs: Receipts,
@@ -117,11 +117,11 @@ class Desk:
         self._guards = guards
         self._holdouts = holdouts
         self._submissions = submissions
-        self._incumbents = incumbents
+        self._incumbents = champions
         self._failures = failures
         self._answers = answers
         self._proofs = proofs
-        self._crew = WorkerPool(limits.at_once, limits.most_waiting)
+        self._pool = WorkerPool(limits.at_once, limits.most_waiting)
         self._running = Running(submissions)
 
     def take(
@@ -146,7 +146,7 @@ class Desk:
         read: Future[_Read] = Future()
         table = [predictions]
         del predictions
-        answer = self._crew.start(lambda: self._work(request, table, read))
+        answer = self._pool.start(lambda: self._work(request, table, read))
         answer.add_done_callback(lambda _: read.cancel())  # where nobody began it
         try:
             row = read.result().row
@@ -159,7 +159,7 @@ class Desk:
 
     def close(self) -> None:
         """Take nothing any more, and finish what was begun."""
-        self._crew.stop()
+        self._pool.stop()
         self._running.stop()
 
     def _later(self, request: _Request, row: SubmissionRow, answer: Future[Submission]) -> Submission:
@@ -254,7 +254,7 @@ class Desk:
         return replace(answered, refusal=None), answer.repeated
 
     def _compared(self, read: _Read) -> tuple[SubmissionRow, bool]:
-        """Compare with the team's incumbent; return the row with the answer, and whether that was stored before."""
+        """Compare with the team's champion; return the row with the answer, and whether that was stored before."""
         row = read.row
         if row.against is None:
             row = replace(row, against=self._incumbents.last(row.holdout, row.team))
@@ -265,39 +265,39 @@ class Desk:
                 return replace(row, state="answered", verdict="first", refusal=None), False
             row = replace(row, against=self._incumbents.last(row.holdout, row.team))
         assert row.against is not None
-        incumbent = self._incumbents.find(row.holdout, row.team, row.against)
-        assert incumbent is not None
-        is_the_same = incumbent.content == read.reading.digest
-        if is_the_same and incumbent.submission == row.id:  # this request was cut off when it had become the first
+        champion = self._incumbents.find(row.holdout, row.team, row.against)
+        assert champion is not None
+        is_the_same = champion.content == read.reading.digest
+        if is_the_same and champion.submission == row.id:  # this request was cut off when it had become the first
             return replace(row, state="answered", verdict="first", refusal=None), True
         if is_the_same:
             same = replace(row, state="answered", value=0.0, low=0.0, high=0.0, verdict="not settled", refusal=None)
             return same, False
-        return self._compared_with(read, row, incumbent)
+        return self._compared_with(read, row, champion)
 
-    def _compared_with(self, read: _Read, row: SubmissionRow, incumbent: Incumbent) -> tuple[SubmissionRow, bool]:
-        """Ask whether predictions are better than an incumbent, which they replace then."""
+    def _compared_with(self, read: _Read, row: SubmissionRow, champion: Champion) -> tuple[SubmissionRow, bool]:
+        """Ask whether predictions are better than a champion, which they replace then."""
         decides = read.request.holdout.settings.feedback == "verdict"
-        key = comparison_key(row.content, incumbent.content)
+        key = comparison_key(row.content, champion.content)
         known = self._known(read, key)
         self._check_open(read, known)
         row = self._stored(row)
         ask = self._decided if decides else self._differed
-        answered, repeated = ask(read, row, incumbent, key, known)
+        answered, repeated = ask(read, row, champion, key, known)
         if answered.verdict == "better":
             self._succeed(read, row)
         return answered, repeated
 
     def _differed(
-        self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
+        self, read: _Read, row: SubmissionRow, champion: Champion, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
-        """Ask by how much predictions are better than an incumbent."""
+        """Ask by how much predictions are better than a champion."""
         metric = read.metric
         found = self._asked(
             read.request,
             lambda quota, since: read.guard.compare(
                 read.reading,
-                self._decoded(read, incumbent),
+                self._decoded(read, champion),
                 metric,
                 expected=read.request.expected,
                 name=_title(read, known, f"{metric.name}, difference"),
@@ -312,15 +312,15 @@ class Desk:
         return replace(answered, verdict=found.verdict, refusal=None), found.answer.repeated
 
     def _decided(
-        self, read: _Read, row: SubmissionRow, incumbent: Incumbent, key: str, known: Entry | None
+        self, read: _Read, row: SubmissionRow, champion: Champion, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
-        """Ask for the one bit whether predictions are certified to be better than an incumbent."""
+        """Ask for the one bit whether predictions are certified to be better than a champion."""
         metric = read.metric
         found = self._asked(
             read.request,
             lambda quota, since: read.guard.propose(
                 read.reading,
-                self._decoded(read, incumbent),
+                self._decoded(read, champion),
                 metric,
                 name=_title(read, known, f"{metric.name}, proposal"),
                 key=key,
@@ -333,23 +333,23 @@ class Desk:
         return replace(row, state="answered", query=found.query, verdict=verdict, refusal=None), found.repeated
 
     def _succeed(self, read: _Read, row: SubmissionRow) -> bool:
-        """Make a submission the incumbent behind the one that it was compared with, unless another one is that."""
+        """Make a submission the champion behind the one that it was compared with, unless another one is that."""
         assert row.against is not None
-        incumbent = Incumbent(row.against + 1, row.id, read.reading.digest)
+        champion = Champion(row.against + 1, row.id, read.reading.digest)
         text = base64.b64encode(read.reading.encoded).decode()
         try:
             self._ledger.put_document(read.guard.identity, _document(read.reading.digest), text)
         except LedgerClosed:
             raise _exhausted() from None
-        return self._incumbents.add(row.holdout, row.team, incumbent)
+        return self._incumbents.add(row.holdout, row.team, champion)
 
     def _known(self, read: _Read, key: str) -> Entry | None:
         """Return what the ledger has of a query, for whoever was cut off, or sends the same once more."""
         return read.guard.stored(key, read.row.team)
 
-    def _decoded(self, read: _Read, incumbent: Incumbent) -> Reading:
-        """Return what an incumbent predicts."""
-        text = self._ledger.document(read.guard.identity, _document(incumbent.content))
+    def _decoded(self, read: _Read, champion: Champion) -> Reading:
+        """Return what a champion predicts."""
+        text = self._ledger.document(read.guard.identity, _document(champion.content))
         return read.guard.decoded(base64.b64decode(text or ""))
 
     def _counted(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:

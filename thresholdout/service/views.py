@@ -82,7 +82,7 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
         promise=promise(guard, feedback, phase),
         notes=guard.corrections.notes,
         remaining=guard.guard._mechanism.remaining(untouched),
-        risk=None
+        log_error_budget=None
         if guard.guard.status.information_released is None
         else math.log1p(-confidence) - parameters.information_released,
     )
@@ -95,16 +95,16 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
     if not guard.parameters.guesses or not count:
         return None
     recent = ledger.entries(served.identity, max(1, count - _RECENT), _RECENT + 1)
-    before = guard._engine.log_risk_before(recent[0]) if count <= _RECENT else recent.pop(0).risk
+    before = guard._engine.log_error_budget_before(recent[0]) if count <= _RECENT else recent.pop(0).log_error_budget
     last = recent[-1]
-    if before is None or last.risk is None:
+    if before is None or last.log_error_budget is None:
         return None
-    nats, state = (before - last.risk) / len(recent), guard._engine.state()
+    nats, state = (before - last.log_error_budget) / len(recent), guard._engine.state()
     score = newcomers_of(state).answer
     likely = 0.5 if score is None else score
 
     def after(spent: float) -> float:
-        return float(mechanism.next_half_width(replace(state, log_risk=state.log_risk - spent), likely))
+        return float(mechanism.next_half_width(replace(state, log_error_budget=state.log_error_budget - spent), likely))
 
     right = mechanism.right_guess_nats(state)
     return Outlook(len(recent), nats, after(0.0), _AHEAD, after(_AHEAD * nats), after(_AHEAD * right))
@@ -130,8 +130,10 @@ def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[st
     if row.shown is None:
         last = ledger.entries(row.identity, asked, 1) if asked else []
         remaining = last[0].remaining if last else facts.remaining
-        left = last[0].risk if last else facts.risk
-        information_released = None if left is None or facts.risk is None else max(0.0, facts.risk - left)
+        left = last[0].log_error_budget if last else facts.log_error_budget
+        information_released = (
+            None if left is None or facts.log_error_budget is None else max(0.0, facts.log_error_budget - left)
+        )
         checkpoint = ledger.checkpoint(row.identity)
     return Holdout(
         name=row.name,

@@ -87,10 +87,10 @@ class WorkerPool:
 
     Examples
     --------
-    >>> crew = WorkerPool(at_once=2, most_waiting=8)
-    >>> crew.start(lambda: 3).result()
+    >>> pool = WorkerPool(at_once=2, most_waiting=8)
+    >>> pool.start(lambda: 3).result()
     3
-    >>> crew.stop()
+    >>> pool.stop()
     """
 
     def __init__(self, at_once: int, most_waiting: int) -> None:

@@ -18,7 +18,7 @@ from graphs import (
 )
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
-from thresholdout.certificates.after_releases import with_looks
+from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.drift_bound import belief_drift
 from thresholdout.certificates.new_data import generalization_certificate
@@ -188,21 +188,22 @@ def dependent_claims() -> Any:
     ]
 
 
-@CASES.case("certificates: looks at the holdout")
-def looks() -> Any:
+@CASES.case("certificates: releases about the holdout")
+def releases() -> Any:
     parameters = ClaimsParameters(queries=20)
     model = Independent(2000)
     alone = certify_parameters(model, parameters)
     training = SelfComposed(PoissonGaussianStep(4.0, 0.01), 100)
     return [
-        _all(with_looks(alone, model, parameters, event)) for event in (BlackBox(0.01), LaplaceAnswer(50.0), training)
+        _all(with_releases(alone, model, parameters, event))
+        for event in (BlackBox(0.01), LaplaceAnswer(50.0), training)
     ]
 
 
-@CASES.case("certificates: looks beside algorithm 1")
+@CASES.case("certificates: releases beside algorithm 1")
 def looks_beside_algorithm_1() -> Any:
     model, parameters = Independent(20_000), ALGORITHM_1["few"]()
-    return _all(with_looks(certify_parameters(model, parameters), model, parameters, BlackBox(0.005)))
+    return _all(with_releases(certify_parameters(model, parameters), model, parameters, BlackBox(0.005)))
 
 
 @CASES.case("certificates: generalisation of private learners")

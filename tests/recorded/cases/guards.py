@@ -234,7 +234,7 @@ def comparisons() -> Any:
         _comparison(guard.compare(MODELS[b], MODELS[a], cv="training")) for b, a in ((6, 5), (5, 6), (1, 0), (7, 6))
     ]
     wins = _guard(sampling="iid")
-    told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="wins", cv="training"))]
+    told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="win_rate", cv="training"))]
     return [told, _standing(guard), _standing(wins)]
 
 
@@ -261,9 +261,9 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
                 found.gain,
             ]
         )
-    last = gate.last_look() if certify != "each" else None
+    last = gate.last_evaluation() if certify != "each" else None
     told.append(None if last is None else [last.outcome, last.certified, last.cost, last.error_budget_left])
-    return [told, gate.test, gate.incumbent.column, gate.certified.column, gate.on_the_way, _standing(guard)]
+    return [told, gate.test, gate.champion.column, gate.certified.column, gate.on_the_way, _standing(guard)]
 
 
 @CASES.case("guards: gates")
@@ -286,8 +286,8 @@ def dependent_gates() -> Any:
     return _climbed(_guard(dependence=Groups([k // 3 for k in range(N)])), "each")
 
 
-@CASES.case("guards: looks at the holdout")
-def looks() -> Any:
+@CASES.case("guards: releases about the holdout")
+def releases() -> Any:
     guard = _guard(queries=10)
     found = []
     for event in (BlackBox(0.01), GaussianAnswer(300.0)):
@@ -304,7 +304,7 @@ def looks() -> Any:
     return found
 
 
-@CASES.case("guards: looks beside algorithm 1")
+@CASES.case("guards: releases beside algorithm 1")
 def looks_beside_algorithm_1() -> Any:
     guard = _guard(mechanism=SparseVector(0.04, 0.004, budget=3), queries=10)
     certificate = guard.releases.record(BlackBox(0.01))
@@ -346,7 +346,20 @@ def analysts() -> Any:
     return found
 
 
-_KEPT = ("query", "name", "train", "value", "low", "high", "source", "remaining", "lower", "upper", "risk", "list")
+_KEPT = (
+    "query",
+    "name",
+    "train",
+    "value",
+    "low",
+    "high",
+    "source",
+    "remaining",
+    "lower",
+    "upper",
+    "log_error_budget",
+    "list",
+)
 
 
 def _entries(file: Path) -> Any:

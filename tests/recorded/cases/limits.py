@@ -19,7 +19,7 @@ from thresholdout.limits.noisy import (
     noisy_entropy_lower,
     noisy_hoeffding_lower,
 )
-from thresholdout.limits.random_truths import line
+from thresholdout.limits.random_estimands import line
 from thresholdout.privacy.accounting.binomial_probabilities import window
 from thresholdout.privacy.auditing import (
     audit_delta,

@@ -11,7 +11,7 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.after_releases import releases_epsilon, with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
@@ -27,14 +27,14 @@ def before(model: object, parameters: SparseVectorParameters) -> Certificate:
 def test_nothing_changes_without_looks() -> None:
     model = Independent(10_000)
     certificate = before(model, FEW)
-    assert with_looks(certificate, model, FEW, Composed([])) is certificate
+    assert with_releases(certificate, model, FEW, Composed([])) is certificate
 
 
 def test_half_widths_grow_with_the_looks() -> None:
     model = Independent(10_000)
     widths = []
     for epsilon in (0.0, 1e-9, 0.001, 0.01, 0.1, 1.0):
-        after = with_looks(before(model, FEW), model, FEW, BlackBox(epsilon))
+        after = with_releases(before(model, FEW), model, FEW, BlackBox(epsilon))
         assert after.route == "posterior"
         widths.append([after.half_width(i, j, s) for i, j in ((1, 0), (50, 0), (900, 3)) for s in SOURCES])
     assert np.all(np.diff(np.array(widths), axis=0) >= 0)
@@ -45,7 +45,7 @@ def test_the_posterior_route_adds_epsilons() -> None:
     model = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=2000)
     parameters = SparseVectorParameters(0.15, 0.01, budget=1, queries=10)
     certificate = before(model, parameters)
-    after = with_looks(certificate, model, parameters, BlackBox(0.05))
+    after = with_releases(certificate, model, parameters, BlackBox(0.05))
     assert after.route == certificate.route == "posterior"
     assert after.tolerance > certificate.tolerance
 
@@ -53,26 +53,28 @@ def test_the_posterior_route_adds_epsilons() -> None:
 def test_groups_leak_more() -> None:
     widths = []
     for model in (Independent(10_000), Groups([record // 5 for record in range(10_000)])):
-        after = with_looks(before(model, FEW), model, FEW, BlackBox(0.01))
+        after = with_releases(before(model, FEW), model, FEW, BlackBox(0.01))
         widths.append(after.half_width(10, 0, "train"))
     assert widths[0] < widths[1]
 
 
 def test_what_is_not_proved_is_not_claimed() -> None:
     model = Independent(10_000)
-    for looks in (GaussianAnswer(10.0), BlackBox(0.1, 1e-9), Composed([BlackBox(0.1), GaussianAnswer(10.0)])):
-        assert pure_looks(looks) == math.inf
-        after = with_looks(before(model, FEW), model, FEW, looks)
+    for releases in (GaussianAnswer(10.0), BlackBox(0.1, 1e-9), Composed([BlackBox(0.1), GaussianAnswer(10.0)])):
+        assert releases_epsilon(releases) == math.inf
+        after = with_releases(before(model, FEW), model, FEW, releases)
         assert after.chosen is None
         assert after.tolerance == math.inf
         assert after.half_width(1, 0, "train") == math.inf
         assert "has a delta" in after.statement
-        assert "pay for any look from the risk that is left" in after.statement
+        assert "pay for any look from the remaining error budget" in after.statement
 
 
 def test_looks_add_up() -> None:
-    assert pure_looks(SelfComposed(BlackBox(0.25), 4)) == 1.0
-    assert pure_looks(Composed([BlackBox(0.25, adjacency="add_remove"), LaplaceAnswer(2.0)])) == pytest.approx(1.0)
+    assert releases_epsilon(SelfComposed(BlackBox(0.25), 4)) == 1.0
+    assert releases_epsilon(Composed([BlackBox(0.25, adjacency="add_remove"), LaplaceAnswer(2.0)])) == pytest.approx(
+        1.0
+    )
 
 
 def respond(truth: int, epsilon: float, said: int) -> float:
@@ -81,7 +83,7 @@ def respond(truth: int, epsilon: float, said: int) -> float:
 
 
 def test_max_information_of_looks_whose_epsilons_depend_on_releases() -> None:
-    """Exactly, for five coins: the first look decides how private the others are (LOOKS.md, L0 and L2)."""
+    """Exactly, for five coins: the first look decides how private the others are (RELEASES.md, L0 and L2)."""
     n, first, low, high = 5, 0.8, 0.1, 1.5
     coins = list(itertools.product((0, 1), repeat=n))
     for failure in (0.3, 0.05, 0.01):
@@ -104,5 +106,5 @@ def test_claims_stay_beside_pure_releases_and_go_beside_a_delta_of_dependent_rec
     model, parameters = MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=2000), ClaimsParameters(inflation=2.0, effective=None)
     certificate = certify_parameters(model, parameters)
     assert certificate.route == "claims"
-    assert with_looks(certificate, model, parameters, BlackBox(0.1)).route == "claims"
-    assert with_looks(certificate, model, parameters, BlackBox(0.1, 1e-6)).chosen is None
+    assert with_releases(certificate, model, parameters, BlackBox(0.1)).route == "claims"
+    assert with_releases(certificate, model, parameters, BlackBox(0.1, 1e-6)).chosen is None

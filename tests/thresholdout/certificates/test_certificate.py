@@ -14,7 +14,7 @@ from tests.sizes import sizes
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
-from thresholdout.certificates.after_releases import with_looks
+from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters, SparseVectorParameters
@@ -196,7 +196,7 @@ def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:
     before = certify_parameters(model, guard)
     for route in INELIGIBLE:
         forged = replace(before, compared=(route, *before.compared), chosen=route)
-        assert with_looks(forged, model, guard, BlackBox(0.01)).chosen is None
+        assert with_releases(forged, model, guard, BlackBox(0.01)).chosen is None
 
 
 def test_a_certificate_of_claims_says_that_each_answer_states_its_interval() -> None:

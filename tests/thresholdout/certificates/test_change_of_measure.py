@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 from graphs import Independent
 from tests.sizes import corners
 from thresholdout import Thresholdout
-from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.after_releases import releases_epsilon, with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.change_of_measure import (
     approximate_nats,
@@ -86,8 +86,8 @@ def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: flo
         q * math.log(2 * q) for q in (1 / (1 + math.exp(epsilon)), 1 / (1 + math.exp(-epsilon)))
     ) + delta * math.log(2)
     costs = [mutual_information_nats(n * per_record, p)]
-    look = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
-    costs.append(approximate_nats([look], Independent(n).revealed_blocks(), p))
+    release = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
+    costs.append(approximate_nats([release], Independent(n).revealed_blocks(), p))
     if delta == 0.0:
         costs.append(pure_nats(Independent(n), epsilon, p))
     for nats in costs:
@@ -109,10 +109,10 @@ def test_no_event_of_a_noisy_sum_is_likelier_than_promised(sigma: float, p: floa
     mixture = joint.sum(axis=1, keepdims=True)
     keep = joint > 1e-300
     losses = list(zip(np.log(density[keep] / np.broadcast_to(mixture, joint.shape)[keep]), joint[keep], strict=True))
-    look = GaussianAnswer(sigma)
+    release = GaussianAnswer(sigma)
     exact = float(sum(loss * chance for loss, chance in losses))
-    assert exact <= n * information_per_record(look, math.inf)
-    nats = smallest_nats(Independent(n), look, math.inf, p)
+    assert exact <= n * information_per_record(release, math.inf)
+    nats = smallest_nats(Independent(n), release, math.inf, p)
     assert worst(losses, p * math.exp(-nats)) <= p
     assert worst(losses, p * math.exp(-exact / 2)) > p
 
@@ -142,14 +142,14 @@ def test_looks_in_a_certificate_of_claims() -> None:
     """With a delta too where records are independent; by posteriors only pure ones, where no probability is spared."""
     independent, claims = Independent(10_000), ClaimsParameters()
     private = GaussianAnswer(400.0)
-    assert with_looks(certify_parameters(independent, claims), independent, claims, private).route == "claims"
+    assert with_releases(certify_parameters(independent, claims), independent, claims, private).route == "claims"
     hopeless = BlackBox(0.1, 1e-3)
-    assert with_looks(certify_parameters(independent, claims), independent, claims, hopeless).chosen is None
+    assert with_releases(certify_parameters(independent, claims), independent, claims, hopeless).chosen is None
     parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
-    by_posterior = with_looks(certify_parameters(independent, parameters), independent, parameters, private)
+    by_posterior = with_releases(certify_parameters(independent, parameters), independent, parameters, private)
     assert by_posterior.chosen is None
-    assert "pay for any look from the risk that is left" in by_posterior.statement
-    spared = with_looks(certify_parameters(independent, parameters), independent, parameters, private, spare=1e-8)
+    assert "pay for any look from the remaining error budget" in by_posterior.statement
+    spared = with_releases(certify_parameters(independent, parameters), independent, parameters, private, spare=1e-8)
     assert spared.route == "posterior"
 
 
@@ -158,7 +158,7 @@ def test_a_guard_records_a_training() -> None:
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
     guard = Thresholdout(holdout, mechanism=SparseVectorParameters(0.02, 0.001, budget=1, queries=100))
     assert guard.certificate.route == "posterior"
-    assert pure_looks(training) == math.inf
+    assert releases_epsilon(training) == math.inf
     before, after = guard.certificate.tolerance, guard.releases.record(training).tolerance
     assert before < after < 0.06
     claims = Thresholdout(holdout, mechanism="claims")  # what the message names
@@ -206,10 +206,10 @@ def test_rounding_is_upwards(epsilon: float, n: int, p: float, delta: float) -> 
                     drift = mp.sinh(a * (1 + rate)) / mp.sinh(a) * r
                     costs.append((growth + drift - mp.log(rest)) / rate - mp.log(1 - share))
         exact = min(costs)
-        look = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
-        assert exact <= approximate_nats([look], Independent(n).revealed_blocks(), p) <= exact * (1 + mp.mpf(1e-3))
+        release = DistributionAccountant("replace_one").compose(BlackBox(epsilon, delta))
+        assert exact <= approximate_nats([release], Independent(n).revealed_blocks(), p) <= exact * (1 + mp.mpf(1e-3))
 
 
 def test_a_release_that_is_private_at_epsilon_0() -> None:
-    look = DistributionAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
-    assert approximate_nats([look], TEN_THOUSAND, 0.05) < 0.1
+    release = DistributionAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
+    assert approximate_nats([release], TEN_THOUSAND, 0.05) < 0.1

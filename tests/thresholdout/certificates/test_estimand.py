@@ -6,7 +6,7 @@ import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
-from thresholdout.certificates.after_releases import with_looks
+from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certificate import estimand_of
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import (
@@ -60,7 +60,7 @@ def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
     assert nothing.chosen is None
     assert f"Their truth would be {nothing.about}." in nothing.statement
     before = certify_parameters(INDEPENDENT, GUARD)
-    assert with_looks(before, INDEPENDENT, GUARD, BlackBox(0.001)).about == before.about
+    assert with_releases(before, INDEPENDENT, GUARD, BlackBox(0.001)).about == before.about
 
 
 def test_half_widths_that_a_mechanism_states_hold_for_its_own_inflation_and_confidence_only() -> None:

@@ -12,7 +12,7 @@ from thresholdout.certificates.prior_queries import check_prior_queries, confide
 
 
 @pytest.mark.parametrize(
-    ("looks", "n", "count"),
+    ("prior", "n", "count"),
     [
         (PriorQueries(1), 300, 10_001),
         (PriorQueries(3), 10_000, 10_001**3),
@@ -23,11 +23,11 @@ from thresholdout.certificates.prior_queries import check_prior_queries, confide
     ],
 )
 def test_nats_are_the_logarithm_of_the_number_of_outcomes_or_a_little_more(
-    looks: PriorQueries, n: int, count: int
+    prior: PriorQueries, n: int, count: int
 ) -> None:
     with mp.workdps(40):
         exact = mp.log(count)
-        assert exact <= mpf(looks.nats(n)) <= exact * (1 + mpf("2e-12"))
+        assert exact <= mpf(prior.nats(n)) <= exact * (1 + mpf("2e-12"))
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999, 0.95 + 1e-16])
@@ -61,11 +61,11 @@ def test_counting_values_is_explicit_afterwards() -> None:
         PriorQueries(4).number = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("looks", [-1, 2.5, True, "ten", [10], 10**300])
-def test_what_is_no_number_of_looks_is_refused(looks: object) -> None:
+@pytest.mark.parametrize("prior", [-1, 2.5, True, "ten", [10], 10**300])
+def test_what_is_no_number_of_looks_is_refused(prior: object) -> None:
     with pytest.raises(InputError, match=r"^prior_queries: .*how many scores of this holdout were seen") as caught:
-        check_prior_queries(looks)
-    assert isinstance(caught.value, InputTypeError) == (looks in ("ten", [10], True))
+        check_prior_queries(prior)
+    assert isinstance(caught.value, InputTypeError) == (prior in ("ten", [10], True))
 
 
 def test_more_looks_than_any_holdout_bears_are_refused() -> None:

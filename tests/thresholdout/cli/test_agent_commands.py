@@ -26,7 +26,7 @@ CSV = "id,prediction\n1,0\n"
 
 def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("THRESHOLDOUT")}
-    return kept | {"OPENBLAS_NUM_THREADS": "1", "THRESHOLDOUT_SERVICE_KEY": "ann-key"}
+    return kept | {"OPENBLAS_NUM_THREADS": "1", "THRESHOLDOUT_SERVICE_TOKEN": "ann-key"}
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     [
         (
             ["mcp", "--url", "http://127.0.0.1:1"],
-            "An API token is needed: pass --key-file, or set THRESHOLDOUT_SERVICE_KEY",
+            "An API token is needed: pass --key-file, or set THRESHOLDOUT_SERVICE_TOKEN",
         ),
         (["mcp", "--url", "ftp://h"], "--url: ftp://h; expected"),
         (
@@ -106,9 +106,9 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("THRESHOLDOUT_SERVICE_KEY", raising=False)
+    monkeypatch.delenv("THRESHOLDOUT_SERVICE_TOKEN", raising=False)
     if said.startswith("--url"):
-        monkeypatch.setenv("THRESHOLDOUT_SERVICE_KEY", "key")
+        monkeypatch.setenv("THRESHOLDOUT_SERVICE_TOKEN", "key")
     ended = CliRunner().invoke(main, ["agent", *arguments])
     assert ended.exit_code == 2
     assert ended.output.startswith(f"Error: {said}")

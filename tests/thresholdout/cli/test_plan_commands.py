@@ -11,7 +11,7 @@ from thresholdout import plan
 
 
 def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
-    said = run("plan", "--records", "10000", "--teams", "200", "--guess-error", "0.02").output
+    said = run("plan", "--records", "10000", "--teams", "200", "--anticipation-error", "0.02").output
     assert "200 teams that guess their scores 0.02 too high; with exact guesses" in said
 
 

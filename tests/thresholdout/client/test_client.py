@@ -18,11 +18,11 @@ from thresholdout.client import (
     BadRequest,
     Client,
     Conflict,
-    KeyRefused,
     LimitReached,
     NothingThere,
     ServiceError,
     ServiceUnavailable,
+    TokenRefused,
     received,
 )
 from thresholdout.client.client import RetryPolicy
@@ -126,8 +126,8 @@ class TestKeysOfContent:
 class TestRefusals:
     KINDS: ClassVar = {
         400: BadRequest,
-        401: KeyRefused,
-        403: KeyRefused,
+        401: TokenRefused,
+        403: TokenRefused,
         404: NothingThere,
         405: BadRequest,
         408: ServiceUnavailable,

@@ -230,7 +230,7 @@ class TestScores:
     def test_more_is_better(self, better: bool, submission: Submission, score: float | None) -> None:
         assert score_of(self.holdout(better), submission) == score
 
-    def test_whoever_keeps_the_highest_score_keeps_the_last_incumbent(self) -> None:
+    def test_whoever_keeps_the_highest_score_keeps_the_last_champion(self) -> None:
         verdicts = ["first", "worse", "better", "not settled", "better", "worse"]
         scores = [
             evaluation_of(self.holdout(True), Submission("s", "answered", verdict=verdict, number=number, low=0.5))[

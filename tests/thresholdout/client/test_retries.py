@@ -66,7 +66,9 @@ def test_a_program_that_starts_anew_finds_its_answer(crash: str) -> None:
     assert (answer.state, list(service.charged.values())) == ("answered", [1])
 
 
-@pytest.mark.parametrize("code", ["quota", "allowance", "exhausted", "closed", "key_used", "bad_table", "unknown_key"])
+@pytest.mark.parametrize(
+    "code", ["quota", "allowance", "exhausted", "closed", "key_used", "bad_table", "unknown_token"]
+)
 def test_what_stays_refused_is_not_asked_again(code: str) -> None:
     service, clock = ServiceDouble([code]), Clock()
     with pytest.raises(ServiceError) as caught:

@@ -24,14 +24,14 @@ class Told:
 
     def __init__(self, column: int) -> None:
         self.column = column
-        self.looks = 0
+        self.evaluations = 0
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        self.looks += len(X) == N
+        self.evaluations += len(X) == N
         return X[:, self.column].astype(int)
 
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.looks += len(X) == N
+        self.evaluations += len(X) == N
         one = 0.1 + 0.8 * X[:, self.column]
         return np.stack([1.0 - one, one], axis=1)
 

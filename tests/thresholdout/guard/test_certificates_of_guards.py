@@ -62,7 +62,7 @@ def test_a_k_fold_guard_certifies_once(certified: list[float]) -> None:
 
 
 def test_failures_take_a_certificate_of_their_own(certified: list[float]) -> None:
-    """It is for a smaller share of the risk, so it cannot be the same one; the next answer has it at hand."""
+    """It is for a smaller share of the error budget, so it cannot be the same one; the next answer has it at hand."""
     guard = Thresholdout(HOLDOUT, train=HOLDOUT + 0.5, mechanism=SparseVector(0.2, 0.02, budget=3), queries=5)
 
     def fails(values: np.ndarray) -> np.ndarray:

@@ -132,12 +132,12 @@ def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
 
 def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() -> None:
     guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="leaderboard")
-    rng, looks = np.random.default_rng(0), list[int]()
+    rng, evaluations = np.random.default_rng(0), list[int]()
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         if X[0] < 0:
             return np.full(N, float(rng.random()) > 0.5)
-        looks.append(1)
+        evaluations.append(1)
         return np.arange(N) < rng.integers(N)
 
     def junk() -> None:
@@ -146,11 +146,11 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
 
     with pytest.raises(BudgetExhausted, match="this client's answers may tell no more"):
         junk()
-    asked = len(looks)
+    asked = len(evaluations)
     assert asked < 30
     with pytest.raises(BudgetExhausted):
         ask(guard, query, client="junk", key="once more")
-    assert len(looks) == asked
+    assert len(evaluations) == asked
     assert guard.status.information_released is not None
     assert guard.status.information_released <= 24.0
     assert ask(guard, 0.9, RECORDS < 900, client="honest", binary=True).source == "train"

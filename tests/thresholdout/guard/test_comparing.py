@@ -214,22 +214,24 @@ def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
 
 
 class TestWins:
-    def test_a_share_of_wins_settles_what_a_difference_does_not(self) -> None:
+    def test_a_win_rate_settles_what_a_difference_does_not(self) -> None:
         guard = records(0.03, sampling="iid")
-        found = guard.compare(Told(1), Told(0), about="wins", cv="training")
+        found = guard.compare(Told(1), Told(0), about="win_rate", cv="training")
         share = (0.08 + 0.03) / 0.16
         assert found.verdict == "better"
         assert found.interval[0] <= share <= found.interval[1]
         assert records(0.03).compare(Told(1), Told(0), cv="training").verdict == "not settled"
-        losses = records(0.03, sampling="iid").compare(Told(1), Told(0), "zero_one_loss", about="wins", cv="training")
+        losses = records(0.03, sampling="iid").compare(
+            Told(1), Told(0), "zero_one_loss", about="win_rate", cv="training"
+        )
         assert losses.interval == found.interval  # wins are those of the better loss
-        assert guard.compare(Told(0), Told(1), about="wins", cv="training").verdict == "worse"
-        assert guard.history["name"].tolist()[0] == "accuracy, share of wins"
+        assert guard.compare(Told(0), Told(1), about="win_rate", cv="training").verdict == "worse"
+        assert guard.history["name"].tolist()[0] == "accuracy, win rate"
 
     def test_a_list_of_shares_has_exact_limits(self) -> None:
         guard = records(0.03, sampling="iid")
         found, same = guard.compare_all(
-            [Told(1), Told(1)], Told(0), about="wins", reserve=0, cv="training", keys=["one", "other"]
+            [Told(1), Told(1)], Told(0), about="win_rate", reserve=0, cv="training", keys=["one", "other"]
         )
         holdout = guard._records.holdout[0]
         wins = int(np.count_nonzero(holdout[:, 1] > holdout[:, 0]))
@@ -253,7 +255,7 @@ class TestWins:
             guard = Thresholdout(
                 (X[:N], y[:N]), train=(X[N:], y[N:]), random_state=3, sampling="iid", mechanism=Claims(noise=0.0)
             )
-            found = guard.compare(Told(1), Told(0), about="wins", cv="training")
+            found = guard.compare(Told(1), Told(0), about="win_rate", cv="training")
             assert found.answer.source == "train"
             shown.add(
                 (
@@ -269,16 +271,16 @@ class TestWins:
     def test_refusals_name_the_call_that_works(self) -> None:
         guard = records(0.03)
         with pytest.raises(InputError, match=r"one law; expected: compare\(b, a\)") as caught:
-            guard.compare(Told(1), Told(0), about="wins", cv="training")
+            guard.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert "sampling='iid'" in str(caught.value)
         assert guard.compare(Told(1), Told(0), cv="training").about == "difference"
         groups = records(0.03, sampling="iid", dependence=Groups(np.arange(N) // 2))
         with pytest.raises(InputError, match=r"independent records; or compare\(b, a\)"):
-            groups.compare(Told(1), Told(0), about="wins", cv="training")
+            groups.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert groups.compare(Told(1), Told(0), cv="training").about == "difference"
         one_law = records(0.03, sampling="iid")
         with pytest.raises(InputError, match=r"neither 0 nor 1.*compare\(b, a\)"):
-            one_law.compare(Told(1), Told(0), halves(), about="wins", cv="training")
+            one_law.compare(Told(1), Told(0), halves(), about="win_rate", cv="training")
         assert one_law.compare(Told(1), Told(0), halves(), cv="training").verdict
         with pytest.raises(InputError, match="about: 'share'"):
             one_law.compare(Told(1), Told(0), about="share", cv="training")  # type: ignore[arg-type]
@@ -288,7 +290,7 @@ class TestWins:
         guard = records(0.03, sampling="iid", more=2)
         metric = halves(lambda output: len(output) == N)
         with pytest.raises(InputError, match="it failed on the holdout"):
-            guard.compare(Told(1), Told(0), metric, about="wins", cv="training")
+            guard.compare(Told(1), Told(0), metric, about="win_rate", cv="training")
         assert guard.history["source"].tolist() == ["failed"]
 
 
@@ -463,7 +465,7 @@ class TestGivenTheFeatures:
         ):
             guard.score(Told(1), "balanced_accuracy", cv="training")
         with pytest.raises(InputError, match=r"compare\(b, a\)"):
-            guard.compare(Told(1), Told(0), about="wins", cv="training")
+            guard.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert guard.history.empty
         assert guard.score(Told(1), "accuracy", cv="training").value > 0.9
         assert guard.compare(Told(1), Told(0), cv="training").verdict == "better"

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from graphs import Crossed, DependencyGraph, GaussianField, Groups, MarkovField, MovingWindow
 from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, TimeOrder, plan
-from thresholdout.data.series_reach import seen_reach
+from thresholdout.data.series_range import seen_range
 
 N, TRAIN = 400, 600
 ALL = N + TRAIN
@@ -413,12 +413,12 @@ class TestSeenReach:
     @pytest.mark.parametrize("length", [1, 2, 5])
     def test_blocks_are_seen_as_far_as_they_reach(self, length: int) -> None:
         values = np.repeat(np.random.default_rng(0).normal(size=2000 // length), length)
-        assert seen_reach(values) == (length - 1, 100)
-        assert seen_reach(np.where(values > 0, "up", "down")) == (length - 1, 100)
+        assert seen_range(values) == (length - 1, 100)
+        assert seen_range(np.where(values > 0, "up", "down")) == (length - 1, 100)
 
     @pytest.mark.parametrize("values", [[1.0] * 50, np.arange(5.0), np.eye(30), [1.0, np.nan] * 30])
     def test_nothing_is_said_where_nothing_can_be(self, values: Any) -> None:
-        assert seen_reach(values) is None
+        assert seen_range(values) is None
 
 
 class TestPlan:

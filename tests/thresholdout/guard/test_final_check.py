@@ -84,7 +84,7 @@ def worst_session(truth: float, depth: int, reset: bool) -> float:
     def answered(text: str, train: float, count: int, final: bool) -> tuple[str, tuple[float, float]]:
         ask = mechanism.final if final else mechanism.step
         state = mechanism.restore(text)
-        state = replace(state, log_risk=start.log_risk) if final and reset else state
+        state = replace(state, log_error_budget=start.log_error_budget) if final and reset else state
         after, outcome = ask(state, train, readings[count], noise)
         assert outcome.interval is not None
         return after.to_text(), outcome.interval
@@ -115,11 +115,11 @@ def test_sessions_with_a_final_check_are_covered_by_enumeration() -> None:
 
 
 def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, float, int]:
-    """Return how wide the final check is over one exact interval, the share of the risk before it, and outcomes."""
+    """Return the final check's width over an exact interval's, the share of the budget before it, and outcomes."""
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
     mechanism = ClaimsMechanism(ClaimsParameters(queries=queries if declared else None, final_check=True), n)
     state, difficulty, asked = mechanism.start(noise), rng.normal(size=2 * n), []
-    start = state.log_risk
+    start = state.log_error_budget
     for _ in range(queries):
         truth = 0.93 - abs(rng.normal(0, 0.03))
         right = math.sqrt(0.7) * difficulty + math.sqrt(0.3) * rng.normal(size=2 * n) < ndtri(truth)
@@ -132,7 +132,7 @@ def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, flo
     assert mechanism.refusal(after) is not None
     assert outcome.interval is not None
     ratio = (outcome.interval[1] - outcome.interval[0]) / 2 / half_length(float(right[:n].mean()), n)
-    return ratio, math.exp(state.log_risk - start), state.outcomes
+    return ratio, math.exp(state.log_error_budget - start), state.outcomes
 
 
 @pytest.mark.parametrize(("queries", "declared"), corners([(20, True), (20, False), (100, True)], 0, 1))

@@ -43,10 +43,10 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     left = gate.propose(worse, cv="training")
     assert not left
     assert (left.outcome, left.certified, left.test, left.cost) == ("reject", False, None, 0.0)
-    assert worse.looks == 0
+    assert worse.evaluations == 0
     assert guard.status.error_budget_left == kept.error_budget_left
-    assert gate.incumbent is gate.certified
-    assert gate.incumbent.column == 1
+    assert gate.champion is gate.certified
+    assert gate.champion.column == 1
     assert not gate.on_the_way
     told = guard.history
     assert list(told["source"]) == ["keep", "skip"]
@@ -65,15 +65,15 @@ def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
         rng = np.random.default_rng(seed)
         right = columns(list(rng.choice([0.03, 0.015, 0.0], 4)), seed)
         guard = guarded(right)
-        gate, incumbent, before = guard.gate(Told(0)), 0, 0.05
+        gate, champion, before = guard.gate(Told(0)), 0, 0.05
         for new in range(1, 5):
             made = gate.propose(Told(new), cv="training")
             if made.test is not None:
                 share = made.error_budget_left / before if made else 1.0 - made.error_budget_left / before
                 looked[made.outcome == "keep"] += 1
-                assert bool(made) == (p_value(right, new, incumbent) <= before * share * (1.0 - 3e-6))
+                assert bool(made) == (p_value(right, new, champion) <= before * share * (1.0 - 3e-6))
             if made:
-                incumbent = new
+                champion = new
             before = made.error_budget_left
     assert min(looked) > 10
 
@@ -155,12 +155,12 @@ def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> N
     gate = guard.gate(Told(0), certify=certify, delta=math.nextafter(1.0, 0.0))
     assert not gate.propose(Told(1), cv="training").certified
     if certify == "milestones":
-        last = gate.last_look()
+        last = gate.last_evaluation()
         assert last is not None
         assert not last.certified
 
 
-def test_the_incumbent_itself_is_no_candidate_and_a_copy_is() -> None:
+def test_the_champion_itself_is_no_candidate_and_a_copy_is() -> None:
     right = columns([0.06])
     guard = guarded(right)
     gate, model = guard.gate(Told(0)), Told(1)
@@ -168,7 +168,7 @@ def test_the_incumbent_itself_is_no_candidate_and_a_copy_is() -> None:
     model.column = 0
     with pytest.raises(InputError, match=r"copy\.deepcopy"):
         gate.propose(model, cv="training")
-    assert not gate.propose(Told(1), cv="training")  # equal to the incumbent
+    assert not gate.propose(Told(1), cv="training")  # equal to the champion
     assert sources(guard) == ["keep", "skip"]
 
 
@@ -185,7 +185,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseExcept
     assert sources(guard) == ["failed"]
     assert guard.status.answers_left == 4
     assert guard.status.error_budget_left == pytest.approx(0.05 * FAILURE_SHARE)
-    assert gate.incumbent.column == 0
+    assert gate.champion.column == 0
     with pytest.raises(InputError, match="another key"):
         gate.propose(Fails(1, error), key="broken", cv="training")
     assert len(guard.history) == 1
@@ -265,18 +265,18 @@ def test_milestones_say_what_is_certified_and_what_is_on_the_way() -> None:
     right = columns([0.02, -0.02, 0.1], changed=0.05)
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
-    assert gate.last_look() is None
+    assert gate.last_evaluation() is None
     step = gate.propose(Told(1), cv="training")
     assert step
     assert (step.certified, step.test, step.cost) == (False, None, 0.0)
     assert "on the way, not certified" in repr(step)
-    assert (gate.incumbent.column, gate.certified.column, gate.on_the_way) == (1, 0, True)
+    assert (gate.champion.column, gate.certified.column, gate.on_the_way) == (1, 0, True)
     assert "on the way and NOT certified" in repr(gate)
     assert not gate.propose(Told(2), cv="training")
     made = gate.propose(Told(3), cv="training")
     assert made.certified
-    assert (gate.incumbent.column, gate.certified.column, gate.on_the_way) == (3, 3, False)
-    assert gate.last_look() is None
+    assert (gate.champion.column, gate.certified.column, gate.on_the_way) == (3, 3, False)
+    assert gate.last_evaluation() is None
     told = guard.history
     assert list(told["source"]) == ["step", "skip", "milestone"]
     assert list(told["low"]) == [-1.0, -1.0, 0.0]
@@ -289,12 +289,12 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
     gate.propose(Told(1), cv="training")
-    made = gate.last_look(key="last")
+    made = gate.last_evaluation(key="last")
     assert made is not None
     assert made.certified == (p_value(right, 1, 0) <= 0.05 * (1.0 - 3 * FAILURE_SHARE))
     assert made
     assert made.error_budget_left == pytest.approx(0.05, rel=1e-5)
-    again = gate.last_look(key="last")
+    again = gate.last_evaluation(key="last")
     assert again is not None
     assert public(again) == public(made)
     assert again.repeated
@@ -302,7 +302,7 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     assert sources(guard) == ["step", "milestone"]
     for wrong in ([1], 5, ""):
         with pytest.raises(InputError, match="key: "):
-            gate.last_look(key=wrong)  # type: ignore[arg-type]
+            gate.last_evaluation(key=wrong)  # type: ignore[arg-type]
     assert len(guard.history) == 2
 
 
@@ -311,11 +311,11 @@ def test_a_last_look_that_is_not_confirmed_leaves_a_millionth() -> None:
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
     while not gate.on_the_way or "unconfirmed" not in sources(guard):
-        gate.propose(Told(gate.incumbent.column + 1), cv="training")
+        gate.propose(Told(gate.champion.column + 1), cv="training")
     unconfirmed = guard.history[guard.history["source"] == "unconfirmed"].iloc[0]
     assert (unconfirmed["low"], unconfirmed["high"]) == (-1.0, 1.0)
     before = guard.status.error_budget_left
-    last = gate.last_look()
+    last = gate.last_evaluation()
     assert last is not None
     assert not last
     assert not last.certified
@@ -332,7 +332,7 @@ def test_a_checkpoint_leaves_half() -> None:
     made = gate.propose(Told(1), cv="training")
     assert made.certified
     assert made.error_budget_left == pytest.approx(0.025, rel=1e-5)
-    assert made.error_budget_left == pytest.approx(math.exp(guard.history["risk"][0]))
+    assert made.error_budget_left == pytest.approx(math.exp(guard.history["log_error_budget"][0]))
     assert gate.propose(Told(2), cv="training").error_budget_left == pytest.approx(0.0125, rel=1e-5)
 
 
@@ -358,7 +358,7 @@ def test_what_is_no_gate_is_refused(settings: dict[str, Any], argument: str) -> 
 def test_a_gate_that_certifies_each_has_no_last_look() -> None:
     guard = guarded(columns([0.06]))
     with pytest.raises(InputError, match="certify='milestones'"):
-        guard.gate(Told(0)).last_look()
+        guard.gate(Told(0)).last_evaluation()
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,10 @@ def test_what_other_queries_pay_is_shared() -> None:
     gate = guard.gate(Told(0))
     risks = [gate.propose(Told(1), cv="training").error_budget_left]
     answer = guard.score(Told(1), cv="training")
-    risks += [float(np.exp(guard.history["risk"].iloc[-1])), gate.propose(Told(2), cv="training").error_budget_left]
+    risks += [
+        float(np.exp(guard.history["log_error_budget"].iloc[-1])),
+        gate.propose(Told(2), cv="training").error_budget_left,
+    ]
     assert risks == sorted(risks, reverse=True)
     assert answer.interval[0] < right[:N, 1].mean() < answer.interval[1]
     assert sources(guard) == ["keep", "train", "keep"]

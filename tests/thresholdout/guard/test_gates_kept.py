@@ -52,7 +52,7 @@ def test_a_program_that_starts_anew_is_where_it_was(tmp_path: Path, certify: Any
         assert again.status.error_budget_left == risk
         later = climbed(found, models, broken)
         assert [public(decision) for decision in repeated + later] == [public(decision) for decision in expected]
-        assert found.incumbent.column == gate.incumbent.column
+        assert found.champion.column == gate.champion.column
         assert found.certified.column == gate.certified.column
         assert found.on_the_way == gate.on_the_way
         assert sources(again) == sources(straight)
@@ -68,7 +68,7 @@ def test_what_cross_validation_said_survives_without_proposing_again(tmp_path: P
     again = guarded(right, ledger=tmp_path / "guard.db")
     known = remembered_by(again._engine.state(), "gate: accuracy").history
     assert known.count == 7
-    later = climbed(again.gate(first.incumbent), models, 7)
+    later = climbed(again.gate(first.champion), models, 7)
     assert [public(decision) for decision in later] == [public(decision) for decision in expected[7:]]
 
 
@@ -102,7 +102,7 @@ def test_the_same_key_in_the_same_climb() -> None:
     again = gate.propose(Told(1), key="a", cv="training")
     assert public(again) == public(kept)
     assert (again.repeated, again.cost) == (True, 0.0)
-    assert gate.incumbent.column == 2
+    assert gate.champion.column == 2
     assert len(guard.history) == 2
     with pytest.raises(InputError, match="a key names one candidate"):
         gate.propose(Told(0), key="a", cv="training")
@@ -214,15 +214,15 @@ def test_a_gate_is_used_from_other_processes() -> None:
     assert os.getpid() not in {process for process, _, _, _ in found}
     assert sorted(decision.repeated for _, decision, _, _ in found) == [False, True, True]
     assert all(decision.certified and not on_the_way for _, decision, on_the_way, _ in found)
-    assert gate.incumbent.column == 1
+    assert gate.champion.column == 1
     assert sources(guard) == ["keep"]
-    assert found[0][3].startswith("<Gate: accuracy, each certified by sign test; the incumbent is certified")
+    assert found[0][3].startswith("<Gate: accuracy, each certified by sign test; the champion is certified")
 
 
 def makes(guard: Thresholdout) -> tuple[Decision | None, int, str, float]:
     gate = guard.gate(Told(0), certify="milestones")
     gate.propose(Told(1), cv="training")
-    return gate.last_look(), gate.certified.column, gate.test, gate.delta
+    return gate.last_evaluation(), gate.certified.column, gate.test, gate.delta
 
 
 @pytest.mark.slow

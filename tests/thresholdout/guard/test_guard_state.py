@@ -12,7 +12,7 @@ from thresholdout.guard.guard_state import GuardState
 from thresholdout.mechanisms import LadderState
 from thresholdout.planning.declaration import MechanismName
 
-INNER = LadderState(log_risk=-4.5, asked=7, failed=0, releases=2, best=60, low=0.5, high=0.6).to_text()
+INNER = LadderState(log_error_budget=-4.5, asked=7, failed=0, releases=2, best=60, low=0.5, high=0.6).to_text()
 
 TEXTS = {
     INNER: (0, ""),

@@ -141,7 +141,7 @@ def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups:
         assert found.source == expected.source
 
 
-@pytest.mark.parametrize(("groups", "about"), [(None, "difference"), ("g", "difference"), (None, "wins")])
+@pytest.mark.parametrize(("groups", "about"), [(None, "difference"), ("g", "difference"), (None, "win_rate")])
 def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: Any, about: Any) -> None:
     declared = {"groups": groups, "sampling": "iid" if groups is None else "independent"}
     lazy, top, rest = lazy_guard(engine, table, **declared), table[:N], table[N:]
@@ -503,7 +503,7 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values: a ndarray"),
         (lambda guard: guard.score("good", sample_weight=(1, 1)), "sample_weight"),
         (lambda guard: guard.compare("good", "bad", train_values=(1, 1)), "train_values: given"),
-        (lambda guard: guard.compare("good", "bad", about="wins"), "not declared to have one law"),
+        (lambda guard: guard.compare("good", "bad", about="win_rate"), "not declared to have one law"),
         (lambda guard: guard.gate("good"), "holdout: a lazy frame"),
         (lambda guard: guard.split(), "holdout: a lazy frame"),
         (lambda guard: guard.scorer(), "holdout: a lazy frame"),

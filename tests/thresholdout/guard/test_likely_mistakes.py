@@ -443,7 +443,7 @@ def test_a_booster_of_numbers_is_scored() -> None:
     assert answer.interval[0] <= truth <= answer.interval[1]
 
 
-def test_what_an_incumbent_lacks_is_said_of_the_incumbent() -> None:
+def test_what_a_champion_lacks_is_said_of_the_champion() -> None:
     class Fixed:
         def predict(self, X: Any) -> Any:
             return np.zeros(len(X), dtype=int)
@@ -453,7 +453,7 @@ def test_what_an_incumbent_lacks_is_said_of_the_incumbent() -> None:
     candidate = DecisionTreeClassifier(max_depth=1).fit(SIGN[:300], LABELS[:300])
     with pytest.raises(InputError, match="a Fixed, which cannot be cloned and fitted again") as caught:
         gate.propose(candidate)
-    assert caught.value.argument == "incumbent"
+    assert caught.value.argument == "champion"
     assert "propose(candidate, cv='training')" in str(caught.value)
     assert len(guard.history) == 0
     assert gate.propose(candidate, cv="training").outcome == "keep"

@@ -223,7 +223,7 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
                 for train, count in ((0.3, first), (0.9, second))
             ]
             state, _ = mechanism.step_all(start, readings, noise, reserve)
-            left += math.exp(state.log_risk - start.log_risk)
+            left += math.exp(state.log_error_budget - start.log_error_budget)
     assert 0.1 * reserve < left <= reserve
 
 
@@ -239,7 +239,7 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
         values = np.repeat([0.0, 0.5, 1.0], [zeros, n - zeros - ones, ones])
         reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(variance=0.05))
         state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, reserve)
-        outcomes[outcome.interval] = math.exp(state.log_risk - start.log_risk)
+        outcomes[outcome.interval] = math.exp(state.log_error_budget - start.log_error_budget)
     assert len(outcomes) > 100
     assert sum(outcomes.values()) <= reserve
 
@@ -256,7 +256,7 @@ def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
                 for train, count in ((0.3, first), (0.9, second))
             ]
             state, outcome, place = mechanism.step_best(start, readings, noise, reserve, True)
-            outcomes[place, outcome.value] = math.exp(state.log_risk - start.log_risk)
+            outcomes[place, outcome.value] = math.exp(state.log_error_budget - start.log_error_budget)
     assert 0.1 * reserve < sum(outcomes.values()) <= reserve
 
 

@@ -29,10 +29,10 @@ def all_bits(n: int) -> Bits:
 
 
 @cache
-def fails(n: int, right: int, confidence: float, looks: PriorQueries | None, how: str) -> bool:
+def fails(n: int, right: int, confidence: float, prior: PriorQueries | None, how: str) -> bool:
     """Whether a fresh guard's interval misses 1/2 when a prediction is right on so many of n records."""
     guard = Thresholdout(
-        np.arange(float(n)), mechanism=Claims(noise=0.0), confidence=confidence, prior_queries=looks or 0
+        np.arange(float(n)), mechanism=Claims(noise=0.0), confidence=confidence, prior_queries=prior or 0
     )
     values = np.arange(n) < right
     answer = guard.ask([0, 1], values) if how == "ask" else guard.ask_all([([0, 1], values)], reserve=0.0)[0]
@@ -40,9 +40,9 @@ def fails(n: int, right: int, confidence: float, looks: PriorQueries | None, how
     return not low <= 0.5 <= high
 
 
-def failing(n: int, confidence: float, looks: PriorQueries | None, how: str) -> NDArray[np.bool_]:
+def failing(n: int, confidence: float, prior: PriorQueries | None, how: str) -> NDArray[np.bool_]:
     """Return, for every number of right records, whether the guard fails."""
-    return np.array([fails(n, right, confidence, looks, how) for right in range(n + 1)])
+    return np.array([fails(n, right, confidence, prior, how) for right in range(n + 1)])
 
 
 WAYS = ["ask", "list"]

@@ -227,9 +227,9 @@ def test_a_last_look_at_the_same_models_is_taken_once() -> None:
     guard = make()
     gate = guard.gate(DummyClassifier(strategy="constant", constant=1).fit(*TRAIN), certify="milestones")
     gate.propose(tree(1))
-    first = gate.last_look()
+    first = gate.last_evaluation()
     told = guard.status.error_budget_left
-    second = gate.last_look()
+    second = gate.last_evaluation()
     assert guard.status.error_budget_left == told
     assert second is None or (first is not None and second.repeated)
 

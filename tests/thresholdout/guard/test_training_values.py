@@ -206,7 +206,7 @@ class TestAnySplitter:
 
     def test_compares_both_models_by_the_same_folds(self) -> None:
         guard = make(sampling="iid")
-        for about in ("difference", "wins"):
+        for about in ("difference", "win_rate"):
             found = guard.compare(nearest(9, leaf_size=20), nearest(9), cv=ShuffleSplit(3), about=about)
             assert told(guard) == (0.0 if about == "difference" else 0.5)
             assert found.verdict == "not settled"
@@ -301,7 +301,7 @@ class TestModelsThatCannotBeFittedAgain:
         gate = guard.gate(Told(), train_values=low)
         decision = gate.propose(nearest(15), train_values=high)
         assert decision.gain == pytest.approx(high.mean() - low.mean())
-        with pytest.raises(InputError, match=r"guard.gate\(incumbent, train_values="):
+        with pytest.raises(InputError, match=r"guard.gate\(champion, train_values="):
             guard.gate(Told()).propose(nearest(15), train_values=high)
         with pytest.raises(InputError, match="one value for each training record"):
             gate.propose(nearest(3), train_values=0.5)

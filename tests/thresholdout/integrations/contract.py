@@ -122,7 +122,7 @@ class HookContract(ABC):
             climb.propose(text)
         return climb
 
-    def test_the_best_is_the_incumbent_and_nothing_of_the_holdout_is_shown(self, tmp_path: Path) -> None:
+    def test_the_best_is_the_champion_and_nothing_of_the_holdout_is_shown(self, tmp_path: Path) -> None:
         texts = ["aa", "aaaa", "aaa", "aaaaaaa", "aaaaa"]
         found = self.told(texts, tmp_path)
         assert found.best == "aaaaaaa"

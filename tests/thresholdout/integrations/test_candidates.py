@@ -35,7 +35,7 @@ def test_each_candidate_that_is_kept_outscores_those_before() -> None:
     assert [verdict.outcome for verdict in verdicts] == ["first", "kept", "rejected", "kept"]
     assert [verdict.score for verdict in verdicts] == [1 / 2, 2 / 3, 0.0, 3 / 4]
     assert [bool(verdict) for verdict in verdicts] == [True, True, False, True]
-    assert climb.incumbent == "aaaaaa"
+    assert climb.champion == "aaaaaa"
 
 
 def test_the_holdout_is_evaluated_only_where_it_is_looked_at() -> None:
@@ -45,7 +45,7 @@ def test_the_holdout_is_evaluated_only_where_it_is_looked_at() -> None:
     assert [call for call in evaluate.calls if call[1] == "holdout"] == [("aaaa", "holdout"), ("aaa", "holdout")]
 
 
-def test_a_candidate_is_judged_once_whatever_became_of_the_incumbent() -> None:
+def test_a_candidate_is_judged_once_whatever_became_of_the_champion() -> None:
     evaluate = Evaluator()
     climb = made(evaluate)
     first = [climb.propose(text) for text in ("aa", "aaaa", "aaa", "aaaaaa")]
@@ -55,7 +55,7 @@ def test_a_candidate_is_judged_once_whatever_became_of_the_incumbent() -> None:
     assert [verdict.score for verdict in again] == [first[1].score, 0.0, first[0].score, first[3].score]
     assert all(verdict.repeated for verdict in again)
     assert (len(evaluate.calls), len(climb.guard.history), climb.guard.status.error_budget_left) == (calls, asked, left)
-    assert climb.incumbent == "aaaaaa"
+    assert climb.champion == "aaaaaa"
     assert climb.judged("aaaa") == again[0]
     assert climb.judged("never") is None
 
@@ -89,7 +89,7 @@ def test_what_fails_for_the_holdout_is_charged_once_and_says_nothing(
     assert climb.guard.status.answers_left == 9
     shown = " ".join([*map(repr, verdicts), *(one.text for one in verdicts), *(str(one.message) for one in said)])
     assert "1007" not in shown + caplog.text + climb.guard.history.to_csv()
-    assert outcomes(climb, "aaaaa") == ["kept"]  # beside the incumbent of before
+    assert outcomes(climb, "aaaaa") == ["kept"]  # beside the champion of before
 
 
 def test_values_out_of_range_and_missing_ones_count_as_the_ends() -> None:
@@ -128,7 +128,7 @@ def test_an_exhausted_guard_evaluates_nothing_and_warns_once() -> None:
     assert climb.exhausted
     assert len(evaluate.calls) == calls
     assert climb.propose("aaaa").outcome == "kept"  # as it was
-    assert climb.incumbent == "aaaa"
+    assert climb.champion == "aaaa"
 
 
 def test_draws_of_a_random_judge_are_kept() -> None:
@@ -164,7 +164,7 @@ def test_threads_that_propose_the_same_candidates_get_the_same_verdicts() -> Non
     found = {text: {verdict.outcome for verdict in told[k::3]} for k, text in enumerate(texts[:3])}
     assert all(len(which) == 1 for which in found.values())
     assert len(climb.guard.history) == 3
-    assert climb.incumbent == "aaaaaaa"
+    assert climb.champion == "aaaaaaa"
 
 
 def proposed(shared: Any, text: str) -> Any:
@@ -179,7 +179,7 @@ def test_pools_of_processes_ask_the_one_object() -> None:
         told = pool.starmap(proposed, [(shared, text) for text in ["aaaa", "aaaaaaaa", "aaaa", "aaaaaaaa"]])
     assert {verdict.outcome for verdict in told} <= {"kept", "rejected"}
     assert len(climb.guard.history) == 2
-    assert climb.incumbent == "aaaaaaaa"
+    assert climb.champion == "aaaaaaaa"
 
 
 def test_a_copy_by_fork_is_refused_and_a_pickle_is_a_handle() -> None:
@@ -226,7 +226,7 @@ def test_wrong_values_are_refused_before_a_candidate_is_evaluated(part: str, wro
     climb = made(evaluate)
     with pytest.raises(InputError, match=f"{part}_values"):
         climb.propose("aaa", **{f"{part}_values": values[wrong]})
-    assert climb.incumbent is None
+    assert climb.champion is None
 
 
 @pytest.mark.parametrize("certify", ["each", "milestones"])
@@ -240,7 +240,7 @@ def test_a_climb_that_is_made_again_goes_on_where_it_was(tmp_path: Path, certify
         verdict = climb.propose(text)
         found.append((verdict.outcome, verdict.score))
     assert found == expected
-    assert climb.incumbent == whole.incumbent == "aaaaaaaa"
+    assert climb.champion == whole.champion == "aaaaaaaa"
     assert climb.guard.status.error_budget_left == whole.guard.status.error_budget_left
 
 
@@ -251,7 +251,7 @@ def test_steps_on_the_way_outlive_a_restart(tmp_path: Path) -> None:
     first = made(evaluate, tmp_path / "guard.db", certify="milestones")
     assert outcomes(first, "a", "aaaa") == ["first", "on the way"]
     again = made(evaluate, tmp_path / "guard.db", certify="milestones")
-    assert again.incumbent == "aaaa"
+    assert again.champion == "aaaa"
     assert outcomes(again, "aaaa", "aa") == ["on the way", "rejected"]
 
 
@@ -297,7 +297,7 @@ def test_a_decision_whose_news_was_lost_is_found_in_the_ledger(monkeypatch: pyte
     monkeypatch.setattr(gate, "propose", lost)
     with pytest.raises(ConnectionResetError):
         climb.propose("aaaaaaaa")
-    assert climb.incumbent == "aaaaaaaa"
+    assert climb.champion == "aaaaaaaa"
     assert outcomes(climb, "aaaaaaaa", "aaaaaaa") == ["kept", "rejected"]
 
 
@@ -306,7 +306,7 @@ def test_two_climbs_of_one_guard_do_not_mix() -> None:
     two = GuardedCandidates(one.guard, right, name="another")
     outcomes(one, "aa", "aaaa")
     assert outcomes(two, "aaaa", "aa") == ["first", "rejected"]
-    assert (one.incumbent, two.incumbent) == ("aaaa", "aaaa")
+    assert (one.champion, two.champion) == ("aaaa", "aaaa")
 
 
 @pytest.mark.parametrize("other", [{"bounds": (0.0, 2.0)}, {"greater_is_better": False}, {"certify": "milestones"}])
@@ -315,7 +315,7 @@ def test_a_name_stays_with_what_its_candidates_were_judged_by(other: dict[str, A
     outcomes(climb, "aa", "aaaa")
     with pytest.raises(InputError, match=f"name: 'climb'.*another name for {next(iter(other))}="):
         GuardedCandidates(climb.guard, right, name="climb", **other)
-    assert GuardedCandidates(climb.guard, right, name="climb").incumbent == "aaaa"
+    assert GuardedCandidates(climb.guard, right, name="climb").champion == "aaaa"
 
 
 def test_of_two_that_draw_at_once_the_draws_of_the_faster_count(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_what_json_does_not_give_back_is_refused(candidate: Any) -> None:
     climb = made()
     with pytest.raises(InputTypeError, match="candidate"):
         climb.propose(candidate)
-    assert climb.incumbent is None
+    assert climb.champion is None
 
 
 def test_arguments_are_checked_before_anything_is_stored(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ class TestGEPAOfDSPy(HookContract):
         return Told(hook.candidates, best, " ".join([*map(str, shown), said]), evaluated)
 
 
-def test_an_optimiser_that_tries_demonstrations_picks_the_incumbent(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_optimiser_that_tries_demonstrations_picks_the_champion(caplog: pytest.LogCaptureFixture) -> None:
     with dspy.context(lm=Model(), num_threads=2), caplog.at_level(logging.INFO):
         hook = DSPyHoldout(Program("aaaa"), metric, examples(TRAIN), examples(HOLDOUT), sampling="iid")
         evaluated = recorded(hook)
@@ -177,7 +177,7 @@ def test_callbacks_see_no_call_on_the_holdout() -> None:
         for program in (hook.student, better):
             hook.student.program(question="number 0 of the training part")
             program(**hook.valset[-1].inputs())
-    assert hook.candidates.incumbent is not None
+    assert hook.candidates.champion is not None
     seen = " ".join(tracker.inputs)
     assert "number 0 " in seen
     assert not any(f"number {one['id']} " in seen for one in HOLDOUT)
@@ -229,7 +229,7 @@ def test_runs_on_the_holdout_leave_no_trace() -> None:
         told = hook.metric(whole, better(**whole.inputs()), None, "program.ask", None)
         assert (told.score, told.feedback) == (
             122.0,
-            "Kept: certified to be better than the incumbent, which it replaces.",
+            "Kept: certified to be better than the champion, which it replaces.",
         )
         assert dspy.settings.trace == []
     assert text_of(hook.best.dump_state()) == "aaaa"

@@ -72,7 +72,7 @@ class TestGEPA(HookContract):
         )
         shown = json.dumps(result.to_dict(), default=str) + "".join(adapter.shown)
         best = result.best_candidate["text"]
-        assert hook.candidates.incumbent == {"text": best}
+        assert hook.candidates.champion == {"text": best}
         return Told(hook.candidates, best, shown, adapter.evaluated)
 
 

@@ -82,7 +82,7 @@ def test_more_than_one_epoch_is_refused(tmp_path: Path) -> None:
     log = evaluated(models, tmp_path, model(10), epochs=2)
     assert log.status == "error"
     assert "epochs" in log.error.message
-    assert models.candidates.incumbent is None
+    assert models.candidates.champion is None
 
 
 def test_targets_and_other_samples_are_refused(tmp_path: Path) -> None:

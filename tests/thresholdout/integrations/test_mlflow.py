@@ -202,7 +202,7 @@ def test_an_evaluation_of_a_part_is_refused(client: Any) -> None:
             mlflow.models.evaluate(constant.predict, pd.DataFrame(rows), extra_metrics=[guarded_metric(models)])
     alone = mlflow.models.evaluate(constant.predict, pd.DataFrame(X[:1]), extra_metrics=[guarded_metric(models)])
     assert set(alone.metrics.values()) == {0.0}
-    assert models.candidates.incumbent is None
+    assert models.candidates.champion is None
 
 
 def test_a_model_of_the_registry_is_loaded_and_judged(client: Any, tmp_path: Path) -> None:

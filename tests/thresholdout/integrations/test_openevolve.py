@@ -38,5 +38,5 @@ class TestOpenEvolve(HookContract):
                 output_dir=str(folder / "output"),
                 cleanup=False,
             )
-        assert guarded.candidates.incumbent.strip() == found.best_code.strip()
+        assert guarded.candidates.champion.strip() == found.best_code.strip()
         return Told(guarded.candidates, found.best_code.strip(), "".join(shown), evaluated)

@@ -53,7 +53,7 @@ class TestShinkaEvolve(HookContract):
             )
             runner.run()
             best = best_of(results)
-        assert guarded.candidates.incumbent.strip() == best.strip()
+        assert guarded.candidates.champion.strip() == best.strip()
         return Told(guarded.candidates, text_in(best), "".join(shown), evaluated)
 
 

@@ -80,7 +80,7 @@ def accuracy(model: Any, part: slice) -> float:
     return float(np.mean(told == Y[part]))
 
 
-def test_the_best_checkpoint_is_the_incumbent(tmp_path: Path) -> None:
+def test_the_best_checkpoint_is_the_champion(tmp_path: Path) -> None:
     metrics = GuardedMetrics(GuardedModels(guard()))
     best = {"metric_for_best_model": "eval_holdout_score", "greater_is_better": True, "load_best_model_at_end": True}
     stop = transformers.EarlyStoppingCallback(2)
@@ -141,7 +141,7 @@ def test_parts_and_other_sets_are_refused(tmp_path: Path) -> None:
     part_of_it = torch.utils.data.Subset(metrics.holdout(ROWS[HOLDOUT]), range(64))
     with pytest.raises(InputError, match="evaluation of 64 records"):
         trainer(metrics, tmp_path, {"holdout": part_of_it}).evaluate()
-    assert models.candidates.incumbent is None
+    assert models.candidates.champion is None
 
 
 def test_workers_that_read_elsewhere_are_refused(tmp_path: Path) -> None:

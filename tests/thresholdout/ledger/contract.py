@@ -61,8 +61,8 @@ WRONG: list[dict[str, object]] = [
     {"low": -math.inf},
     {"high": math.inf},
     {"low": 0.75, "high": 0.5},
-    {"risk": math.nan},
-    {"risk": 1e-300},
+    {"log_error_budget": math.nan},
+    {"log_error_budget": 1e-300},
     {"source": "\ud800"},
     {"candidate": "a\0b"},
 ]
@@ -262,7 +262,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
     @given(
         numbers=st.tuples(*[finite] * 4),
         ends=st.tuples(finite, finite).map(sorted),
-        risk=st.none() | st.floats(max_value=0.0, allow_nan=False),
+        log_error_budget=st.none() | st.floats(max_value=0.0, allow_nan=False),
         words=st.tuples(*[texts] * 4),
     )
     def test_numbers_and_names_come_back_exactly(
@@ -391,7 +391,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         assert ledger.checkpoint(GUARD) == digest
         for number, (key, name, remaining) in enumerate([("a", "größe 😀", 9), ("b c", "", None)], 1):
             computed = Entry(number, "", "", 0.0, 1 / 3, -1e-5, 0.5, "train", remaining, -0.0, 2.0**60)
-            computed = replace(computed, risk=-0.5 if remaining else None, candidate="forest")
+            computed = replace(computed, log_error_budget=-0.5 if remaining else None, candidate="forest")
             entry, _ = ledger.ask(GUARD, key, 1, name, partial(answered, computed), client="Zoë")
             numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, -1e-5, 0.5, 0.0, 2.0**60))
             left = b"-" if remaining is None else b"%d" % remaining

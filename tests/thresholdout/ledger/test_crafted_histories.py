@@ -139,7 +139,7 @@ def test_a_mechanism_that_this_program_does_not_have_is_said_to_be_one(tmp_path:
         {"name": "x" * 10_001},
         {"key": "x" * 10_001},
         {"low": 0.9, "high": 0.1},
-        {"risk": 1.0},
+        {"log_error_budget": 1.0},
     ],
     ids=repr,
 )
@@ -169,7 +169,7 @@ def test_entries_that_no_ledger_stores_are_damage(change: dict[str, Any], tmp_pa
         {"source": "oracle"},
         {"source": "failed"},
         pytest.param({"remaining": 2**63 - 1}, marks=pytest.mark.slow),
-        pytest.param({"risk": -1e308}, marks=pytest.mark.slow),
+        pytest.param({"log_error_budget": -1e308}, marks=pytest.mark.slow),
         {"name": "<script>alert(1)</script>\x1b[2J"},
     ],
     ids=repr,

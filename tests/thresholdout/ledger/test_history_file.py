@@ -47,7 +47,7 @@ def digests(guard: str, parameters: str, entries: list[Entry]) -> list[str]:
         bits = "".join(struct.pack(">d", x).hex() for x in (e.train, e.value, e.low, e.high, e.lower, e.upper))
         remaining = "-" if e.remaining is None else str(e.remaining)
         together = "-" if e.list is None else str(e.list)
-        risk = "-" if e.risk is None else struct.pack(">d", e.risk).hex()
+        risk = "-" if e.log_error_budget is None else struct.pack(">d", e.log_error_budget).hex()
         time = "-" if e.time is None else struct.pack(">d", e.time).hex()
         line = f"thresholdout-entry-1 {found[-1]} {e.query} {remaining} {together} {bits} {risk} {time} ".encode()
         line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source, e.candidate, e.client))
@@ -104,7 +104,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "remaining": 1,
         "lower": 0.0,
         "upper": 1.0,
-        "risk": -0.25,
+        "log_error_budget": -0.25,
         "list": 2,
         "candidate": "forest",
         "client": "Zoë",
@@ -112,7 +112,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "digest": expected[2],
     }
     assert [json.loads(line)["digest"] for line in lines[1:]] == expected[1:]
-    assert [json.loads(line)["risk"] for line in lines[1:]] == [None, -0.25, "-inf"]
+    assert [json.loads(line)["log_error_budget"] for line in lines[1:]] == [None, -0.25, "-inf"]
 
 
 OTHER: dict[str, list[Any]] = {
@@ -129,7 +129,7 @@ OTHER: dict[str, list[Any]] = {
     "value": [0.5000000000000001, True],
     "low": [0.40625, 0.75],
     "high": [0.59375, 1e999],
-    "risk": [None, -0.125, 0.5, "-inf", "inf", -1, -1e999],
+    "log_error_budget": [None, -0.125, 0.5, "-inf", "inf", -1, -1e999],
     "list": [None, 1, 2.0, "2"],
     "candidate": ["", None],
     "client": ["zoe", 3],

@@ -81,8 +81,8 @@ def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
 
 @pytest.mark.parametrize("number", FORMATS)
 def test_a_look_is_still_counted(tmp_path: Path, number: str) -> None:
-    with opened(copied(number, "looks.db", tmp_path), None) as ledger:
-        guard: Thresholdout = GUARDS["looks"][0](ledger)
+    with opened(copied(number, "releases.db", tmp_path), None) as ledger:
+        guard: Thresholdout = GUARDS["releases"][0](ledger)
         assert [repr(event) for event in guard.releases.recorded.events] == ["BlackBox(epsilon=0.0001)"]
 
 

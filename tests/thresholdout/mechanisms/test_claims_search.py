@@ -21,9 +21,9 @@ from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_wi
 from thresholdout.noise.sources import SeededNoise
 
 
-@pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e12])
+@pytest.mark.parametrize("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e12])
 @pytest.mark.parametrize("pad", [1, 7])
-def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: int) -> None:
+def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_error_budget: float, pad: int) -> None:
     """What a direction leaves is read off the level of the claim after it; in many digits."""
     for share in (0.5, 1 / 3, 0.1, 0.0123, 1e-5):
         levels: dict[str, list[float]] = {}
@@ -36,14 +36,14 @@ def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: i
                 seen.append(level)
                 return "confirmed" if len(seen) > 1 else "above" if direction == "above" else "below"
 
-            search(Window(40, 60, share, 2.0), 100, log_risk, ask, pad)
+            search(Window(40, 60, share, 2.0), 100, log_error_budget, ask, pad)
         assert levels["above"][0] == levels["below"][0]
         with mp.workdps(60):
             again = mp.log1p(-mp.mpf(0.15) - FAILURE_SHARE)
-            total = mp.exp(mp.mpf(levels["above"][0]) - log_risk) + FAILURE_SHARE
-            total += sum(mp.exp(mp.mpf(seen[1]) - again - log_risk) for seen in levels.values())
+            total = mp.exp(mp.mpf(levels["above"][0]) - log_error_budget) + FAILURE_SHARE
+            total += sum(mp.exp(mp.mpf(seen[1]) - again - log_error_budget) for seen in levels.values())
             assert total <= 1
-            assert total >= 0.97 if log_risk < -1e9 else total > 1 - 1e-5
+            assert total >= 0.97 if log_error_budget < -1e9 else total > 1 - 1e-5
 
 
 @settings(max_examples=300, deadline=None)
@@ -134,7 +134,7 @@ def test_intervals_are_about_the_values_as_they_were_given() -> None:
     _, outcome = mechanism.step(state, 0.5, reading, noise)
     assert outcome.interval is not None
     assert Fraction(outcome.interval[0]) <= Fraction(value) <= Fraction(outcome.interval[1])
-    whole = mechanism._claim(mechanism._forecast(state, 0.5, known)[0], 0.0, reading, noise)
+    whole = mechanism._claim(mechanism._predict(state, 0.5, known)[0], 0.0, reading, noise)
     assert _rounded(0.5, 0.5, n) == (0.5 - record_rounding(n), 0.5 + record_rounding(n))
     assert whole.steps > 0
 
@@ -180,7 +180,7 @@ def test_a_value_between_the_ends_of_a_declared_binary_query_changes_no_claim() 
         for seed in range(20):
             reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(binary=True))
             _, outcome = mechanism.step(state, 0.75, reading, SeededNoise(seed))
-            found.add((outcome.interval, outcome.risk))
+            found.add((outcome.interval, outcome.log_error_budget))
     assert len(found) == 1  # the first claim, confirmed whatever the coins are
 
 

@@ -144,12 +144,12 @@ def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechani
     """B1: *raised* leaves r R, and nothing comes back."""
     noise = Counted()
     state = mechanism.start(noise)
-    before = state.log_risk
+    before = state.log_error_budget
     for _ in range(failures):
         state, outcome = mechanism.fail(state, 0.5, noise)
-        assert outcome.risk == state.log_risk
+        assert outcome.log_error_budget == state.log_error_budget
     left = before + failures * math.log(FAILURE_SHARE)
-    assert left - 1e-9 < state.log_risk <= left
+    assert left - 1e-9 < state.log_error_budget <= left
 
 
 @pytest.mark.parametrize(("queries", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
@@ -168,27 +168,27 @@ def test_a_claim_without_a_test_sets_two_shares_aside_too() -> None:
     found = search(Window(0, 1000, 0.1, 10.0), 1000, -3.0, ask, None)
     share = math.exp(found.log_level + 3.0)
     assert 1.0 - 2 * FAILURE_SHARE - 1e-9 < share <= 1.0 - 2 * FAILURE_SHARE
-    assert found.log_risk == found.log_level
+    assert found.log_error_budget == found.log_level
 
 
 def test_the_first_claim_that_decides_about_a_refusal_has_the_level_of_the_one_that_is_made() -> None:
     mechanism = _claims()
     state = mechanism.start(Counted())
     first = mechanism.first_claim(state, 0.9, Known(binary=True))
-    share = math.exp(first.log_level - state.log_risk)
+    share = math.exp(first.log_level - state.log_error_budget)
     expected = 1.0 - first.window.share - 2 * FAILURE_SHARE
     assert expected - 1e-9 < share <= expected
 
 
 def test_the_final_check_sets_two_shares_aside() -> None:
     """B10: 0.9 (1 - 2r) R on the side of the value that is away from the guess, by Hoeffding's form."""
-    records, log_risk, steps = 500.0, -3.0, 2**20
+    records, log_error_budget, steps = 500.0, -3.0, 2**20
     claim = MeanTest(steps, round(0.7 * steps), hoeffding(steps, records))
-    low, high = final_interval(claim, log_risk, 0.1)
-    mean, level = round(0.7 * steps) / steps, log_risk + math.log(0.9 * (1.0 - 2 * FAILURE_SHARE))
+    low, high = final_interval(claim, log_error_budget, 0.1)
+    mean, level = round(0.7 * steps) / steps, log_error_budget + math.log(0.9 * (1.0 - 2 * FAILURE_SHARE))
     reach = math.sqrt(-level / (2 * records)) + 0.5 / steps
     assert high == pytest.approx(mean + reach, abs=1e-10)
-    far = log_risk + math.log(0.1 * (1.0 - 2 * FAILURE_SHARE))
+    far = log_error_budget + math.log(0.1 * (1.0 - 2 * FAILURE_SHARE))
     assert low == pytest.approx(mean - math.sqrt(-far / (2 * records)) - 0.5 / steps, abs=1e-10)
 
 
@@ -199,7 +199,7 @@ def test_truths_that_are_given_the_labels_are_paid_for_once() -> None:
     layout: Any = SimpleNamespace(given=True)
     known: Any = SimpleNamespace(layout=layout)
     paid = _given(state, known)
-    assert paid.log_risk == pytest.approx(state.log_risk - math.log(2.0), abs=1e-10)
-    assert paid.log_risk < state.log_risk - math.log(2.0)
+    assert paid.log_error_budget == pytest.approx(state.log_error_budget - math.log(2.0), abs=1e-10)
+    assert paid.log_error_budget < state.log_error_budget - math.log(2.0)
     assert _given(paid, known) == paid
     assert _given(state, Known(binary=True)) == state

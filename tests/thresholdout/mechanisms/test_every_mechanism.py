@@ -81,15 +81,17 @@ def test_an_interaction(make: Callable[[], AnyMechanism], asked: list[tuple[floa
 
 def check_interval(outcome: Outcome, mechanism: AnyMechanism, before: str, after: Any) -> None:
     """A mechanism that states intervals has a risk that is left, and never more than before."""
-    assert (outcome.interval is None) == (outcome.risk is None) == (mechanism.log_risk(after) is None)
-    if outcome.interval is None or outcome.risk is None:
+    assert (
+        (outcome.interval is None) == (outcome.log_error_budget is None) == (mechanism.log_error_budget(after) is None)
+    )
+    if outcome.interval is None or outcome.log_error_budget is None:
         return
     low, high = outcome.interval
     assert 0.0 <= low <= outcome.value <= high <= 1.0
-    earlier = mechanism.log_risk(mechanism.restore(before))
+    earlier = mechanism.log_error_budget(mechanism.restore(before))
     assert earlier is not None
-    assert outcome.risk == mechanism.log_risk(after)
-    assert outcome.risk < earlier
+    assert outcome.log_error_budget == mechanism.log_error_budget(after)
+    assert outcome.log_error_budget < earlier
 
 
 @every
@@ -165,7 +167,7 @@ def test_a_search_ends_whatever_the_outcomes_say(pad: int | None) -> None:
 
     found = search(first_window(500.0, 10.0, 1000, 0, None), 1000, math.log(0.05), contradict, pad)
     assert found.outcomes == len(outcomes)
-    assert found.log_risk < math.log(0.05)
+    assert found.log_error_budget < math.log(0.05)
     if pad is not None:
         assert (found.lo, found.hi) == (0, 1000)
 

@@ -14,7 +14,7 @@ from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import SOUND, FoldOutcomes, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
-from thresholdout.limits.random_truths import Line, line
+from thresholdout.limits.random_estimands import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims.fold_claims import Cells, best_deviations
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE
@@ -103,7 +103,7 @@ def test_the_levels_of_a_query_and_what_its_outcomes_leave_have_a_sum_of_at_most
 ) -> None:
     """Both levels, every cell, a failure and an interrupt, in many digits: nothing is missing, and little is lost."""
     claims = made(queries)
-    state = replace(claims.start(NOISE), asked=asked, hits=asked, outcomes=asked, log_risk=-3.5)
+    state = replace(claims.start(NOISE), asked=asked, hits=asked, outcomes=asked, log_error_budget=-3.5)
     levels: list[float] = []
 
     def seen(mean: float, records: float, others: float, log_level: float) -> Line:
@@ -114,10 +114,10 @@ def test_the_levels_of_a_query_and_what_its_outcomes_leave_have_a_sum_of_at_most
     left, value = {}, 0.0
     while value <= 1.0:
         after, outcome = ask(claims, state, value, expected)
-        left[after.memory, outcome.interval] = after.log_risk
+        left[after.memory, outcome.interval] = after.log_error_budget
         value += 1e-3
     assert len(set(levels)) == 1
-    failed = claims.fail(state, 0.5, NOISE)[0].log_risk
+    failed = claims.fail(state, 0.5, NOISE)[0].log_error_budget
     with mp.workdps(60):
         outcomes = mp.fsum(mp.exp(mp.mpf(one)) for one in left.values())
         total = 2 * mp.exp(mp.mpf(levels[0])) + outcomes + 2 * mp.exp(mp.mpf(failed))
@@ -138,23 +138,25 @@ def test_the_last_declared_query_is_told_as_it_is_and_leaves_nothing() -> None:
     assert isinstance(refusal, BudgetExhausted)
     assert refusal.what == "queries"
     only, _ = ask(made(queries=1), claims.start(NOISE), 0.9)
-    assert only.log_risk < -1e8
+    assert only.log_error_budget < -1e8
 
 
 def test_where_nothing_is_expected_the_first_answer_is_told_anew_and_costs_the_same_everywhere() -> None:
     claims = made(queries=20)
     ends = [ask(claims, claims.start(NOISE), value) for value in (0.15, 0.5, 0.9)]
     assert {outcome.source for _, outcome in ends} == {"holdout"}
-    assert max(state.log_risk for state, _ in ends) == pytest.approx(min(state.log_risk for state, _ in ends))
+    assert max(state.log_error_budget for state, _ in ends) == pytest.approx(
+        min(state.log_error_budget for state, _ in ends)
+    )
     agreed = ask(claims, claims.start(NOISE), 0.9, 0.9)
     assert agreed[1].source == "train"
-    assert agreed[0].log_risk > ends[2][0].log_risk + 1.0
+    assert agreed[0].log_error_budget > ends[2][0].log_error_budget + 1.0
 
 
 def test_answers_that_agree_cost_less_than_others_and_a_budget_makes_cells_wide() -> None:
     claims = made(queries=20)
     near, far = (ask(claims, claims.start(NOISE), value, 0.9) for value in (0.9, 0.6))
-    assert near[0].log_risk > far[0].log_risk + 2.0
+    assert near[0].log_error_budget > far[0].log_error_budget + 2.0
     assert far[1].source == "holdout"
     assert near[1].interval is not None
     tight = ask(made(queries=20, budget=1), claims.start(NOISE), 0.9, 0.9)[1]
@@ -168,10 +170,10 @@ def test_answers_that_agree_cost_less_than_others_and_a_budget_makes_cells_wide(
 
 def test_a_guard_that_tells_more_than_its_risk_stops() -> None:
     claims = made()
-    state = replace(claims.start(NOISE), log_risk=-1e9)
+    state = replace(claims.start(NOISE), log_error_budget=-1e9)
     refusal = claims.refusal(state)
     assert refusal is not None
-    assert refusal.what == "risk"
+    assert refusal.what == "error_budget"
     with pytest.raises(BudgetExhausted):
         ask(claims, state, 0.5)
     with pytest.raises(BudgetExhausted):
@@ -252,5 +254,7 @@ def test_what_is_kept_for_failures_is_what_a_failure_leaves() -> None:
     claims = made(queries=10)
     state = claims.start(NOISE)
     after, outcome = claims.fail(state, 0.5, NOISE)
-    assert after.log_risk == pytest.approx(state.log_risk + math.log(0.9) + math.log(FAILURE_SHARE), abs=1e-9)
+    assert after.log_error_budget == pytest.approx(
+        state.log_error_budget + math.log(0.9) + math.log(FAILURE_SHARE), abs=1e-9
+    )
     assert (outcome.source, outcome.interval, after.asked, after.hits) == ("failed", (0.0, 1.0), 1, 1)

@@ -17,9 +17,9 @@ from thresholdout.mechanisms.claims.gate import (
     climb,
     decide,
     foreseen,
-    last_look,
+    last_evaluation,
     propose,
-    share_of_risk,
+    share_of_error_budget,
     worth_a_checkpoint,
 )
 from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
@@ -30,7 +30,7 @@ BAD = Proposal(-0.02, 0.05, 20_000, 10_000)
 
 
 def proposed(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    return propose(state, proposal, test, share_of_risk(state, proposal, test))
+    return propose(state, proposal, test, share_of_error_budget(state, proposal, test))
 
 
 def exact_sign_tail(wins: int, n: int) -> Fraction:
@@ -38,19 +38,19 @@ def exact_sign_tail(wins: int, n: int) -> Fraction:
 
 
 @pytest.mark.parametrize("share", [1e-6, 0.25, 0.5, 0.9, 1.0 - 2.0**-20])
-@pytest.mark.parametrize("log_risk", [-3.0, -700.0, -1e6])
-def test_the_outcomes_leave_no_more_than_there_was(share: float, log_risk: float) -> None:
-    keep = decide(GateState(log_risk), GOOD, SignGate(10_000_000, 0, one_law=True), share)
-    reject = decide(GateState(log_risk), GOOD, SignGate(0, 1, one_law=True), share)
+@pytest.mark.parametrize("log_error_budget", [-3.0, -700.0, -1e6])
+def test_the_outcomes_leave_no_more_than_there_was(share: float, log_error_budget: float) -> None:
+    keep = decide(GateState(log_error_budget), GOOD, SignGate(10_000_000, 0, one_law=True), share)
+    reject = decide(GateState(log_error_budget), GOOD, SignGate(0, 1, one_law=True), share)
     assert (keep.outcome, reject.outcome) == ("keep", "reject")
-    assert keep.log_level == keep.state.log_risk
-    sums = [math.exp(made.state.log_risk - log_risk) for made in (keep, reject)]
+    assert keep.log_level == keep.state.log_error_budget
+    sums = [math.exp(made.state.log_error_budget - log_error_budget) for made in (keep, reject)]
     assert 1.0 - 1e-7 < sum(sums) + 2.0 * FAILURE_SHARE <= 1.0
 
 
 def test_a_look_that_is_not_worth_its_price_is_free() -> None:
     made = proposed(GateState(-3.0), BAD, SignGate(10_000, 0, one_law=True))
-    assert (made.outcome, made.log_level, made.state.log_risk) == ("reject", None, -3.0)
+    assert (made.outcome, made.log_level, made.state.log_error_budget) == ("reject", None, -3.0)
     assert made.state.history.count == 1
 
 
@@ -60,12 +60,12 @@ def test_keeps_that_were_expected_cost_little() -> None:
         made = proposed(state, GOOD, SignGate(350, 150, one_law=True))
         assert made.outcome == "keep"
         state = made.state
-    assert math.log(0.05) - state.log_risk < 1.0  # a list of 20 would have spent ln 20 = 3
+    assert math.log(0.05) - state.log_error_budget < 1.0  # a list of 20 would have spent ln 20 = 3
 
 
 def test_the_share_is_found_without_the_holdout() -> None:
     tests: list[GateTest] = [SignGate(9000, 0, one_law=True), SignGate(0, 9000, one_law=True)]
-    assert len({share_of_risk(GateState(-3.0), GOOD, test) for test in tests}) == 1
+    assert len({share_of_error_budget(GateState(-3.0), GOOD, test) for test in tests}) == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 31])
@@ -155,11 +155,11 @@ def test_a_checkpoint_leaves_half_and_starts_anew() -> None:
     kept = checkpoint(state, GOOD, SignGate(300, 100, one_law=True))
     assert kept.outcome == "keep"
     assert kept.state.ahead == 0.0
-    assert math.exp(kept.state.log_risk) == pytest.approx(0.02, rel=1e-5)
+    assert math.exp(kept.state.log_error_budget) == pytest.approx(0.02, rel=1e-5)
     failed = checkpoint(state, GOOD, SignGate(1, 0, one_law=True))
     assert failed.outcome == "reject"
     assert failed.state.ahead < 0.6 * state.ahead
-    assert math.exp(failed.state.log_risk) == pytest.approx(0.02, rel=1e-5)
+    assert math.exp(failed.state.log_error_budget) == pytest.approx(0.02, rel=1e-5)
 
 
 def test_what_is_foreseen_below_an_edge_is_that_of_scipy() -> None:
@@ -184,5 +184,5 @@ def test_hoeffdings_inequality_is_one_sided() -> None:
 
 
 def test_a_last_look_leaves_something() -> None:
-    made = last_look(GateState(math.log(0.04)), GOOD, SignGate(0, 1, one_law=True))
-    assert made.state.log_risk == pytest.approx(math.log(0.04) + math.log(FAILURE_SHARE), abs=1e-5)
+    made = last_evaluation(GateState(math.log(0.04)), GOOD, SignGate(0, 1, one_law=True))
+    assert made.state.log_error_budget == pytest.approx(math.log(0.04) + math.log(FAILURE_SHARE), abs=1e-5)

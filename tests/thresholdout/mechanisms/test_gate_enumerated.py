@@ -1,8 +1,8 @@
 """The gate against every analyst of small depth, on models that are small enough for all their transcripts.
 
 Records are uniform on a few values; a candidate is a function from these to -1, 0 or 1 (loss, tie, win). The analyst
-knows the law, asks for whatever candidates and shares of the risk are worst given the outcomes so far, and wins when a
-candidate is kept that is not better. Probabilities are exact sums over all holdouts.
+knows the law, asks for whatever candidates and shares of the error budget are worst given the outcomes so far, and wins
+when a candidate is kept that is not better. Probabilities are exact sums over all holdouts.
 """
 
 import itertools
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.sizes import corners
-from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_look
+from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_evaluation
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
 
 Rule = Callable[[GateState, Proposal, GateTest], Decision]
@@ -49,17 +49,17 @@ def worst(model: Small, kind: str, rules: list[Rule], beta: float, depth: int) -
     proposals = [Proposal(0.0, v, 10.0, float(model.counts[0].sum())) for v in (0.3, 0.9)[: 1 + (kind == "bets")]]
     seen: dict[tuple[bytes, float, int], float] = {}
 
-    def value(inside: np.ndarray, log_risk: float, left: int) -> float:
-        key = (inside.tobytes(), log_risk, left)
+    def value(inside: np.ndarray, log_error_budget: float, left: int) -> float:
+        key = (inside.tobytes(), log_error_budget, left)
         if key in seen:
             return seen[key]
-        best, state = 0.0, GateState(log_risk)
+        best, state = 0.0, GateState(log_error_budget)
         for (false, tests), rule, proposal in itertools.product(gates, rules, proposals):
             kept, after = np.zeros_like(inside), {}
             for index in np.flatnonzero(inside):
                 decision = rule(state, proposal, tests[index])
                 kept[index] = decision.outcome == "keep"
-                after[decision.outcome] = decision.state.log_risk
+                after[decision.outcome] = decision.state.log_error_budget
             total = 0.0
             if kept.any():
                 chance = float(model.chances[kept].sum())
@@ -110,24 +110,24 @@ def most_false_keeps(rules: list[Rule], beta: float, depth: int, atoms: int = 64
     """Return the largest probability of a false keep over all analysts and all valid tests on equally likely atoms.
 
     A test is an event; a claim that is false has one of at most the level as probability, a true one any. So only the
-    number of atoms counts at which the history has not ended, and the risk that is left.
+    number of atoms counts at which the history has not ended, and the remaining error budget.
     """
     seen: dict[tuple[int, float, int], float] = {}
 
-    def value(inside: int, log_risk: float, left: int) -> float:
-        key = (inside, log_risk, left)
+    def value(inside: int, log_error_budget: float, left: int) -> float:
+        key = (inside, log_error_budget, left)
         if left == 0 or inside == 0:
             return 0.0
         if key not in seen:
             best = 0.0
             for rule in rules:
-                keep, reject = (rule(GateState(log_risk), PROPOSAL, Event(inside)) for inside in (True, False))
+                keep, reject = (rule(GateState(log_error_budget), PROPOSAL, Event(inside)) for inside in (True, False))
                 assert reject.log_level is not None
                 false = min(math.floor(math.exp(reject.log_level) * atoms), inside)
-                best = max(best, false / atoms + value(inside - false, reject.state.log_risk, left - 1))
+                best = max(best, false / atoms + value(inside - false, reject.state.log_error_budget, left - 1))
                 for true in range(1, inside):
-                    kept = value(true, keep.state.log_risk, left - 1)
-                    best = max(best, kept + value(inside - true, reject.state.log_risk, left - 1))
+                    kept = value(true, keep.state.log_error_budget, left - 1)
+                    best = max(best, kept + value(inside - true, reject.state.log_error_budget, left - 1))
             seen[key] = best
         return seen[key]
 
@@ -152,7 +152,7 @@ def test_the_bound_is_reached_with_the_sign_test() -> None:
 
 @pytest.mark.parametrize("beta", corners([0.1, 0.2501, 0.5], 1))
 def test_no_analyst_has_more_false_keeps_than_beta_with_any_test(beta: float) -> None:
-    worst_found = most_false_keeps([at_share(q) for q in (0.1, 0.5, 0.9)] + [checkpoint, last_look], beta, 4)
+    worst_found = most_false_keeps([at_share(q) for q in (0.1, 0.5, 0.9)] + [checkpoint, last_evaluation], beta, 4)
     assert 0.9 * beta < worst_found <= beta
 
 

@@ -48,8 +48,8 @@ def play(mechanism: Ladder, means: list[float], known: Known = BINARY, train: fl
 def test_parameters_out_of_range(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
         LadderParameters(**changes)
-    with pytest.raises(InputTypeError, match="random_truths"):
-        LadderParameters(random_truths=1)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="random_estimands"):
+        LadderParameters(random_estimands=1)  # type: ignore[arg-type]
 
 
 def test_a_cell_is_about_a_standard_deviation() -> None:
@@ -87,39 +87,39 @@ def claim_of(state: LadderState, after: LadderState) -> tuple[float, float]:
     return low, after.high
 
 
-@pytest.mark.parametrize("random_truths", [False, True])
+@pytest.mark.parametrize("random_estimands", [False, True])
 @pytest.mark.parametrize(("n", "queries"), [(12, None), (40, 3)])
-def test_every_outcome_is_paid_for(n: int, queries: int | None, random_truths: bool) -> None:
+def test_every_outcome_is_paid_for(n: int, queries: int | None, random_estimands: bool) -> None:
     """The hypotheses of Theorem B at every node of three rounds, by scipy's binomial law.
 
     An outcome's claim is false on one side, and has at most what is left after it as probability there; the sum over
     the outcomes is at most what was left before. Where truths are random, the claims' sides are paid for beside the
     outcomes.
     """
-    parameters = LadderParameters(0.9, queries=queries, random_truths=random_truths)
+    parameters = LadderParameters(0.9, queries=queries, random_estimands=random_estimands)
     mechanism = Ladder(parameters, n)
     states = {mechanism.start(SeededNoise(0))}
     spent = []
     for _ in range(3):
         following = set()
         for state in states:
-            bare = LadderState(state.log_risk, state.asked, 0, state.releases, state.best, 0.0, 0.0)
-            total, widest = 2 * FAILURE_SHARE * math.exp(state.log_risk), 0.0
+            bare = LadderState(state.log_error_budget, state.asked, 0, state.releases, state.best, 0.0, 0.0)
+            total, widest = 2 * FAILURE_SHARE * math.exp(state.log_error_budget), 0.0
             for after, counts in outcomes(mechanism, bare, n).items():
-                left = math.exp(after.log_risk)
+                left = math.exp(after.log_error_budget)
                 low, high = claim_of(bare, after)
                 false = max(
                     float(binom.sf(min(counts) - 1, n, low)) if low > 0 else 0.0,
                     float(binom.cdf(max(counts), n, high)) if high < 1 else 0.0,
                 )
-                total += left if random_truths else max(left, false)
+                total += left if random_estimands else max(left, false)
                 widest = max(widest, false)
-                if not random_truths:
+                if not random_estimands:
                     assert false <= left * (1 + 1e-9)
                 following.add(after)
-            paid = total + (2 * widest if random_truths else 0.0)
-            assert paid <= math.exp(state.log_risk) * (1 + 1e-9)
-            spent.append(paid / math.exp(state.log_risk))
+            paid = total + (2 * widest if random_estimands else 0.0)
+            assert paid <= math.exp(state.log_error_budget) * (1 + 1e-9)
+            spent.append(paid / math.exp(state.log_error_budget))
         states = following
     assert max(spent) > 0.6  # most of it is used
 
@@ -142,7 +142,7 @@ def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.Monkey
     mechanism, most = Ladder(LadderParameters(0.2), n), 0.0
     first = mechanism.start(SeededNoise(0))
     for state in (first, *outcomes(mechanism, first, n, 0.1)):
-        bare = LadderState(state.log_risk, state.asked, 0, state.releases, state.best, 0.0, 0.0)
+        bare = LadderState(state.log_error_budget, state.asked, 0, state.releases, state.best, 0.0, 0.0)
         for after, counts in outcomes(mechanism, bare, n, 0.1).items():
             low, high = claim_of(bare, after)
             near = (n * low * (1 - 1e-9), 1 - n * (1 - high) * (1 - 1e-9))  # all of it in one record
@@ -151,7 +151,7 @@ def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.Monkey
                 mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
                 truth = (few * p + (n - few) * q) / n
                 if not low <= truth <= high:
-                    most = max(most, float(mass[counts].sum()) / math.exp(after.log_risk))
+                    most = max(most, float(mass[counts].sum()) / math.exp(after.log_error_budget))
     assert (most > 1.01) == one_law
 
 
@@ -160,12 +160,14 @@ def test_what_is_left_is_what_a_counter_of_new_scores_expects() -> None:
     mechanism = Ladder(LadderParameters(0.9), 400)
     reading = mechanism.read(np.arange(400) < 200, 400, (0.0, 1.0), "v", BINARY)
     state, _ = mechanism.step(mechanism.start(SeededNoise(0)), 0.5, reading, SeededNoise(0))
-    assert state.log_risk == pytest.approx(math.log(0.1 / 3 * (1 - 2 * FAILURE_SHARE)))
+    assert state.log_error_budget == pytest.approx(math.log(0.1 / 3 * (1 - 2 * FAILURE_SHARE)))
     after = sorted(outcomes(mechanism, state, 400), key=lambda one: one.best)
-    left = [math.exp(one.log_risk - state.log_risk) / (1 - 2 * FAILURE_SHARE) for one in after]
+    left = [math.exp(one.log_error_budget - state.log_error_budget) / (1 - 2 * FAILURE_SHARE) for one in after]
     assert left[:4] == pytest.approx([0.5, 0.25, 0.5 / 6, 0.5 / 12])
     later = min(outcomes(mechanism, after[1], 400), key=lambda one: one.best)
-    assert math.exp(later.log_risk - after[1].log_risk) == pytest.approx((1 - 2 * FAILURE_SHARE) * (1 - 1.5 / 2))
+    assert math.exp(later.log_error_budget - after[1].log_error_budget) == pytest.approx(
+        (1 - 2 * FAILURE_SHARE) * (1 - 1.5 / 2)
+    )
 
 
 def test_only_clear_improvements_are_shown() -> None:
@@ -296,7 +298,7 @@ def test_dependence_is_what_the_guard_declares() -> None:
 def test_ladders_for_another_model_have_no_certificate() -> None:
     folds = OutOfFold([0, 1] * 50)
     assert (
-        certify_parameters(folds, LadderParameters(inflation=folds.variance_inflation(), random_truths=True)).route
+        certify_parameters(folds, LadderParameters(inflation=folds.variance_inflation(), random_estimands=True)).route
         == "ladder"
     )
     refused = certify_parameters(folds, LadderParameters(inflation=folds.variance_inflation()))
@@ -324,15 +326,15 @@ def _widest(mechanism: Ladder, queries: int) -> float:
     return widest
 
 
-@pytest.mark.parametrize("random_truths", [False, True])
+@pytest.mark.parametrize("random_estimands", [False, True])
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize(
     ("n", "queries", "confidence"), corners([(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05)], 1, 3)
 )
 def test_no_session_exceeds_the_tolerance(
-    n: int, queries: int, confidence: float, direction: Literal["maximize", "minimize"], random_truths: bool
+    n: int, queries: int, confidence: float, direction: Literal["maximize", "minimize"], random_estimands: bool
 ) -> None:
-    parameters = LadderParameters(confidence, direction, queries, random_truths=random_truths)
+    parameters = LadderParameters(confidence, direction, queries, random_estimands=random_estimands)
     found = _widest(Ladder(parameters, n), queries)
     tolerance = certify_parameters(Independent(n), parameters, confidence).tolerance
     assert found <= tolerance <= min(1.0, 2.5 * found)

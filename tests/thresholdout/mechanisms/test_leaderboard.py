@@ -74,7 +74,7 @@ def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: floa
     for state in (start, asked(mechanism, start, 1.0, 30, n)[0]):
         found = [asked(mechanism, state, guess, count, n, vague=vague) for count in range(n + 1)]
         intervals = np.array([interval for _, interval, _ in found])
-        levels = np.array([after.log_risk for after, _, _ in found])
+        levels = np.array([after.log_error_budget for after, _, _ in found])
         for p in np.linspace(0.005, 0.995, 199):
             mass = binom.pmf(np.arange(n + 1), n, p)
             false = (intervals[:, 0] > p) | (intervals[:, 1] < p)
@@ -95,7 +95,7 @@ def test_records_may_have_different_laws(share: float) -> None:
             mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
             truth = (few * p + (n - few) * q) / n
             false = [not low <= truth <= high for _, (low, high), _ in found]
-            levels = np.array([after.log_risk for after, _, _ in found])
+            levels = np.array([after.log_error_budget for after, _, _ in found])
             for level in set(levels[false]):
                 assert mass[np.array(false) & (levels == level)].sum() <= math.exp(level) + 1e-15
 
@@ -107,24 +107,24 @@ def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_an_outcome() -> None
     good, interval, source = asked(mechanism, state, 0.85, 3420, n)
     assert source == "train"
     assert interval[1] - interval[0] < 0.08
-    assert state.log_risk - good.log_risk < 0.02
+    assert state.log_error_budget - good.log_error_budget < 0.02
     wrong, interval, source = asked(mechanism, state, 1.0, 2000, n)
     assert source == "holdout"
     assert interval[0] < 0.5 < interval[1] < 0.6
-    assert 4.0 < state.log_risk - wrong.log_risk < 12.0
+    assert 4.0 < state.log_error_budget - wrong.log_error_budget < 12.0
 
 
 def released_by_teams(n: int, error: float, teams: int = 200) -> tuple[float, float]:
     """Return the nats that first answers to teams release whose guesses are off, and the half-width afterwards."""
     rng, mechanism = np.random.default_rng(5), leaderboard(n)
     state = mechanism.start(SeededNoise(0))
-    first = state.log_risk
+    first = state.log_error_budget
     for team in range(teams):
         score = 0.85 + 0.02 * rng.uniform(-1.0, 1.0)
         guess = rng.binomial(n, score) / n + error
         state, *_ = asked(mechanism, state, guess, int(rng.binomial(n, score)), n, f"team {team}")
     _, interval, _ = asked(mechanism, state, 0.85, round(0.85 * n), n, "")
-    return first - state.log_risk, 0.5 * (interval[1] - interval[0])
+    return first - state.log_error_budget, 0.5 * (interval[1] - interval[0])
 
 
 @pytest.mark.parametrize("error", [0.005, 0.01, 0.02, 0.05, -0.02])
@@ -171,7 +171,7 @@ def test_a_plan_of_a_leaderboard_is_what_teams_get() -> None:
 
     for error in (0.0, 0.02):
         nats, half_width = released_by_teams(10_000, error)
-        found = plan(10_000, teams=200, guess_error=error, anticipated_score=0.85).leaderboard
+        found = plan(10_000, teams=200, anticipation_error=error, anticipated_score=0.85).leaderboard
         assert found is not None
         assert found.half_width == pytest.approx(half_width, rel=0.35)
         assert abs(found.information_released - nats) < 30.0
@@ -184,7 +184,7 @@ def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
     for _ in range(200):
         state, *_ = asked(mechanism, state, 1.0, int(rng.binomial(n, 0.5)), n, "junk")
     told = client_of(state, "junk").released
-    assert told == pytest.approx(mechanism.start(SeededNoise(0)).log_risk - state.log_risk)
+    assert told == pytest.approx(mechanism.start(SeededNoise(0)).log_error_budget - state.log_error_budget)
     assert told < 16.0
     _, interval, source = asked(mechanism, state, 0.85, 3400, n, "honest")
     assert source == "train"
@@ -195,14 +195,14 @@ def test_an_allowance_bounds_what_one_client_tells_and_refuses_nobody_else() -> 
     n, rng = 1000, np.random.default_rng(2)
     mechanism = leaderboard(n)
     state = mechanism.start(SeededNoise(0))
-    first = state.log_risk
+    first = state.log_error_budget
     number, known = 0, Known(binary=True, client="attacker")
     while mechanism.client_refusal(state, known) is None:
         number += 1
         state, *_ = asked(mechanism, state, float(rng.random()), int(rng.integers(n + 1)), n, "attacker")
     assert 3 <= number < 100
-    assert first - state.log_risk <= 24.0
-    assert client_of(state, "attacker").released == pytest.approx(first - state.log_risk)
+    assert first - state.log_error_budget <= 24.0
+    assert client_of(state, "attacker").released == pytest.approx(first - state.log_error_budget)
     refusal = mechanism.refuses(state, 0.5, Known(binary=True, client="attacker"))
     assert isinstance(refusal, BudgetExhausted)
     assert refusal.what == "allowance"
@@ -219,7 +219,7 @@ def test_no_cell_tells_more_than_the_longest_code() -> None:
         mechanism = leaderboard(n)
         state, reading = mechanism.start(SeededNoise(0)), mechanism.read(np.arange(n) < 0.1 * n, n, (0, 1), "x", known)
         after, _ = mechanism.step(state, 0.5, reading, SeededNoise(0))
-        told = state.log_risk - after.log_risk
+        told = state.log_error_budget - after.log_error_budget
         assert leaderboard(n, told * (1.0 - 1e-9)).client_refusal(state, known) is not None
 
 
@@ -227,18 +227,18 @@ def test_failures_count_in_the_allowance_and_end_it() -> None:
     """Each is an outcome of 20 ln 2, told to who asked; at most the last of them goes beyond the allowance."""
     mechanism = leaderboard(1000)
     state = mechanism.start(SeededNoise(0))
-    first, known, number = state.log_risk, Known(binary=True, client="attacker"), 0
+    first, known, number = state.log_error_budget, Known(binary=True, client="attacker"), 0
     state, *_ = asked(mechanism, state, 1.0, 500, 1000, "attacker")
-    told = first - state.log_risk
+    told = first - state.log_error_budget
     while mechanism.client_refusal(state, known) is None:
         number += 1
         after, outcome = mechanism.fail(state, 0.5, SeededNoise(0))
         state = mechanism.failed(state, after, known)
         assert outcome.source == "failed"
         assert client_of(state, "attacker").released == pytest.approx(told + number * 20.0 * math.log(2.0))
-        assert client_of(state, "attacker").released == pytest.approx(first - state.log_risk)
+        assert client_of(state, "attacker").released == pytest.approx(first - state.log_error_budget)
     assert number in (1, 2)
-    assert first - state.log_risk <= 24.0 + 20.0 * math.log(2.0) + 1e-6
+    assert first - state.log_error_budget <= 24.0 + 20.0 * math.log(2.0) + 1e-6
     assert client_of(state, "attacker").wrong == 1.0
     assert mechanism.client_refusal(state, Known(binary=True, client="somebody else")) is None
     assert ClaimsState.from_text(state.to_text()) == state
@@ -320,6 +320,6 @@ def test_what_goes_with_no_allowance_is_refused() -> None:
     with pytest.raises(InputError, match=r"^about:"):
         leaderboard(10).paired_counts(None, BINARY)  # type: ignore[arg-type]
     mechanism = leaderboard(100)
-    spent = replace(mechanism.start(SeededNoise(0)), log_risk=-2e9)
+    spent = replace(mechanism.start(SeededNoise(0)), log_error_budget=-2e9)
     with pytest.raises(BudgetExhausted):
         asked(mechanism, spent, 0.5, 50, 100)

@@ -16,7 +16,7 @@ import thresholdout.mechanisms.claims.mechanism as mechanism
 from graphs import Independent
 from tests.oracles.listed import ListProgram
 from tests.oracles.risk_left import Model
-from tests.oracles.trees_left import Channel, ListRule, Lists, Looks, LooksRule, Statistics, StatisticsRule
+from tests.oracles.trees_left import Channel, ListRule, Lists, Releases, ReleasesRule, Statistics, StatisticsRule
 from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
@@ -126,15 +126,18 @@ class TestTheProgram:
         monkeypatch.setattr(mechanism, "after_list", lambda risk, keep, told: after_list(risk, keep, []))
         assert _worst(0.5, 2, signed=False, laws=_ends(_claims(0.5))[1:2]) > 0.52
 
-    @pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e8])
-    def test_what_a_list_spends_and_leaves_adds_up_to_at_most_the_risk(self, log_risk: float) -> None:
+    @pytest.mark.parametrize("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e8])
+    def test_what_a_list_spends_and_leaves_adds_up_to_at_most_the_risk(self, log_error_budget: float) -> None:
         """In many digits, for the outcomes of a fair coin."""
         for keep in (0.01, 0.2, 0.5, 0.99):
             for k in (1, 3, 1000):
                 told = [Told(0.5, (0.0, 1.0), math.log(2.0))]
                 with mp.workdps(60):
-                    total = 2 * k * mp.exp(mp.mpf(list_level(log_risk, k, keep)) - log_risk) + 2 * FAILURE_SHARE
-                    total += 2 * mp.exp(mp.mpf(after_list(log_risk, keep, told)) - log_risk)
+                    total = (
+                        2 * k * mp.exp(mp.mpf(list_level(log_error_budget, k, keep)) - log_error_budget)
+                        + 2 * FAILURE_SHARE
+                    )
+                    total += 2 * mp.exp(mp.mpf(after_list(log_error_budget, keep, told)) - log_error_budget)
                     assert 1 - 1e-6 < total <= 1
 
 
@@ -154,20 +157,20 @@ class TestLooks:
     @pytest.mark.parametrize("risk", [0.125, 0.25, 0.5])
     def test_no_analyst_exceeds_beta(self, channel: Channel, risk: float) -> None:
         """Looks, claims and looks again, each look at its exact price at the risk of its own node."""
-        assert Looks(channel).worst(risk, 3) <= risk + _ABOVE
+        assert Releases(channel).worst(risk, 3) <= risk + _ABOVE
 
     @pytest.mark.parametrize(
         ("channel", "rule", "reached"),
         [
-            (Channel.randomized_response(32, 9.0), LooksRule(free=True), 0.51),
-            (Channel.erasure(16, 0.1), LooksRule(free=True), 0.39),
-            (Channel.randomized_response(32, 9.0), LooksRule(at_the_start=True), 0.32),
-            (Channel.erasure(16, 0.1), LooksRule(at_the_start=True), 0.268),
+            (Channel.randomized_response(32, 9.0), ReleasesRule(free=True), 0.51),
+            (Channel.erasure(16, 0.1), ReleasesRule(free=True), 0.39),
+            (Channel.randomized_response(32, 9.0), ReleasesRule(at_the_start=True), 0.32),
+            (Channel.erasure(16, 0.1), ReleasesRule(at_the_start=True), 0.268),
         ],
         ids=["free", "free, with a delta", "at the first's risk", "at the first's risk, with a delta"],
     )
-    def test_broken_twins_exceed_beta(self, channel: Channel, rule: LooksRule, reached: float) -> None:
-        assert Looks(channel, rule).worst(0.25, 3) > reached
+    def test_broken_twins_exceed_beta(self, channel: Channel, rule: ReleasesRule, reached: float) -> None:
+        assert Releases(channel, rule).worst(0.25, 3) > reached
 
     @pytest.mark.parametrize(
         ("one", "records", "event"),

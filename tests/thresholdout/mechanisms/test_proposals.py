@@ -34,8 +34,8 @@ NOISE = SeededNoise(0)
 FAILURE_SHARE = 2.0**-20
 
 
-def state_at(log_risk: float) -> ClaimsState:
-    return ClaimsState(log_risk, 0, 0, 0, -9, 0, PredictorState())
+def state_at(log_error_budget: float) -> ClaimsState:
+    return ClaimsState(log_error_budget, 0, 0, 0, -9, 0, PredictorState())
 
 
 def log_p(test: DifferenceTest, z: np.ndarray) -> float:
@@ -135,23 +135,31 @@ def test_mixed_bets_find_what_the_best_bet_finds(records: int) -> None:
 
 
 def test_outcomes_sum_to_what_was_left() -> None:
-    for log_risk, asked, kept in itertools.product((-3.0, -40.0), range(0, 50, 7), range(0, 50, 7)):
+    for log_error_budget, asked, kept in itertools.product((-3.0, -40.0), range(0, 50, 7), range(0, 50, 7)):
         q = Proposer(asked, min(asked, kept)).share
-        state = remembering(state_at(log_risk), "ann", asked, min(asked, kept))
-        left = [Proposed("ann", True).made(state, test)[0].log_risk for test in (-1e9, 0.0)]
-        assert math.fsum(map(math.exp, left)) + 2 * FAILURE_SHARE * math.exp(log_risk) <= math.exp(log_risk)
-        assert left[0] == pytest.approx(log_risk + math.log(q), abs=1e-5)
+        state = remembering(state_at(log_error_budget), "ann", asked, min(asked, kept))
+        left = [Proposed("ann", True).made(state, test)[0].log_error_budget for test in (-1e9, 0.0)]
+        assert math.fsum(map(math.exp, left)) + 2 * FAILURE_SHARE * math.exp(log_error_budget) <= math.exp(
+            log_error_budget
+        )
+        assert left[0] == pytest.approx(log_error_budget + math.log(q), abs=1e-5)
 
 
 def test_what_nothing_could_certify_is_rejected_for_nothing() -> None:
     state = state_at(math.log(0.05))
     for test in (Signs(7), Betting(5), Divergence(4000, 3.0)):
         move = Proposed.planned(state, "ann", test)
-        assert not move.looks
+        assert not move.evaluates
         after, verdict = move.made(state, -1e9)
-        assert (verdict, after.log_risk, after.free, after.asked, after.hits) == ("skip", state.log_risk, 1, 1, 0)
+        assert (verdict, after.log_error_budget, after.free, after.asked, after.hits) == (
+            "skip",
+            state.log_error_budget,
+            1,
+            1,
+            0,
+        )
         assert proposer_of(after, "ann") == Proposer()
-    assert Proposed.planned(state, "ann", Signs(8)).looks
+    assert Proposed.planned(state, "ann", Signs(8)).evaluates
 
 
 def test_many_rejections_cost_a_nat_and_a_bit() -> None:
@@ -159,8 +167,8 @@ def test_many_rejections_cost_a_nat_and_a_bit() -> None:
     for _ in range(500):
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, 0.0)
         assert verdict == "reject"
-    assert 1.0 < math.log(0.05) - state.log_risk < 1.5
-    assert client_of(state, "ann").released == pytest.approx(math.log(0.05) - state.log_risk)
+    assert 1.0 < math.log(0.05) - state.log_error_budget < 1.5
+    assert client_of(state, "ann").released == pytest.approx(math.log(0.05) - state.log_error_budget)
     assert client_of(state, "bob").released == 0.0
     assert proposer_of(state, "bob") == Proposer()
 
@@ -173,7 +181,7 @@ def test_an_allowance_counts_proposals_and_scores_together() -> None:
         state, verdict = Proposed.planned(state, "ann", Signs(1000)).made(state, -600.0)
         kept += verdict == "keep"
     assert kept >= 3
-    assert math.log(0.05) - state.log_risk <= 6.0
+    assert math.log(0.05) - state.log_error_budget <= 6.0
     refused = mechanism.client_refusal(state, known)
     assert isinstance(refused, BudgetExhausted)
     assert (refused.what, refused.spent) == ("allowance", kept)
@@ -244,7 +252,7 @@ def most_false_keeps(rule: Rule, beta: float, depth: int, atoms: int = 32) -> fl
             for client, half in itertools.product(("ann", "bob"), (False, True)):
                 here = remembering(state, client, 0.0, 0.8) if half else state
                 kept, rejected = rule(here, client, True), rule(here, client, False)
-                level = paid(here, client, True).log_risk
+                level = paid(here, client, True).log_error_budget
                 false = min(math.floor(math.exp(level) * atoms), inside)
                 best = max(best, false / atoms + value(inside - false, rejected, left - 1))
                 for true in range(1, inside, 5):
@@ -275,12 +283,12 @@ def climb(seed: int, proposals: int, *, naive: bool) -> bool:
     proposal at the whole risk.
     """
     n, rng = 400, np.random.default_rng(seed)
-    labels, incumbents = rng.integers(0, 2, n), [np.zeros(n, dtype=int), np.ones(n, dtype=int)]
+    labels, champions = rng.integers(0, 2, n), [np.zeros(n, dtype=int), np.ones(n, dtype=int)]
     state = state_at(math.log(0.05))
     for number in range(proposals):
         who = number % 2
-        new = np.where(rng.random(n) < 0.4, 1 - incumbents[who], incumbents[who])
-        differ = new != incumbents[who]
+        new = np.where(rng.random(n) < 0.4, 1 - champions[who], champions[who])
+        differ = new != champions[who]
         if not differ.any():
             continue
         test = Signs(int(differ.sum()))

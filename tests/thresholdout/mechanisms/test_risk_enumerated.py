@@ -139,14 +139,16 @@ class TestTheProgram:
         def generous(
             window: Window,
             steps: int,
-            log_risk: float,
+            log_error_budget: float,
             ask: Callable[[int, int, float], ClaimOutcome],
             pad: int | None,
             others: int,
             most: int,
         ) -> Found:
-            found = search(window, steps, log_risk, lambda lo, hi, _: ask(lo, hi, log_risk), pad, others, most)
-            return replace(found, log_level=log_risk, log_risk=log_risk)
+            found = search(
+                window, steps, log_error_budget, lambda lo, hi, _: ask(lo, hi, log_error_budget), pad, others, most
+            )
+            return replace(found, log_level=log_error_budget, log_error_budget=log_error_budget)
 
         monkeypatch.setattr(mechanism, "search", generous)
         claims = _claims(0.75, 3)

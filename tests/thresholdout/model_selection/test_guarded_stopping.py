@@ -51,7 +51,7 @@ def test_a_loop_follows_the_validation_part_and_asks_little() -> None:
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=5)
     coefficients = train(stopping)
     expected = signals(len(coefficients))
-    assert [look.signal for look in stopping.looks] == pytest.approx(expected)
+    assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(expected)
     assert stopping.stopped
     assert len(coefficients) == int(np.argmax(expected)) + 1 + 5
     assert 1 <= stopping.asked == len(guard.history) == len(stopping.answers) <= 6
@@ -69,7 +69,7 @@ def test_asking_in_every_round_asks_once_a_look() -> None:
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=3, ask="rounds", every=2)
     coefficients = train(stopping, 30)
     assert sorted(stopping.answers) == list(range(0, len(coefficients), 2))
-    assert stopping.asked == len(stopping.looks) == len(guard.history)
+    assert stopping.asked == len(stopping.evaluations) == len(guard.history)
 
 
 def test_losses_are_minimised() -> None:
@@ -81,7 +81,7 @@ def test_losses_are_minimised() -> None:
     assert values[stopping.best_round] == min(values.values())
     stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=3, queries=1)
     train(stopping)
-    looked = [look.signal for look in stopping.looks]
+    looked = [evaluation.signal for evaluation in stopping.evaluations]
     assert stopping.best_round == int(np.argmin(looked))
     assert len(looked) == int(np.argmin(looked)) + 1 + 3
 
@@ -100,7 +100,7 @@ def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     assert stopping.stopped == (policy == "stop")
     assert stopping.replaced == (1 if policy == "stop" else 4)
     if policy == "train":
-        assert stopping.last_value == stopping.looks[-1].signal
+        assert stopping.last_value == stopping.evaluations[-1].signal
         told = [answer.value for _, answer in sorted(stopping.answers.items())] + signals(6)[2:]
         assert stopping.best_round == max(range(6), key=lambda k: (told[k], -k))
         assert stopping.best is None or stopping.best_round < 2
@@ -158,7 +158,7 @@ def test_other_containers(form: str) -> None:
         warnings.simplefilter("error")
         # SGDClassifier treats the intercept of sparse records differently, so it is fitted to dense ones.
         coefficients = train(stopping, 12, of if form != "sparse" else np.asarray)
-    assert [look.signal for look in stopping.looks] == pytest.approx(signals(len(coefficients)))
+    assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(signals(len(coefficients)))
 
 
 def test_a_statistic_takes_the_whole_training_part() -> None:

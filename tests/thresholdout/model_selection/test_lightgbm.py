@@ -95,7 +95,7 @@ def test_a_fit_that_ends_by_itself_asks_about_its_best_round() -> None:
     guard, fitted, valid, _ = make(DIGITS)
     stopping = GuardedStopping(guard, "accuracy", validation=np.arange(len(DIGITS[1]))[valid], patience=50)
     booster = fit(DIGITS, fitted, CASES[0][2], 12, callbacks=[LightGBMCallback(stopping)])
-    best = int(np.argmax([look.signal for look in stopping.looks]))
+    best = int(np.argmax([evaluation.signal for evaluation in stopping.evaluations]))
     assert best in stopping.answers
     assert booster.best_iteration == (stopping.best_round or 0) + 1
     assert stopping.rounds == 12
@@ -127,7 +127,7 @@ def test_exhaustion() -> None:
     with pytest.warns(GuardExhaustedWarning):
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
     assert stopping.best is None
-    assert booster.best_iteration == int(np.argmax([look.signal for look in stopping.looks])) + 1
+    assert booster.best_iteration == int(np.argmax([evaluation.signal for evaluation in stopping.evaluations])) + 1
 
 
 @pytest.mark.parametrize(
@@ -159,22 +159,22 @@ def test_signals_are_those_of_the_whole_ensemble(params: Any, adds: bool, monkey
 
     monkeypatch.setattr(lightgbm.Booster, "predict", counted)
     # Without an answer nothing but the free records is predicted.
-    monkeypatch.setattr(stopping, "_ask", lambda look: None)
+    monkeypatch.setattr(stopping, "_ask", lambda evaluation: None)
     fit(CANCER, fitted, params, 40, callbacks=[LightGBMCallback(stopping)])
     monkeypatch.undo()
-    looks = [look.round for look in stopping.looks]
-    assert looks == list(range(0, 40, 2))
+    evaluations = [evaluation.round for evaluation in stopping.evaluations]
+    assert evaluations == list(range(0, 40, 2))
     # 20 looks at odd numbers of rounds, up to 39: added up, with the looks 1, 2, 4, 8, 16 predicted as a whole, or all.
     assert trees == 39 + 1 + 3 + 7 + 15 + 31 if adds else trees >= sum(range(1, 40, 2))
     whole = fit(CANCER, fitted, params, 40)
-    for look in stopping.looks:
-        output: Any = whole.predict(X[valid], num_iteration=look.round + 1)
+    for evaluation in stopping.evaluations:
+        output: Any = whole.predict(X[valid], num_iteration=evaluation.round + 1)
         if classes:
             of_one = output[:, 1] if output.ndim == 2 else output
             expected = value("log_loss", of_one, y[valid])
         else:
             expected = float(np.mean(np.minimum((output - y[valid]) ** 2, 1.0)))
-        assert look.signal == pytest.approx(expected, rel=1e-9)
+        assert evaluation.signal == pytest.approx(expected, rel=1e-9)
 
 
 def objective(output: Any, data: Any) -> tuple[Any, Any]:

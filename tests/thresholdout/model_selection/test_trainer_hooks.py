@@ -204,7 +204,7 @@ def test_training_stops_and_the_chosen_epoch_is_restored(fit: Fit) -> None:
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=4)
     network, epochs = fit(stopping, 100)
     scores = reference(epochs)
-    assert [look.signal for look in stopping.looks] == pytest.approx(scores)
+    assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(scores)
     assert epochs == int(np.argmax(scores)) + 1 + 4
     assert stopping.asked == len(guard.history) <= 6
     assert stopping.best_round is not None
@@ -329,7 +329,7 @@ def test_tensors_are_taken_off_the_graph() -> None:
     stopping = GuardedStopping(make(), "accuracy", validation=VALID, queries=1)
     predict = lambda module, X: Tensor(module.output(X))  # noqa: E731
     Trainer(2, [lightning_callback(stopping, predict=predict)]).fit(Module())
-    assert [look.signal for look in stopping.looks] == pytest.approx(reference(2))
+    assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(reference(2))
 
 
 @pytest.mark.parametrize("module", ["keras.callbacks", "lightning.pytorch.callbacks", "pytorch_lightning.callbacks"])

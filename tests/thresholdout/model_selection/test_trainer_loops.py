@@ -51,7 +51,7 @@ def check(stopping: GuardedStopping, rounds: int, restored: Any) -> None:
     assert 1 <= stopping.asked <= 6
     assert stopping.asked == len(stopping.guard.history)
     assert stopping.best is stopping.answers[stopping.best_round or 0]
-    signals = {look.round: look.signal for look in stopping.looks}
+    signals = {evaluation.round: evaluation.signal for evaluation in stopping.evaluations}
     assert accuracy(restored, VALID) == pytest.approx(signals[stopping.best_round or 0])
 
 

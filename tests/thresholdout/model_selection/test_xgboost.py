@@ -36,7 +36,7 @@ def test_the_callback_stops_where_xgboost_would_and_asks_little(data: Any, metri
         value(metric, booster.predict(xgboost.DMatrix(X[valid]), iteration_range=(0, k + 1)), y[valid])
         for k in range(rounds)
     ]
-    assert [look.signal for look in stopping.looks] == pytest.approx(scores, rel=1e-5)
+    assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(scores, rel=1e-5)
     best = int(np.argmax(scores)) if metric == "accuracy" else int(np.argmin(scores))
     assert rounds == min(best + 11, 150)
     assert booster.best_iteration == stopping.best_round == best
@@ -96,8 +96,8 @@ def test_exhaustion() -> None:
     with pytest.warns(GuardExhaustedWarning):
         booster = fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(stopping)])
     assert stopping.best is None
-    assert booster.best_iteration == int(np.argmax([look.signal for look in stopping.looks]))
-    assert booster.best_score == pytest.approx(stopping.looks[booster.best_iteration].signal)
+    assert booster.best_iteration == int(np.argmax([evaluation.signal for evaluation in stopping.evaluations]))
+    assert booster.best_score == pytest.approx(stopping.evaluations[booster.best_iteration].signal)
 
 
 def objective(output: Any, data: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ KEPT = Path(__file__).parents[2] / "ledgers" / "format-1"
 
 TEXT = (
     '{"queries": 20, "confidence": 0.95, "mechanism": {"mechanism": "ladder", "confidence": 0.95, "direction": '
-    '"maximize", "queries": 20, "inflation": 1.0, "effective": null, "random_truths": false}, '
+    '"maximize", "queries": 20, "inflation": 1.0, "effective": null, "random_estimands": false}, '
     '"sampling": "independent", "final_check": false, "dependence": "a model", "for_release": true, '
     '"prior_queries": null}'
 )
@@ -47,7 +47,7 @@ def test_the_text_in_a_ledger_is_this() -> None:
     assert json.dumps(declared.to_json()) == TEXT
 
 
-@pytest.mark.parametrize("name", ["algorithm-1", "from", "kfold", "labelled", "looks", "moved"])
+@pytest.mark.parametrize("name", ["algorithm-1", "from", "kfold", "labelled", "releases", "moved"])
 def test_kept_ledgers_are_written_again_as_they_are(name: str, tmp_path: Path) -> None:
     """Byte for byte."""
     copy = tmp_path / f"{name}.db"

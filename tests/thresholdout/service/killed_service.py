@@ -79,7 +79,7 @@ class Request:
 
     @property
     def expected(self) -> float:
-        """The score, or the difference to the incumbent."""
+        """The score, or the difference to the champion."""
         if self.holdout != "duel":
             return self.share
         return 0.3 if self.number <= 3 else self.share - 0.9
@@ -202,7 +202,7 @@ def prepare(database: str) -> dict[str, str]:
     import pandas as pd
 
     service = EvaluationService.open(database, limits=LIMITS)
-    admin = service.authenticate(service.first_admin_key())
+    admin = service.authenticate(service.first_admin_token())
     for name, quota in (("open", None), ("few", QUOTA), ("duel", None)):
         table = pd.DataFrame({"id": [f"{name} {number}" for number in range(2 * RECORDS)], "y": LABELS})
         service.create_holdout(admin, name, table[:RECORDS], table[RECORDS:], label="y", quota=quota)

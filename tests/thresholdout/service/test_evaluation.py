@@ -102,19 +102,19 @@ def annes(service: EvaluationService) -> str:
 
 
 EXPECTED = {  # by method: what an administrator, the owner, another team, a viewer with a key and a visitor are told
-    "new_key": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "keys": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "revoke": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "correct": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "outlook": ("", "forbidden", "forbidden", "forbidden", "no_key"),
-    "submit": ("forbidden", "", "", "forbidden", "no_key"),
-    "admit": ("forbidden", "", "", "forbidden", "no_key"),
-    "failed": ("", "", "", "forbidden", "no_key"),
-    "submission": ("", "", "not_found", "forbidden", "no_key"),
-    "history": ("", "", "", "forbidden", "no_key"),
+    "new_key": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "keys": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "revoke": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "correct": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "export": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "outlook": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "submit": ("forbidden", "", "", "forbidden", "no_token"),
+    "admit": ("forbidden", "", "", "forbidden", "no_token"),
+    "failed": ("", "", "", "forbidden", "no_token"),
+    "submission": ("", "", "not_found", "forbidden", "no_token"),
+    "history": ("", "", "", "forbidden", "no_token"),
     "holdout": ("", "", "", "", "not_found"),
     "leaderboard": ("", "", "", "", "not_found"),
 }
@@ -156,22 +156,22 @@ def test_a_key_is_known_by_its_holder_only_and_can_be_revoked(service: Evaluatio
     assert text.startswith(key.id)
     assert len(text) - len(key.id) - 1 == 43  # 43 digits of 6 bits hold 256
     for wrong in ("", "x", text[:-1], text[:-1] + ("A" if text[-1] != "A" else "B"), text + "A"):
-        assert code(service.authenticate, wrong) == "unknown_key"
+        assert code(service.authenticate, wrong) == "unknown_token"
     assert service.revoke(ADMIN, key.id).revoked is not None
-    assert code(service.authenticate, text) == "unknown_key"
+    assert code(service.authenticate, text) == "unknown_token"
     assert service.authenticate(None) == VISITOR
 
 
 def test_the_first_key_is_made_once(tmp_path: Path) -> None:
     with_key = EvaluationService.open(tmp_path / "leaderboard.db")
     team(with_key, "ann")  # by who has the database, before anybody is an administrator
-    text = with_key.first_admin_key()
+    text = with_key.first_admin_token()
     assert text is not None
     admin = with_key.authenticate(text)
     assert admin.role == "admin"
-    assert with_key.first_admin_key() is None
+    assert with_key.first_admin_token() is None
     with_key.revoke(ADMIN, admin.key)
-    assert with_key.first_admin_key() is None  # who revokes it makes another one where the database is
+    assert with_key.first_admin_token() is None  # who revokes it makes another one where the database is
     with_key.close()
 
 
@@ -223,7 +223,7 @@ def test_each_answer_has_a_receipt_and_its_checkpoint_at_the_witness(tmp_path: P
         EvaluationService.open(tmp_path / "leaderboard.db")
 
 
-def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_incumbent(tmp_path: Path) -> None:
+def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_champion(tmp_path: Path) -> None:
     """Right in 60, 95, 95 and 60 per cent: the second is certified to be better, and then nothing is."""
     service = made(tmp_path / "leaderboard.db", feedback="verdict")
     ann, bob = team(service, "ann"), team(service, "bob")
@@ -241,7 +241,7 @@ def test_a_verdict_is_one_bit_and_a_better_submission_replaces_the_incumbent(tmp
     service.close()
 
 
-def test_a_comparison_that_was_cut_off_is_finished_with_the_incumbent_it_was_begun_with(tmp_path: Path) -> None:
+def test_a_comparison_that_was_cut_off_is_finished_with_the_champion_it_was_begun_with(tmp_path: Path) -> None:
     service = made(tmp_path / "leaderboard.db", feedback="verdict")
     ann = team(service, "ann")
     service.submit(ann, "cells", right_in(0.6), idempotency_key="0")
@@ -257,7 +257,7 @@ def test_a_comparison_that_was_cut_off_is_finished_with_the_incumbent_it_was_beg
     assert (again.query, again.verdict) == (told.query, told.verdict)
     assert service.holdout(ann, "cells").asked == 2
     last = service.submit(ann, "cells", right_in(0.8), idempotency_key="3")
-    assert last.verdict == "not settled"  # the incumbent is the one that is right in 99 per cent
+    assert last.verdict == "not settled"  # the champion is the one that is right in 99 per cent
     service.close()
 
 
@@ -386,7 +386,7 @@ def test_settings_that_no_holdout_has_are_refused_before_anything_is_made(
     service.close()
 
 
-def test_a_comparison_tells_the_difference_to_the_incumbent(service: EvaluationService) -> None:
+def test_a_comparison_tells_the_difference_to_the_champion(service: EvaluationService) -> None:
     ann = team(service, "ann")
     shares = (0.6, 0.95, 0.6)
     told = [service.compare(ann, "cells", right_in(share, k), idempotency_key=f"{k}") for k, share in enumerate(shares)]

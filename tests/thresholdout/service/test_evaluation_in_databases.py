@@ -80,13 +80,13 @@ def test_threads_and_two_services_charge_each_content_once(where: str | Path) ->
 
 def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
     before = made(where, title="Cells of a plate", public=True)
-    assert before.first_admin_key() is not None
+    assert before.first_admin_token() is not None
     ann = team(before, "ann")
     told = before.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
     leaderboard, shown, keys = before.leaderboard(ann, "cells"), before.holdout(ann, "cells"), before.keys(ADMIN)
     before.close()
     after = EvaluationService.open(where)
-    assert after.first_admin_key() is None
+    assert after.first_admin_token() is None
     assert after.keys(ADMIN) == keys
     assert after.holdout(ann, "cells") == shown
     assert after.leaderboard(ann, "cells") == leaderboard

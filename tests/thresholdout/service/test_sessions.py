@@ -13,7 +13,7 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN
 from thresholdout.errors import LedgerUnusable
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.keys import MOST_OF_A_KEY, SESSION_SECONDS
+from thresholdout.service.keys import MOST_OF_A_TOKEN, SESSION_SECONDS
 from thresholdout.service.refusals import ServiceRefused
 
 
@@ -41,7 +41,7 @@ def refused(service: EvaluationService, text: str) -> bool:
     try:
         service.sessions.holder(text)
     except ServiceRefused as error:
-        return error.code == "unknown_key"
+        return error.code == "unknown_token"
     return False
 
 
@@ -84,7 +84,7 @@ def test_a_key_has_so_many_sessions(service: EvaluationService, monkeypatch: pyt
     now = time.time()
     kept = service.sessions.begin(other)
     begun = []
-    for second in range(MOST_OF_A_KEY + 2):
+    for second in range(MOST_OF_A_TOKEN + 2):
         _at(monkeypatch, now + second)
         begun.append(service.sessions.begin(text))
     assert [refused(service, one) for one in begun[:3]] == [True, True, False]

@@ -13,31 +13,31 @@ from thresholdout.service.worker_pool import WorkerPool
 
 def test_more_than_are_at_work_and_wait_are_refused() -> None:
     """Two at work, one waiting: the fourth is refused, and one more is taken when these are done."""
-    crew, go = WorkerPool(at_once=2, most_waiting=1), threading.Event()
-    begun = [crew.start(lambda: go.wait(PATIENCE)) for _ in range(3)]
+    pool, go = WorkerPool(at_once=2, most_waiting=1), threading.Event()
+    begun = [pool.start(lambda: go.wait(PATIENCE)) for _ in range(3)]
     with pytest.raises(ServiceRefused) as refused:
-        crew.start(lambda: True)
+        pool.start(lambda: True)
     assert (refused.value.code, refused.value.retry_after) == ("busy", 1)
     go.set()
     assert all(job.result(60.0) for job in begun)
-    assert crew.start(lambda: 7).result(60.0) == 7
-    crew.stop()
+    assert pool.start(lambda: 7).result(60.0) == 7
+    pool.stop()
     with pytest.raises(ServiceRefused) as refused:
-        crew.start(lambda: True)
+        pool.start(lambda: True)
     assert refused.value.code == "stopping"
 
 
 def test_a_stop_waits_for_what_was_begun_and_drops_what_was_not() -> None:
-    crew, begun, go = WorkerPool(at_once=1, most_waiting=1), threading.Event(), threading.Event()
+    pool, begun, go = WorkerPool(at_once=1, most_waiting=1), threading.Event(), threading.Event()
 
     def wait() -> bool:
         begun.set()
         return go.wait(PATIENCE)
 
-    first = crew.start(wait)
-    second = crew.start(lambda: True)
+    first = pool.start(wait)
+    second = pool.start(lambda: True)
     assert begun.wait(PATIENCE)
-    stopping = threading.Thread(target=crew.stop)
+    stopping = threading.Thread(target=pool.stop)
     stopping.start()
     while not second.cancelled():
         assert stopping.is_alive()

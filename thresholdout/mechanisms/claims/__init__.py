@@ -1,4 +1,4 @@
-"""Thresholdout with one number, the risk that is left: `ClaimsMechanism`."""
+"""Thresholdout with one number, the remaining error budget: `ClaimsMechanism`."""
 
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.kinds import FinalCheck

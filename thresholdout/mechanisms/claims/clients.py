@@ -46,7 +46,7 @@ class Client:
     last : float
         What was told last of a score.
     released : float
-        Nats by which the risk that is left has fallen with this client's answers.
+        Nats by which the remaining error budget has fallen with this client's answers.
     scored : float
         Whether there was any score: 0 or 1.
 
@@ -64,7 +64,7 @@ class Client:
     scored: float = 0.0
 
     def share(self, first: float) -> float:
-        """Return the share of the risk for other cells, from that of a client of whom nothing is known."""
+        """Return the share of the error budget for other cells, from that of a client of whom nothing is known."""
         return min(_MOST_WRONG, (first * _BELIEF + self.wrong) / (_BELIEF + self.asked))
 
     def numbers(self) -> tuple[float, ...]:
@@ -104,7 +104,7 @@ class Newcomers:
         return self.wrong, self.asked, self.lean, float(len(self.offsets)), *self.offsets, *self.answers
 
     def share(self, first: float) -> float:
-        """Return the share of the risk for other cells, for a client of whom nothing is known."""
+        """Return the share of the error budget for other cells, for a client of whom nothing is known."""
         return min(_MOST_WRONG, (first * _BELIEF_IN_ALL + self.wrong) / (_BELIEF_IN_ALL + self.asked))
 
     @property

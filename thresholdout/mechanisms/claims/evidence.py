@@ -68,7 +68,7 @@ _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
 def to_share(ratio: float, weight: float) -> float:
-    """Return the share of wins J of a ratio ``w J / (1 + (w - 1) J)``, in which a win has the weight w.
+    """Return the win rate J of a ratio ``w J / (1 + (w - 1) J)``, in which a win has the weight w.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def to_share(ratio: float, weight: float) -> float:
 
 
 def of_share(share: float, weight: float) -> float:
-    """Return the ratio of a share of wins, the inverse of `to_share`.
+    """Return the ratio of a win rate, the inverse of `to_share`.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The final check: the last query of a guard, which takes all of the risk that is left.
+"""The final check: the last query of a guard, which takes all of the remaining error budget.
 
 Its interval is stated directly, for a truth p and the holdout's value k, and no outcome leaves anything. So all that it
 needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
-what is known beforehand about k, the forecast g, says on which side of p to look: truths above g are refuted by small
+what is known beforehand about k, the prediction g, says on which side of p to look: truths above g are refuted by small
 values of k, and truths below g by large ones. With a = `_INNER` of w for that side, and the rest of w for the other,
 
     upper limit:  upper(k, a w), if that is at least g, and else the smaller of g and upper(k, (1 - a) w),
@@ -33,14 +33,14 @@ _SLOW: Final = 20  # queries after which half of the shares are used, where thei
 _INNER: Final = 0.9
 
 
-def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> tuple[float, float]:
+def final_interval(claim: MeanTest | TwoEnds, log_error_budget: float, guess: float) -> tuple[float, float]:
     """Return the interval of a final check.
 
     Parameters
     ----------
     claim : MeanTest or TwoEnds
         With the holdout's values; it states limits that hold with a level on each side.
-    log_risk : float
+    log_error_budget : float
         Natural logarithm of R.
     guess : float
         g, fixed before the holdout is looked at.
@@ -51,7 +51,7 @@ def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> 
     >>> [round(limit, 4) for limit in final_interval(MeanTest(1000, 950, ones(1000)), math.log(0.05), 0.948)]
     [0.9367, 0.9611]
     """
-    level = log_risk + math.log1p(-2.0 * FAILURE_SHARE)
+    level = log_error_budget + math.log1p(-2.0 * FAILURE_SHARE)
 
     def stated(log_level: float) -> tuple[float, float]:
         if not isinstance(claim, TwoEnds):

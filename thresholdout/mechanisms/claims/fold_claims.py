@@ -8,17 +8,17 @@ node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold c
 
 A query gets the share w = R/m of the risk, m the number of queries that are left, and is answered with the cell in
 which its average lies (`cells`): its outcome leaves the share of the rest that a code gives it. Limits fail on one
-event for all cells (`thresholdout.limits.random_truths`). The last declared query leaves nothing, so its average is
+event for all cells (`thresholdout.limits.random_estimands`). The last declared query leaves nothing, so its average is
 told as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would
 hide it.
 
 Where an out-of-fold average is told to be: cells of the range, their code, and how wide they should be.
 
 A query about folds is answered with the cell in which the average lies. Cells are as wide as the one around the
-forecast; each leaves the share of the risk that a law on the range gives it, which the history fixes. A wide cell makes
-this answer wide, and one answer of many that differ. Narrow ones tell more about the records, so that all later answers
-are wider. Half a cell is at most a fifth of half the interval that is expected, unless a declared budget needs wider
-cells. Validity does not depend on the choice (PROOFS.md, "K-fold cross-validation", V10).
+prediction; each leaves the share of the error budget that a law on the range gives it, which the history fixes. A wide
+cell makes this answer wide, and one answer of many that differ. Narrow ones tell more about the records, so that all
+later answers are wider. Half a cell is at most a fifth of half the interval that is expected, unless a declared budget
+needs wider cells. Validity does not depend on the choice (PROOFS.md, "K-fold cross-validation", V10).
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
-from thresholdout.limits.random_truths import Line, line
+from thresholdout.limits.random_estimands import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
-from thresholdout.mechanisms.claims.lists import NOTHING, after_look
-from thresholdout.mechanisms.claims.predictor import PredictorState, forecast, learn
+from thresholdout.mechanisms.claims.lists import NOTHING, after_release
+from thresholdout.mechanisms.claims.predictor import PredictorState, learn, predict
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
-from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_error_budget
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["Cells", "FoldClaims", "FoldClaimsParameters", "best_deviations"]
 
-_NEAR: Final = 0.9  # of the law: as the forecast says
+_NEAR: Final = 0.9  # of the law: as the prediction says
 _WIDER: Final = 0.07  # four times as wide
 _ANY: Final = 0.03  # anywhere
 _FOUR: Final = 4.0
@@ -68,7 +68,7 @@ class Cells:
     steps : int
         Steps in the range.
     mean, deviation : float
-        Of the forecast, in steps.
+        Of the prediction, in steps.
     vague : bool
         Whether nothing is known: the code is the same everywhere.
 
@@ -105,28 +105,34 @@ class Cells:
 
 
 def best_deviations(
-    deviation: float, variance: float, effective: float, log_risk: float, share: int, queries: int, budget: float
+    deviation: float,
+    variance: float,
+    effective: float,
+    log_error_budget: float,
+    share: int,
+    queries: int,
+    budget: float,
 ) -> float:
-    """Return half the width of cells, in deviations of the forecast, that makes the next answers narrow on average.
+    """Return half the width of cells, in deviations of the prediction, that makes the next answers narrow on average.
 
     Among cells that are small beside the interval of this answer, as far as the budget allows.
 
     Parameters
     ----------
     deviation : float
-        Of the forecast, in units of the range.
+        Of the prediction, in units of the range.
     variance : float
         Of one record's value.
     effective : float
         N of the limits.
-    log_risk : float
-        Logarithm of the risk that is left.
+    log_error_budget : float
+        Logarithm of the remaining error budget.
     share : int
         One in how many of it a query gets.
     queries : int
         How many are to be expected.
     budget : float
-        How many of them may have an answer that is not the forecast.
+        How many of them may have an answer that is not the prediction.
 
     Examples
     --------
@@ -134,7 +140,7 @@ def best_deviations(
     >>> few < best_deviations(0.005, 0.09, 400.0, -3.0, 1000, 1000, math.inf)
     True
     """
-    spent = -log_risk + math.log(2.0 * share)
+    spent = -log_error_budget + math.log(2.0 * share)
 
     def width(size: float) -> float:
         told = _expected_nats(size) * queries
@@ -148,7 +154,7 @@ def best_deviations(
 
 @cache
 def _expected_nats(size: float) -> float:
-    """Return the mean code length where the forecast's law is right."""
+    """Return the mean code length where the prediction's law is right."""
     total, number, mass = 0.0, 0, 0.0
     while mass < 0.999:
         low, high = (2 * number - 1) * size, (2 * number + 1) * size
@@ -196,7 +202,7 @@ class FoldClaimsParameters(Parameters):
     budget : int or None
         How many of them may have another answer than what was expected; ``None`` for any number.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
+        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
 
     Examples
     --------
@@ -209,8 +215,8 @@ class FoldClaimsParameters(Parameters):
         "in which cell of the range it lies; each answer costs some of the probability of error that all answers "
         "share, and unexpected ones more, so that later ones are wider."
     )
-    prices_looks: ClassVar[bool] = True
-    pays_looks: ClassVar[bool] = True
+    prices_releases: ClassVar[bool] = True
+    pays_prior_queries: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     effective: float
@@ -293,7 +299,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first query."""
         return ClaimsState(
-            start_risk(self.parameters.confidence, self.parameters.information_released),
+            start_error_budget(self.parameters.confidence, self.parameters.information_released),
             0,
             0,
             0,
@@ -323,7 +329,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         effective = self.parameters.effective
         expected = _TYPICAL if holdout.known.vague else train
         variance = variance_of(expected, holdout.known, effective)
-        made = forecast(state.memory, train, variance, effective, effective)
+        made = predict(state.memory, train, variance, effective, effective)
         steps = grid_steps(_FINE if self._share(state) == 1 else made.deviation)
         asked = self._asked(state, made.mean, made.deviation, variance, steps, holdout.known.vague)
         value = holdout.on_grid(steps)
@@ -342,7 +348,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         left = max(NOTHING, lowered(asked.log_left + math.log1p(-2.0 * FAILURE_SHARE) - nats))
         after = replace(
             state,
-            log_risk=left,
+            log_error_budget=left,
             asked=state.asked + 1,
             hits=state.hits + (not agrees),
             outcomes=state.outcomes + (not agrees),
@@ -354,21 +360,23 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
             hits=state.hits,
             asked=after.asked,
             interval=(low, high),
-            risk=left,
+            log_error_budget=left,
         )
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
         """Tell that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = max(NOTHING, lowered(self._log_left(state) + math.log(FAILURE_SHARE)))
-        after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, outcomes=state.outcomes + 1)
-        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+        after = replace(
+            state, log_error_budget=left, asked=state.asked + 1, hits=state.hits + 1, outcomes=state.outcomes + 1
+        )
+        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
-    def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
-        """Pay for another private look at the records: a node of its own; see `Mechanism.look` (PROOFS.md, V11)."""
-        left = after_look(state.log_risk, nats)
-        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
-        return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+    def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
+        """Pay for another release about the records, at a node of its own; see `Mechanism.pay_release` (V11)."""
+        left = after_release(state.log_error_budget, nats)
+        after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
+        return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
@@ -376,7 +384,9 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
             return BudgetExhausted("queries", state.queries, int(self._queries))
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        return BudgetExhausted("risk", state.queries, state.queries) if state.log_risk <= NOTHING else None
+        return (
+            BudgetExhausted("error_budget", state.queries, state.queries) if state.log_error_budget <= NOTHING else None
+        )
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -386,9 +396,9 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         """Return how many more answers from the records there are; ``None`` without a budget."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
-    def log_risk(self, state: ClaimsState) -> float:
-        """Return the natural logarithm of the risk that is left."""
-        return state.log_risk
+    def log_error_budget(self, state: ClaimsState) -> float:
+        """Return the natural logarithm of the remaining error budget."""
+        return state.log_error_budget
 
     def _share(self, state: ClaimsState) -> int:
         """Return which part of the risk the next query gets: one in so many."""
@@ -398,22 +408,22 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def _log_left(self, state: ClaimsState) -> float:
         """Return the logarithm of what the next query leaves for all its outcomes together."""
         share = self._share(state)
-        return NOTHING if share == 1 else lowered(state.log_risk + math.log1p(-1.0 / share))
+        return NOTHING if share == 1 else lowered(state.log_error_budget + math.log1p(-1.0 / share))
 
     def _asked(
         self, state: ClaimsState, mean: float, deviation: float, variance: float, steps: int, vague: bool
     ) -> _Asked:
         """Fix cells, limits, and what is left: a function of the history and the query alone."""
         share, parameters = self._share(state), self.parameters
-        level = lowered(state.log_risk - math.log(2.0 * share))
+        level = lowered(state.log_error_budget - math.log(2.0 * share))
         middle = min(max(round(mean * steps), 0), steps)
         if share == 1:
             half = 0
         else:
             ahead = max(20, state.queries) if parameters.queries is None else share
             budget = self._budget - state.hits
-            log_risk = state.log_risk
-            size = best_deviations(deviation, variance, parameters.effective, log_risk, share, ahead, budget)
+            log_error_budget = state.log_error_budget
+            size = best_deviations(deviation, variance, parameters.effective, log_error_budget, share, ahead, budget)
             half = max(1, round(size * deviation * steps))
         spread = half / steps
         lower, upper = (max(edge - spread, 0.5 * edge) for edge in (middle / steps, 1.0 - middle / steps))

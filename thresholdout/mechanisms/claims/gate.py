@@ -1,6 +1,6 @@
 """Keep or reject a candidate: a claim about two models, of which nothing but the outcome is told.
 
-The claim is "the candidate is better than the incumbent by more than delta", tested at a level ``w = q R``. *Keep*
+The claim is "the candidate is better than the champion by more than delta", tested at a level ``w = q R``. *Keep*
 leaves w, *reject* leaves ``R - w`` and claims nothing, and `FAILURE_SHARE` of R is set aside for a comparison that
 fails on the holdout, and as much for one that is interrupted. So a keep that was to be expected costs ``ln(1/q)``, a
 tenth of a nat, and not the logarithm of the number of proposals; how large q is, is decided by what cross-validation
@@ -30,15 +30,15 @@ __all__ = [
     "climb",
     "decide",
     "foreseen",
-    "last_look",
+    "last_evaluation",
     "propose",
     "remembered",
-    "share_of_risk",
+    "share_of_error_budget",
     "worth_a_checkpoint",
 ]
 
 _ROUNDING: Final = 1e-12  # taken from the logarithm of every share
-_ULPS: Final = 1e-14  # of the logarithm of the risk: digits that its size leaves out
+_ULPS: Final = 1e-14  # of the logarithm of the error budget: digits that its size leaves out
 _PRIOR: Final = 4.0  # proposals without effect that the first ones are averaged with
 _PRICE: Final = 0.1  # of a nat, in kept candidates
 _STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
@@ -70,8 +70,8 @@ class GateState:
 
     Attributes
     ----------
-    log_risk : float
-        Natural logarithm of R, the risk that is left.
+    log_error_budget : float
+        Natural logarithm of R, the remaining error budget.
     history : History
         Of the earlier candidates.
     ahead, uncertain : float
@@ -81,10 +81,10 @@ class GateState:
     Examples
     --------
     >>> GateState(-3.0)
-    GateState(log_risk=-3.0, history=History(count=0, ...), ahead=0.0, uncertain=0.0)
+    GateState(log_error_budget=-3.0, history=History(count=0, ...), ahead=0.0, uncertain=0.0)
     """
 
-    log_risk: float
+    log_error_budget: float
     history: History = History()
     ahead: float = 0.0
     uncertain: float = 0.0
@@ -166,8 +166,8 @@ def chance(mean: float, deviation: float, proposal: Proposal, needed: float) -> 
     return 0.5 * math.erfc(-above / math.sqrt(2.0 * (1.0 + (deviation / scale) ** 2)))
 
 
-def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float | None:
-    """Return q, the share of the risk to test a candidate at; ``None`` where a look is not worth its price.
+def share_of_error_budget(state: GateState, proposal: Proposal, test: GateTest) -> float | None:
+    """Return q, the share of the error budget to test a candidate at; ``None`` where a look is not worth its price.
 
     What is gained is the foreseen probability B(q) of a keep; what is paid is `_PRICE` for each nat of risk, on average
     over both outcomes.
@@ -176,15 +176,15 @@ def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(0, 0, one_law=True)
-    >>> share_of_risk(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), test) > 0.95
+    >>> share_of_error_budget(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), test) > 0.95
     True
-    >>> share_of_risk(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), test) is None
+    >>> share_of_error_budget(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), test) is None
     True
     """
     mean, deviation = foreseen(state.history, proposal)
     best, found = 0.0, None
     for share in _SHARES:
-        keep = chance(mean, deviation, proposal, test.needed(proposal, _log_level(state.log_risk, share)))
+        keep = chance(mean, deviation, proposal, test.needed(proposal, _log_level(state.log_error_budget, share)))
         gain = keep - _PRICE * (keep * -math.log(share) + (1.0 - keep) * -math.log1p(-share))
         if gain > best:
             best, found = gain, share
@@ -203,15 +203,15 @@ def propose(state: GateState, proposal: Proposal, test: GateTest, share: float |
     test : GateTest
         The holdout's side.
     share : float or None
-        q, from `share_of_risk`; ``None`` for a rejection without a look.
+        q, from `share_of_error_budget`; ``None`` for a rejection without a look.
 
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> good, test = Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150, one_law=True)
     >>> start = GateState(math.log(0.05))
-    >>> made = propose(start, good, test, share_of_risk(start, good, test))
-    >>> made.outcome, round(made.state.log_risk - math.log(0.05), 2)
+    >>> made = propose(start, good, test, share_of_error_budget(start, good, test))
+    >>> made.outcome, round(made.state.log_error_budget - math.log(0.05), 2)
     ('keep', -0.0...)
     >>> propose(made.state, good, test, None).log_level is None
     True
@@ -221,7 +221,7 @@ def propose(state: GateState, proposal: Proposal, test: GateTest, share: float |
 
 
 def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -> Decision:
-    """Test a candidate at a share of the risk.
+    """Test a candidate at a share of the error budget.
 
     Parameters
     ----------
@@ -233,13 +233,13 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(9, 0, one_law=True)
     >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), test, 0.25)
-    >>> decision.outcome, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
+    >>> decision.outcome, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_error_budget), 4)
     ('keep', 0.01, 0.01)
     """
-    level = _log_level(state.log_risk, share)
+    level = _log_level(state.log_error_budget, share)
     if test.passes(proposal, level):
-        return Decision("keep", level, replace(state, log_risk=level, ahead=0.0, uncertain=0.0))
-    return Decision("reject", level, replace(state, log_risk=_log_level(state.log_risk, 1.0 - share)))
+        return Decision("keep", level, replace(state, log_error_budget=level, ahead=0.0, uncertain=0.0))
+    return Decision("reject", level, replace(state, log_error_budget=_log_level(state.log_error_budget, 1.0 - share)))
 
 
 def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
@@ -271,7 +271,7 @@ def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
     taken = proposal.difference > _STEP * proposal.train_deviation
     ahead, uncertain = (mean, deviation * deviation) if taken else (0.0, 0.0)
     history = remembered(state.history, proposal)
-    return taken, GateState(state.log_risk, history, state.ahead + ahead, state.uncertain + uncertain)
+    return taken, GateState(state.log_error_budget, history, state.ahead + ahead, state.uncertain + uncertain)
 
 
 def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> bool:
@@ -296,7 +296,7 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
     >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0, one_law=True))
     True
     """
-    needed = test.needed(proposal, _log_level(state.log_risk, 0.5))
+    needed = test.needed(proposal, _log_level(state.log_error_budget, 0.5))
     return chance(state.ahead, math.sqrt(state.uncertain), proposal, needed) >= _LIKELY
 
 
@@ -311,14 +311,14 @@ def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> state, test = GateState(math.log(0.04), ahead=0.02, uncertain=1e-5), SignGate(3, 0, one_law=True)
     >>> made = checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), test)
-    >>> made.outcome, round(math.exp(made.state.log_risk), 4), made.state.ahead < 0.02
+    >>> made.outcome, round(math.exp(made.state.log_error_budget), 4), made.state.ahead < 0.02
     ('reject', 0.02, True)
     """
     made = decide(state, proposal, test, 0.5)
     if made.outcome == "keep":
         return made
     noise = proposal.deviation**2
-    edge = proposal.delta + proposal.deviation * test.needed(proposal, _log_level(state.log_risk, 0.5))
+    edge = proposal.delta + proposal.deviation * test.needed(proposal, _log_level(state.log_error_budget, 0.5))
     ahead, spread = below(state.ahead, state.uncertain + noise, edge)
     return replace(made, state=replace(made.state, ahead=ahead, uncertain=max(0.0, spread - noise)))
 
@@ -340,20 +340,20 @@ def below(mean: float, variance: float, edge: float) -> tuple[float, float]:
     return mean - scale * ratio, max(0.0, variance * (1.0 - ratio * (at + ratio)))
 
 
-def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+def last_evaluation(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     """Test the present model at all of the risk but a little, which keeps later intervals finite.
 
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(5, 0, one_law=True)
-    >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
+    >>> made = last_evaluation(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
     >>> made.outcome, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
     ('keep', 0.04)
     """
     return decide(state, proposal, test, 1.0 - FAILURE_SHARE)
 
 
-def _log_level(log_risk: float, share: float) -> float:
+def _log_level(log_error_budget: float, share: float) -> float:
     """Return the logarithm of a share of what is not set aside for failures, rounded down."""
-    return log_risk + math.log(share) + math.log1p(-2.0 * FAILURE_SHARE) - _ROUNDING + _ULPS * log_risk
+    return log_error_budget + math.log(share) + math.log1p(-2.0 * FAILURE_SHARE) - _ROUNDING + _ULPS * log_error_budget

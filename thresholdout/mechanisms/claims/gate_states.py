@@ -1,6 +1,6 @@
 """Gates in the state of a guard: what is done about a candidate is fixed before the holdout is looked at.
 
-A *move* is planned at a public state: which test, at which share of the risk, or none. It is carried out in the
+A *move* is planned at a public state: which test, at which share of the error budget, or none. It is carried out in the
 ledger's transaction, where others may have asked meanwhile: the share stays what was planned, and is one of the risk
 that is left then. So a candidate of which the holdout was looked at is always tested, whatever that costs by then, and
 one of which it was not never fails.
@@ -23,9 +23,9 @@ from thresholdout.mechanisms.claims.gate import (
     chance,
     checkpoint,
     climb,
-    last_look,
+    last_evaluation,
     propose,
-    share_of_risk,
+    share_of_error_budget,
     worth_a_checkpoint,
 )
 from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
@@ -46,7 +46,7 @@ __all__ = [
     "AtGate",
     "Candidate",
     "Climb",
-    "LastLook",
+    "LastEvaluation",
     "Move",
     "Rules",
     "Verdict",
@@ -151,20 +151,20 @@ class Rules:
         half = np.full(self.n, 0.5) if self.test_name == "bets" else np.empty(0)
         return self._test(0, 0, half)
 
-    def holdout(self, candidate: UnitRecords, incumbent: UnitRecords, noise: NoiseSource) -> GateTest:
+    def holdout(self, candidate: UnitRecords, champion: UnitRecords, noise: NoiseSource) -> GateTest:
         """Return the test of the holdout.
 
         Parameters
         ----------
-        candidate, incumbent : UnitRecords
+        candidate, champion : UnitRecords
             Values of each holdout record, the larger the better. Secret.
         noise : NoiseSource
             For values that should be 0 or 1 and are not: each becomes a coin with that expectation.
         """
         if self.test_name == "sign test":
-            new, old = candidate.coins(noise), incumbent.coins(noise)
+            new, old = candidate.coins(noise), champion.coins(noise)
             return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
-        return self._test(0, 0, 0.5 * (1.0 + candidate.unit() - incumbent.unit()))
+        return self._test(0, 0, 0.5 * (1.0 + candidate.unit() - champion.unit()))
 
     def _test(self, wins: int, losses: int, values: NDArray[np.float64]) -> GateTest:
         match self.test_name:
@@ -181,7 +181,7 @@ class Rules:
 class Move(ABC):
     """What is done about a candidate. Public, but for the test that it is given."""
 
-    looks: bool
+    evaluates: bool
     """Whether the holdout is looked at."""
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Candidate(Move):
     Parameters
     ----------
     proposal : Proposal
-        What the training part says of it against the incumbent.
+        What the training part says of it against the champion.
     share : float or None
         Of the risk; ``None`` for a rejection without a look.
     """
@@ -207,10 +207,10 @@ class Candidate(Move):
     @classmethod
     def planned(cls, state: GateState, proposal: Proposal, blank: GateTest) -> Candidate:
         """Decide whether a look is worth its price."""
-        return cls(proposal, share_of_risk(state, proposal, blank))
+        return cls(proposal, share_of_error_budget(state, proposal, blank))
 
     @property
-    def looks(self) -> bool:  # type: ignore[override]
+    def evaluates(self) -> bool:  # type: ignore[override]
         """Whether the holdout is looked at."""
         return self.share is not None
 
@@ -227,19 +227,19 @@ class Climb(Move):
     Parameters
     ----------
     proposal : Proposal
-        What the training part says of the candidate against the incumbent.
+        What the training part says of the candidate against the champion.
     whole : Proposal
         The same against the last certified model.
     on_the_way : bool
-        Whether the incumbent is another one than the last certified model.
-    looks : bool
+        Whether the champion is another one than the last certified model.
+    evaluates : bool
         Whether the candidate is taken and tested against the last certified model.
     """
 
     proposal: Proposal
     whole: Proposal
     on_the_way: bool
-    looks: bool
+    evaluates: bool
 
     @classmethod
     def planned(
@@ -252,14 +252,14 @@ class Climb(Move):
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
         """Carry it out; see `Move.made`."""
         taken, after = climb(_from_here(state, self.on_the_way), self.proposal)
-        if not self.looks:
+        if not self.evaluates:
             return after, "step" if taken else "skip"
         return _milestone(checkpoint(after, self.whole, test))
 
 
 @dataclass(frozen=True, slots=True)
-class LastLook(Move):
-    """Test the incumbent against the last certified model at nearly all of the risk.
+class LastEvaluation(Move):
+    """Test the champion against the last certified model at nearly all of the risk.
 
     Parameters
     ----------
@@ -270,13 +270,13 @@ class LastLook(Move):
     whole: Proposal
 
     @property
-    def looks(self) -> bool:  # type: ignore[override]
+    def evaluates(self) -> bool:  # type: ignore[override]
         """Whether the holdout is looked at."""
         return True
 
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
         """Carry it out; see `Move.made`."""
-        return _milestone(last_look(state, self.whole, test))
+        return _milestone(last_evaluation(state, self.whole, test))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +295,9 @@ class AtGate:
     move: Move
 
     @property
-    def looks(self) -> bool:
+    def evaluates(self) -> bool:
         """Whether the holdout is looked at."""
-        return self.move.looks
+        return self.move.evaluates
 
     def made(self, state: ClaimsState, test: GateTest) -> tuple[ClaimsState, Verdict]:
         """Carry it out; see `Move.made`."""
@@ -330,9 +330,9 @@ def remembered_by(state: ClaimsState, gate: str) -> GateState:
     """
     numbers = state.climbs.get(_tag(gate))
     if numbers is None:
-        return GateState(state.log_risk)
+        return GateState(state.log_error_budget)
     count, *sums = numbers[:4]
-    return GateState(state.log_risk, History(int(count), *sums), *numbers[4:])
+    return GateState(state.log_error_budget, History(int(count), *sums), *numbers[4:])
 
 
 def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) -> ClaimsState:
@@ -345,13 +345,14 @@ def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) 
     >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
     >>> moved = advanced(before, "accuracy", GateState(-3.5, History(1, 0.5, 0.25, 0.01)), "reject")
     >>> moved.hits, moved.free, remembered_by(moved, "accuracy")
-    (1, 0, GateState(log_risk=-3.5, history=History(count=1, total=0.5, squares=0.25, noise=0.01), ahead=0.0, ...))
+    (1, 0, GateState(log_error_budget=-3.5, history=History(count=1, total=0.5, squares=0.25, noise=0.01), ahead=0.0,
+    ...))
     """
     charged = verdict in ("reject", "unconfirmed")
     count, *sums = astuple(after.history)
     return replace(
         state,
-        log_risk=after.log_risk,
+        log_error_budget=after.log_error_budget,
         asked=state.asked + 1,
         hits=state.hits + charged,
         outcomes=state.outcomes + charged,

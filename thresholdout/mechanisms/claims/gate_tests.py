@@ -24,12 +24,12 @@ __all__ = ["BetGate", "EntropyGate", "GateTest", "HoeffdingGate", "Proposal", "S
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the training part says of a candidate against the incumbent; public.
+    """What the training part says of a candidate against the champion; public.
 
     Attributes
     ----------
     difference : float
-        Mean of the records' differences, candidate less incumbent, out of fold; in [-1, 1].
+        Mean of the records' differences, candidate less champion, out of fold; in [-1, 1].
     variance : float
         Of one record's difference, positive. For models that are right or wrong: about the share of records on which
         exactly one of them is right.

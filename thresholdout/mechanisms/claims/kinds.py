@@ -4,7 +4,7 @@ A guard's session as it is expected to go: how wide its answers will be at the l
 
 The guard's own first claims are followed, query by query, for training values that are what the guard takes them
 for: as far from the holdout's as sampling makes them. A claim is then not confirmed with the probability that its
-forecast says; what such an answer and the risk after it are is taken on the average. Searches over models whose
+prediction says; what such an answer and the risk after it are is taken on the average. Searches over models whose
 training values flatter them, or whose order says nothing, differ from this by some ten per cent; nothing that is
 certified depends on it.
 """
@@ -68,12 +68,12 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
     while asked < queries:
         block = max(1, min(asked, queries - asked) // _BLOCK)
         first = mechanism.first_claim(state, score, _BINARY)
-        width, log_risk = _expected(first, state.log_risk)
+        width, log_error_budget = _expected(first, state.log_error_budget)
         total += block * width
         asked += block
         state = dataclasses.replace(
             state,
-            log_risk=state.log_risk + block * (log_risk - state.log_risk),
+            log_error_budget=state.log_error_budget + block * (log_error_budget - state.log_error_budget),
             asked=asked,
             exponent=first.exponent,
             memory=_learned(state.memory, first, block),
@@ -98,7 +98,7 @@ def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float)
     state = _start(mechanism)
     claim = mechanism.first_claim(state, score, _BINARY).claim
     value = round(score * claim.steps)
-    low, high = claim.interval(value, value, list_level(state.log_risk, queries, 0.0), ())
+    low, high = claim.interval(value, value, list_level(state.log_error_budget, queries, 0.0), ())
     return 0.5 * (high - low)
 
 
@@ -106,12 +106,12 @@ def _start(mechanism: ClaimsMechanism) -> ClaimsState:
     return mechanism.start(SeededNoise(0))
 
 
-def _expected(first: FirstClaim, log_risk: float) -> tuple[float, float]:
-    """Return half the length of an answer's interval, and the logarithm of the risk after it, both on the average."""
+def _expected(first: FirstClaim, log_error_budget: float) -> tuple[float, float]:
+    """Return the average half-width of an answer, and the average logarithm of the error budget after it."""
     window, steps = first.window, first.claim.steps
     reach = max(1, math.floor(_STEP * window.deviation))
     pad = math.ceil(3.0 * sum(first.scales) * steps) + 1 if first.scales else 0
-    after = log_risk + math.log(0.5 * window.share) + math.log1p(-_AGAIN)
+    after = log_error_budget + math.log(0.5 * window.share) + math.log1p(-_AGAIN)
     below, above = _beyond(first)
     low, high = first.interval
     width = (1.0 - below - above) * 0.5 * (high - low)
@@ -168,7 +168,7 @@ class FinalCheck:
 
     @property
     def share(self) -> float:
-        """Share of the risk that is left for it then; after 1,000 queries where their number is not declared."""
+        """Share of the remaining error budget for it then; after 1,000 queries where their number is not declared."""
         queries = self.parameters.queries
         shares = (share_of(asked, queries) for asked in range(queries or _MANY))
         return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * FAILURE_SHARE) for share in shares)))
@@ -225,7 +225,7 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
         "claims",
         1.0,
         _CLAIMED,
-        "PROOFS.md, 'The risk that is left'",
+        "PROOFS.md, 'The remaining error budget'",
         confidence=min(by.confidence, parameters.confidence),
         likely=likely,
         why_not=why,

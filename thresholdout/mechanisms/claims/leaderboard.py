@@ -2,9 +2,10 @@
 
 Participants know the training labels, so a score on the training part says what they choose it to say. Here it is a
 guess: the range is parted into cells, all of one width for a proportion's angle, the middle one around the guess, and
-the cell is told that the holdout's value is in. Each cell has a claim of its own and a share of the risk that is left
-(PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the others a
-code that is longer for cells that are further off. No answer takes more than one letter, however wrong the guess is.
+the cell is told that the holdout's value is in. Each cell has a claim of its own and a share of the remaining error
+budget (PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the
+others a code that is longer for cells that are further off. No answer takes more than one letter, however wrong the
+guess is.
 
 What is remembered of each client makes junk cheap for everybody else: how often his guesses were wrong (then being
 wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
@@ -33,7 +34,7 @@ from thresholdout.mechanisms.claims.clients import (
 )
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
-from thresholdout.mechanisms.claims.predictor import PredictorState, forecast
+from thresholdout.mechanisms.claims.predictor import PredictorState, predict
 from thresholdout.mechanisms.claims.proposals import proposal_refusal
 from thresholdout.mechanisms.claims.reading import Reading, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
@@ -57,7 +58,7 @@ _SPREAD: Final = (0.7548776662466927, 0.5698402909980532)
 
 @dataclass(frozen=True, slots=True)
 class AngleCells:
-    """Cells of the range, of one width for the angle asin sqrt(p), and the share of the risk that each of them has.
+    """Cells of the range, of one width for the angle asin sqrt(p), and each one's share of the error budget.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class AngleCells:
     middle : int
         Number of the cell with the guess.
     log_shares : tuple of float
-        Logarithms of their shares of the risk, which sum to at most 1 less what is kept for failures.
+        Logarithms of their shares of the error budget, which sum to at most 1 less what is kept for failures.
 
     Examples
     --------
@@ -174,7 +175,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         guess = _guess(client_of(state, known.client), newcomers_of(state), train, known)
         _, effective, training = self._sizes(known)
         variance = variance_of(guess, known, effective)
-        claim = self._claim(forecast(PredictorState(), guess, variance, effective, training), variance, holdout, noise)
+        claim = self._claim(predict(PredictorState(), guess, variance, effective, training), variance, holdout, noise)
         assert isinstance(claim, MeanTest)
         return self.release(state, train, claim, claim.value, known)
 
@@ -186,18 +187,18 @@ class LeaderboardMechanism(ClaimsMechanism):
         guess = _guess(client, newcomers, train, known)
         cells = self.cells(state, train, known, claim.steps)
         cell = cells.holding(value)
-        level = lowered(state.log_risk + cells.log_shares[cell])
+        level = lowered(state.log_error_budget + cells.log_shares[cell])
         low, high = self._interval(claim, cells, cell, level)
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
         off, distance = told - guess, abs(cell - cells.middle)
-        learned = _learned(client, guess - train, off, distance, told, known, state.log_risk - level)
+        learned = _learned(client, guess - train, off, distance, told, known, state.log_error_budget - level)
         climbs = {**state.climbs, kept_as(known.client): learned.numbers()}
         if known.client and not client.scored and not known.difference:
             climbs[NEWCOMERS] = newcomers.after(off, distance, told, known.vague).numbers()
         after = replace(
             state,
-            log_risk=level,
+            log_error_budget=level,
             asked=state.asked + 1,
             hits=state.hits + (not right),
             outcomes=state.outcomes + (not right),
@@ -209,7 +210,7 @@ class LeaderboardMechanism(ClaimsMechanism):
             hits=state.hits,
             asked=after.asked,
             interval=(low, high),
-            risk=level,
+            log_error_budget=level,
         )
 
     def cells(self, state: ClaimsState, train: float, known: Known, steps: int) -> AngleCells:
@@ -247,7 +248,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         known = Known(binary=True)
         claim = self._likely_test(score, known)
         cells = self.cells(state, score, known, claim.steps)
-        level = lowered(state.log_risk + cells.log_shares[cells.middle])
+        level = lowered(state.log_error_budget + cells.log_shares[cells.middle])
         low, high = self._interval(claim, cells, cells.middle, level)
         return 0.5 * (high - low)
 
@@ -255,7 +256,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
         return -math.log1p(-self._first_share(state)) - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
 
-    def expected_session(self, teams: int, score: float, guess_error: float) -> ClaimsState:
+    def expected_session(self, teams: int, score: float, anticipation_error: float) -> ClaimsState:
         """Return the state that is to be expected after one answer to each of some teams.
 
         Teams have the same score. They guess it with an error that all of them share, beside the noise of both parts of
@@ -276,7 +277,7 @@ class LeaderboardMechanism(ClaimsMechanism):
             known = Known(binary=True, client=f"team {team}")
             first, second = (_NORMAL.inv_cdf((team * step + 0.5) % 1.0 or 0.5) for step in _SPREAD)
             value = round(claim.steps * min(1.0, max(0.0, score + first * coin / math.sqrt(effective))))
-            guess = min(1.0, max(0.0, score + guess_error + second * coin / math.sqrt(training)))
+            guess = min(1.0, max(0.0, score + anticipation_error + second * coin / math.sqrt(training)))
             after, _ = self.release(state, guess, claim, value, known)
             state = replace(after, climbs={NEWCOMERS: after.climbs[NEWCOMERS]})  # this team asks no more
         return state
@@ -285,7 +286,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         """Return the test of a value of which only the likely score is known."""
         _, effective, training = self._sizes(known)
         variance = variance_of(score, known, effective)
-        claim = self._test(forecast(PredictorState(), score, variance, effective, training), variance, known)
+        claim = self._test(predict(PredictorState(), score, variance, effective, training), variance, known)
         assert isinstance(claim, MeanTest)
         return claim
 
@@ -311,15 +312,15 @@ class LeaderboardMechanism(ClaimsMechanism):
 
     def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
         """Count what a failure tells among what its client was told."""
-        return credited(after, known.client, before.log_risk - after.log_risk)
+        return credited(after, known.client, before.log_error_budget - after.log_error_budget)
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""
         return super().refuses(state, train, known) or self.client_refusal(state, known)
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
-        """Refuse a share of wins: predictions of a leaderboard come in by record, which have no one law."""
-        raise InputError("about", "'wins' in a leaderboard", "the difference of both scores")
+        """Refuse a win rate: predictions of a leaderboard come in by record, which have no one law."""
+        raise InputError("about", "'win_rate' in a leaderboard", "the difference of both scores")
 
     def _bets(self, known: Known) -> bool:
         return False
@@ -347,11 +348,11 @@ class LeaderboardMechanism(ClaimsMechanism):
         return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
 
     def _first_share(self, state: ClaimsState) -> float:
-        """Return the share of the risk for other cells than that of a guess of which nothing is known."""
+        """Return the share of the error budget for other cells than that of a guess of which nothing is known."""
         return max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))
 
     def _share(self, client: Client, state: ClaimsState, known: Known) -> tuple[float, bool]:
-        """Return the share of the risk for other cells than that of the guess, and whether all cells have the same."""
+        """Return the other cells' share of the error budget, and whether all cells have the same."""
         first, newcomers = self._first_share(state), newcomers_of(state)
         if known.vague:
             nothing = not client.scored and newcomers.answer is None

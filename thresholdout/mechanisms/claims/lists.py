@@ -24,7 +24,7 @@ from typing import Final
 from thresholdout.mechanisms.claims.predictor import Prediction
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 
-__all__ = ["FEW", "NOTHING", "PRECISE", "Told", "after_list", "after_look", "cell_nats", "ends_nats", "list_level"]
+__all__ = ["FEW", "NOTHING", "PRECISE", "Told", "after_list", "after_release", "cell_nats", "ends_nats", "list_level"]
 
 NOTHING: Final = -1e9
 """Logarithm of a risk with which nothing can be said any more."""
@@ -35,7 +35,7 @@ FEW: Final = 5
 PRECISE: Final = 0.1
 """Share of the error budget that is reserved beside a precise answer: its interval is 2 % wider than of a last one."""
 
-_PLAIN: Final = 0.05  # share of the code for values that no forecast expected
+_PLAIN: Final = 0.05  # share of the code for values that no prediction expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Told:
     nats: float
 
 
-def list_level(log_risk: float, queries: int, reserve: float) -> float:
+def list_level(log_error_budget: float, queries: int, reserve: float) -> float:
     """Return the logarithm of the one-sided level of each query.
 
     Examples
@@ -65,10 +65,10 @@ def list_level(log_risk: float, queries: int, reserve: float) -> float:
     >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
     0.0025
     """
-    return lowered(log_risk + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * queries))
+    return lowered(log_error_budget + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * queries))
 
 
-def after_list(log_risk: float, reserve: float, told: Sequence[Told]) -> float:
+def after_list(log_error_budget: float, reserve: float, told: Sequence[Told]) -> float:
     """Return the logarithm of what is left.
 
     Examples
@@ -79,11 +79,11 @@ def after_list(log_risk: float, reserve: float, told: Sequence[Told]) -> float:
     if reserve <= 0.0:
         return NOTHING
     nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9
-    return max(NOTHING, lowered(log_risk + math.log(reserve) - nats))
+    return max(NOTHING, lowered(log_error_budget + math.log(reserve) - nats))
 
 
 def cell_nats(value: int, made: Prediction, steps: int) -> float:
-    """Return the code length of a number of steps: near the forecast, or anywhere.
+    """Return the code length of a number of steps: near the prediction, or anywhere.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def _nats(value: int, mean: float, deviation: float, steps: int) -> float:
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
 
 
-def after_look(log_risk: float, nats: Callable[[float], float]) -> float:
-    """Return the logarithm of the risk that a look leaves, rounded down.
+def after_release(log_error_budget: float, nats: Callable[[float], float]) -> float:
+    """Return the logarithm of the error budget that a look leaves, rounded down.
 
     Parameters
     ----------
-    log_risk : float
+    log_error_budget : float
         Logarithm of the risk before it.
     nats : callable
         From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for the
@@ -160,9 +160,9 @@ def after_look(log_risk: float, nats: Callable[[float], float]) -> float:
 
     Examples
     --------
-    >>> round(after_look(-3.0, lambda risk: 2.0), 9), after_look(-3.0, lambda risk: float("inf"))
+    >>> round(after_release(-3.0, lambda risk: 2.0), 9), after_release(-3.0, lambda risk: float("inf"))
     (-5.0, -1000000000.0)
     """
-    risk = math.exp(log_risk)
+    risk = math.exp(log_error_budget)
     cost = nats(risk) if risk >= _LEAST else math.inf
-    return max(NOTHING, lowered(log_risk - cost * (1.0 + 1e-12)))
+    return max(NOTHING, lowered(log_error_budget - cost * (1.0 + 1e-12)))

@@ -1,9 +1,10 @@
-"""Thresholdout with one number: claims about the holdout, paid from the risk that is left.
+"""Thresholdout with one number: claims about the holdout, paid from the remaining error budget.
 
 For each query a claim is made: its value is within some distance of what the training value and earlier answers
 say. A claim that is confirmed is the answer, and costs only what was set aside for the other outcomes; if it is not,
-the direction is told and the next claim is made. PROOFS.md, "The risk that is left", has the theorem: the probability
-that any confirmed claim is false is at most beta, whoever asks, whatever, however often, and whenever anyone stops.
+the direction is told and the next claim is made. PROOFS.md, "The remaining error budget", has the theorem: the
+probability that any confirmed claim is false is at most beta, whoever asks, whatever, however often, and whenever
+anyone stops.
 
 References
 ----------
@@ -33,12 +34,12 @@ from thresholdout.mechanisms.claims.lists import (
     PRECISE,
     Told,
     after_list,
-    after_look,
+    after_release,
     cell_nats,
     ends_nats,
     list_level,
 )
-from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast, learn
+from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, learn, predict
 from thresholdout.mechanisms.claims.query_claims import QueryClaims, check_covered, refuse_private
 from thresholdout.mechanisms.claims.reading import (
     COARSE,
@@ -49,7 +50,7 @@ from thresholdout.mechanisms.claims.reading import (
     read_values,
     variance_of,
 )
-from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_risk
+from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_error_budget
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource, SeededNoise
@@ -94,7 +95,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     from_totals: ClassVar[bool] = True
     expects_spread: ClassVar[bool] = True
 
-    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
+    def shares_error_budget(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
         """Return itself; refuse what the epsilon of its answers does not cover."""
         if self.parameters.epsilon is not None:
             raise refuse_private(private or what)
@@ -102,9 +103,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first query."""
-        log_risk = start_risk(self.parameters.confidence, self.parameters.information_released)
+        log_error_budget = start_error_budget(self.parameters.confidence, self.parameters.information_released)
         exponent = self._exponent(_TYPICAL, UNKNOWN)
-        return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), PredictorState())
+        return ClaimsState(log_error_budget, 0, 0, 0, exponent, self._edges.edge(exponent, noise), PredictorState())
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
@@ -125,7 +126,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return Reading(tuple(evidence), known)
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
-        """Return a reading of a share of wins."""
+        """Return a reading of a win rate."""
         return Reading(counts, known)
 
     def step(
@@ -136,7 +137,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         check_unit("train", train)
         self.check_covered(holdout.known)
         state = _given(state, holdout.known)
-        made, variance = self._forecast(state, train, holdout.known)
+        made, variance = self._predict(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim)
         state = self._quieter(state, variance, holdout.known, noise)
@@ -151,11 +152,11 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             return outcome
 
         most = MAX_RETRIES if self._private is None else self._private.most(state.outcomes)
-        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others, most)
+        found = search(window, claim.steps, state.log_error_budget, ask, self._pad(claim, scales), claim.others, most)
         low, high = _rounded(*claim.interval(found.lo, found.hi, found.log_level, scales), self._n)
         after = replace(
             state,
-            log_risk=found.log_risk,
+            log_error_budget=found.log_error_budget,
             asked=state.asked + 1,
             hits=state.hits + (found.outcomes > 0),
             outcomes=state.outcomes + found.outcomes,
@@ -168,7 +169,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             hits=state.hits,
             asked=after.asked,
             interval=(low, high),
-            risk=after.log_risk,
+            log_error_budget=after.log_error_budget,
         )
 
     def fail(
@@ -178,13 +179,15 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
-            log_risk=lowered(state.log_risk + math.log(FAILURE_SHARE)),
+            log_error_budget=lowered(state.log_error_budget + math.log(FAILURE_SHARE)),
             asked=state.asked + 1,
             hits=state.hits + 1,
             outcomes=state.outcomes + 1,
             edge=self._edges.edge(state.exponent, noise),
         )
-        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
+        return after, Outcome(
+            train, "failed", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=after.log_error_budget
+        )
 
     def step_all(
         self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
@@ -200,7 +203,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         noise : NoiseSource
             For values that should be 0 or 1 and are not.
         reserve : float
-            Share of the risk for what comes after the list, in [0, 1).
+            Share of the error budget for what comes after the list, in [0, 1).
 
         Returns
         -------
@@ -211,27 +214,34 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
             state = _given(state, reading.known)
-        level = list_level(state.log_risk, len(asked), reserve)
+        level = list_level(state.log_error_budget, len(asked), reserve)
         told, memory = [], state.memory
         for train, reading in asked:
-            made, variance = self._forecast(state, train, reading.known)
+            made, variance = self._predict(state, train, reading.known)
             item, lo, hi, steps = self._stated(
                 made, variance, reading, noise, level, FINE if reserve <= 0.0 else COARSE
             )
             if not reading.known.difference:
                 memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
             told.append(item)
-        left = after_list(state.log_risk, reserve, told)
+        left = after_list(state.log_error_budget, reserve, told)
         after = replace(
             state,
-            log_risk=left,
+            log_error_budget=left,
             asked=state.asked + len(asked),
             hits=state.hits + len(asked),
             outcomes=state.outcomes + len(asked),
             memory=memory,
         )
         return after, [
-            Outcome(item.value, "holdout", state.hits + k, state.asked + k + 1, interval=item.interval, risk=left)
+            Outcome(
+                item.value,
+                "holdout",
+                state.hits + k,
+                state.asked + k + 1,
+                interval=item.interval,
+                log_error_budget=left,
+            )
             for k, item in enumerate(told)
         ]
 
@@ -252,26 +262,26 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refusal(state))
         for _, reading in asked:
             state = _given(state, reading.known)
-        level = list_level(state.log_risk, len(asked), reserve)
+        level = list_level(state.log_error_budget, len(asked), reserve)
         found = []
         for train, reading in asked:
-            made, variance = self._forecast(state, train, reading.known)
+            made, variance = self._predict(state, train, reading.known)
             found.append((made, *self._stated(made, variance, reading, noise, level, COARSE)))
         values = [(lo + hi) / steps for _, _, lo, hi, steps in found]
         place = values.index(max(values) if greatest else min(values))
         made, item, lo, hi, steps = found[place]
         told = Told(item.value, item.interval, item.nats + math.log(len(asked)))
-        left = after_list(state.log_risk, reserve, [told])
+        left = after_list(state.log_error_budget, reserve, [told])
         memory = learn(state.memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
         after = replace(
             state,
-            log_risk=left,
+            log_error_budget=left,
             asked=state.asked + 1,
             hits=state.hits + 1,
             outcomes=state.outcomes + 1,
             memory=memory,
         )
-        outcome = Outcome(item.value, "holdout", state.hits, after.asked, interval=item.interval, risk=left)
+        outcome = Outcome(item.value, "holdout", state.hits, after.asked, interval=item.interval, log_error_budget=left)
         return after, outcome, place
 
     def _stated(
@@ -296,9 +306,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def direct(self, state: ClaimsState, train: float, known: Known, reserve: float = PRECISE) -> tuple[float, float]:
         """Return the half-width and the nats to expect of an interval that is stated directly: public numbers only."""
-        made, variance = self._forecast(state, train, known)
+        made, variance = self._predict(state, train, known)
         claim = self._test(made, variance, known, COARSE)
-        steps, level = claim.steps, list_level(state.log_risk, 1, reserve)
+        steps, level = claim.steps, list_level(state.log_error_budget, 1, reserve)
         middle = round(min(max(made.mean, 0.0), 1.0) * steps)
         low, high = claim.interval(middle, middle, level, ())
         if isinstance(claim, TwoEnds):
@@ -326,7 +336,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             after, total = state, 0.0
             for later in range(int(left)):
                 half, nats = self.direct(after, train, known, reserve if later < left - 1 else _NOTHING_MORE)
-                after, total = replace(after, log_risk=after.log_risk - nats), total + half
+                after, total = replace(after, log_error_budget=after.log_error_budget - nats), total + half
             if total / left < best:
                 best, found = total / left, reserve
         return found
@@ -334,15 +344,15 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def final(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
-        """Answer the last query with all of the risk that is left; see `thresholdout.mechanisms.claims.final`.
+        """Answer the last query with all of the remaining error budget; see `thresholdout.mechanisms.claims.final`.
 
         It is answered also where the declared numbers of queries, or of answers from the holdout, are used up.
         """
         refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
-        made, variance = self._forecast(state, train, holdout.known)
+        made, variance = self._predict(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
-        low, high = _rounded(*final_interval(claim, state.log_risk, made.mean), self._n)
+        low, high = _rounded(*final_interval(claim, state.log_error_budget, made.mean), self._n)
         if isinstance(claim, StatisticTest):
             value = claim.value
         elif isinstance(claim, TwoEnds):
@@ -350,9 +360,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         else:
             value = claim.stated(0.0)[0] / claim.steps
         asked, hits, outcomes = state.asked + 1, state.hits + 1, state.outcomes + 1
-        after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, outcomes=outcomes)
+        after = replace(state, log_error_budget=NOTHING, asked=asked, hits=hits, outcomes=outcomes)
         value = min(max(value, low), high)
-        return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), risk=NOTHING)
+        return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), log_error_budget=NOTHING)
 
     def first_half_width(self, score: float) -> float:
         """Return the half-width of a first answer that is confirmed, of 100 queries where none are declared.
@@ -366,29 +376,29 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why there is no final check any more, or ``None``."""
         asked = state.queries
-        return BudgetExhausted("risk", asked, asked) if state.log_risk <= NOTHING else None
+        return BudgetExhausted("error_budget", asked, asked) if state.log_error_budget <= NOTHING else None
 
-    def final_half_width(self, log_risk: float, expected: float) -> float:
+    def final_half_width(self, log_error_budget: float, expected: float) -> float:
         """Return the half-width of a final check about right and wrong, at a likely score.
 
         Parameters
         ----------
-        log_risk : float
-            Natural logarithm of the risk that is left.
+        log_error_budget : float
+            Natural logarithm of the remaining error budget.
         expected : float
             The score of training part and holdout, in (0, 1).
         """
         score, known = check_expected(expected), Known(binary=True)
-        if log_risk <= NOTHING:
+        if log_error_budget <= NOTHING:
             return 1.0
         variance = variance_of(score, known, self._likely)
-        made = forecast(PredictorState(), score, variance, self._likely, self._training)
+        made = predict(PredictorState(), score, variance, self._likely, self._training)
         steps = self._test(made, variance, known).steps
         claim = self._test(made, variance, known, value=round(score * steps))
-        low, high = final_interval(claim, log_risk, score)
+        low, high = final_interval(claim, log_error_budget, score)
         return max(score - low, high - score)
 
-    def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
+    def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
         """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
 
         Parameters
@@ -396,21 +406,23 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         state : ClaimsState
             Before the look.
         nats : callable
-            Its price, see `thresholdout.mechanisms.claims.lists.after_look`.
+            Its price, see `thresholdout.mechanisms.claims.lists.after_release`.
         """
-        left = after_look(state.log_risk, nats)
-        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
-        return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+        left = after_release(state.log_error_budget, nats)
+        after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
+        return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def noted(self, state: ClaimsState) -> tuple[ClaimsState, Outcome]:
         """Write a line into the history; see `Mechanism.noted`."""
-        after = replace(state, asked=state.asked + 1, looks=state.looks + 1)
-        return after, Outcome(0.0, "note", state.hits, after.asked, interval=(0.0, 1.0), risk=state.log_risk)
+        after = replace(state, asked=state.asked + 1, other_releases=state.other_releases + 1)
+        return after, Outcome(
+            0.0, "note", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=state.log_error_budget
+        )
 
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
         """Return why no further query, or list of them, is allowed, or ``None``."""
-        if state.log_risk <= NOTHING:
-            return BudgetExhausted("risk", state.queries, state.queries)
+        if state.log_error_budget <= NOTHING:
+            return BudgetExhausted("error_budget", state.queries, state.queries)
         if self._private is not None and state.outcomes >= self._private.outcomes:
             return BudgetExhausted("epsilon", state.queries, state.queries)
         if state.hits + more > self._budget:
@@ -454,9 +466,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         """Return how many more answers from the holdout there are; ``None`` without a budget."""
         return None if self.parameters.budget is None else max(0, self.parameters.budget - state.hits)
 
-    def log_risk(self, state: ClaimsState) -> float:
-        """Return the natural logarithm of the risk that is left."""
-        return state.log_risk
+    def log_error_budget(self, state: ClaimsState) -> float:
+        """Return the natural logarithm of the remaining error budget."""
+        return state.log_error_budget
 
     def _quieter(self, state: ClaimsState, variance: float, known: Known, noise: NoiseSource) -> ClaimsState:
         """Draw the edges' noise anew where it is too loud for this query; the query decides, not the records."""
@@ -475,7 +487,7 @@ def _given(state: ClaimsState, known: Known) -> ClaimsState:
     """Pay, once, for truths that are given the labels (PROOFS.md, B9)."""
     if known.layout is None or not known.layout.given or state.given:
         return state
-    return replace(state, log_risk=lowered(state.log_risk - math.log(2.0) * (1.0 + 1e-12)), given=True)
+    return replace(state, log_error_budget=lowered(state.log_error_budget - math.log(2.0) * (1.0 + 1e-12)), given=True)
 
 
 def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
@@ -485,6 +497,6 @@ def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
 
 
 def _told(made: Prediction, found: Found, low: float, high: float, steps: int) -> float:
-    """Return the value that is told: the forecast where it was confirmed, otherwise the middle of the cell."""
+    """Return the value that is told: the prediction where it was confirmed, otherwise the middle of the cell."""
     value = made.mean if not found.outcomes else 0.5 * (found.lo + found.hi) / steps
     return min(max(value, low), high)

@@ -48,7 +48,7 @@ class ClaimsParameters(Parameters):
         Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
         that is not meant to protect records.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
+        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
     allowance : float or None
         Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
@@ -65,11 +65,11 @@ class ClaimsParameters(Parameters):
         "tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
         "less of the probability of error that all answers share, so that later ones are wider."
     )
-    prices_looks: ClassVar[bool] = True
+    prices_releases: ClassVar[bool] = True
     tells_nats: ClassVar[bool] = True
     given_features: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
-    pays_looks: ClassVar[bool] = True
+    pays_prior_queries: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"final_check", "epsilon", "information_released", "allowance"})
 
     confidence: float = 0.95

@@ -26,13 +26,13 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Prediction", "PredictorState", "forecast", "learn"]
+__all__ = ["Prediction", "PredictorState", "learn", "predict"]
 
 # A model that is cross-validated in five folds lacks a fifth of its records. Where the error falls as n^-0.1, which is
 # slow, that is 2 % of the error.
 _SHIFT: Final = 0.02
 # The part of an error that more records remove falls at least as n^-1/2. Up to 10,000 records sampling is the larger
-# part at most scores. Beyond, a constant shift would be all of a forecast: at a million records first answers were 7
+# part at most scores. Beyond, a constant shift would be all of a prediction: at a million records first answers were 7
 # times as wide. Where training values do flatter by 2 %, answers are at most 4 % wider than by a constant shift, and
 # narrower from 100,000 records on (simulated).
 _SHIFT_RECORDS: Final = 10_000.0
@@ -77,7 +77,7 @@ class PredictorState:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A normal forecast of a query's holdout value, in units of the range.
+    """A normal prediction of a query's holdout value, in units of the range.
 
     Attributes
     ----------
@@ -101,10 +101,10 @@ class Prediction:
     train: float
 
 
-def forecast(
+def predict(
     memory: PredictorState, train: float, variance: float, effective: float, effective_train: float
 ) -> Prediction:
-    """Forecast the holdout value of the next query.
+    """Predict the holdout value of the next query.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def forecast(
 
     Examples
     --------
-    >>> first = forecast(PredictorState(), 0.9, 0.09, 1000, 1000)
+    >>> first = predict(PredictorState(), 0.9, 0.09, 1000, 1000)
     >>> first.mean, round(first.deviation, 5)
     (0.9, 0.01356)
     """
@@ -141,7 +141,7 @@ def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> 
     Parameters
     ----------
     memory : PredictorState
-        As it was when the forecast was made.
+        As it was when the prediction was made.
     made : Prediction
         Of this query.
     low, high : float
@@ -149,9 +149,9 @@ def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> 
 
     Examples
     --------
-    >>> made = forecast(PredictorState(), 0.9, 0.09, 1000, 1000)
+    >>> made = predict(PredictorState(), 0.9, 0.09, 1000, 1000)
     >>> after = learn(PredictorState(), made, 0.87, 0.88)
-    >>> forecast(after, 0.9, 0.09, 1000, 1000).mean < 0.89
+    >>> predict(after, 0.9, 0.09, 1000, 1000).mean < 0.89
     True
     """
     mean, variance = _cut_normal((low - made.mean) / made.deviation, (high - made.mean) / made.deviation)

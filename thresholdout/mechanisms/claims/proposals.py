@@ -224,7 +224,7 @@ class Inflated(DifferenceTest):
         return -2.0 * self.effective * above * above * (1.0 - _SLACK) if above > 0.0 else 0.0
 
 
-_FIRST: Final = 0.1  # share of the risk of the first proposal
+_FIRST: Final = 0.1  # share of the error budget of the first proposal
 _BELIEF: Final = 2.0  # proposals that it counts for
 _MOST: Final = 0.9
 _KEPT: Final = math.log1p(-2.0 * FAILURE_SHARE)
@@ -252,7 +252,7 @@ class Proposer:
 
     @property
     def share(self) -> float:
-        """q, the share of the risk at which the next one is tested."""
+        """q, the share of the error budget at which the next one is tested."""
         return min(_MOST, (_FIRST * _BELIEF + self.kept) / (_BELIEF + self.asked))
 
 
@@ -289,12 +289,12 @@ class Proposed:
     ----------
     client : str
         Who proposes.
-    looks : bool
+    evaluates : bool
         Whether the holdout is looked at; otherwise it is a rejection.
     """
 
     client: str
-    looks: bool
+    evaluates: bool
 
     @classmethod
     def planned(cls, state: ClaimsState, client: str, test: DifferenceTest) -> Proposed:
@@ -305,7 +305,7 @@ class Proposed:
         >>> from thresholdout.mechanisms.claims.proposals import Signs
         >>> from thresholdout.mechanisms.claims.predictor import PredictorState
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
-        >>> Proposed.planned(start, "ann", Signs(7)).looks, Proposed.planned(start, "ann", Signs(8)).looks
+        >>> Proposed.planned(start, "ann", Signs(7)).evaluates, Proposed.planned(start, "ann", Signs(8)).evaluates
         (False, True)
         """
         return cls(client, test.least <= _level(state, proposer_of(state, client).share))
@@ -320,21 +320,21 @@ class Proposed:
         >>> from thresholdout.mechanisms.claims.predictor import PredictorState
         >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
         >>> kept, verdict = Proposed("ann", True).made(start, -9.0)
-        >>> verdict, round(start.log_risk - kept.log_risk, 3), proposer_of(kept, "ann")
+        >>> verdict, round(start.log_error_budget - kept.log_error_budget, 3), proposer_of(kept, "ann")
         ('keep', 2.303, Proposer(asked=1.0, kept=1.0))
         >>> rejected, verdict = Proposed("ann", True).made(start, -5.0)
-        >>> verdict, round(start.log_risk - rejected.log_risk, 3)
+        >>> verdict, round(start.log_error_budget - rejected.log_error_budget, 3)
         ('reject', 0.105)
         """
-        if not self.looks:
+        if not self.evaluates:
             return _counted(state, "skip"), "skip"
         before = proposer_of(state, self.client)
         level = _level(state, before.share)
         verdict: Verdict = "keep" if test <= level else "reject"
         left = level if verdict == "keep" else _level(state, 1.0 - before.share)
         numbers = (before.asked + 1.0, before.kept + (verdict == "keep"), 0.0, 0.0, 0.0, 0.0)
-        after = replace(state, log_risk=left, climbs={**state.climbs, _known_as(self.client): numbers})
-        return _counted(credited(after, self.client, state.log_risk - left), verdict), verdict
+        after = replace(state, log_error_budget=left, climbs={**state.climbs, _known_as(self.client): numbers})
+        return _counted(credited(after, self.client, state.log_error_budget - left), verdict), verdict
 
 
 def _counted(state: ClaimsState, verdict: Verdict) -> ClaimsState:
@@ -351,7 +351,7 @@ def _counted(state: ClaimsState, verdict: Verdict) -> ClaimsState:
 
 def _level(state: ClaimsState, share: float) -> float:
     """Return the logarithm of a share of what is not set aside for failures, rounded down."""
-    return lowered(state.log_risk + math.log(share) + _KEPT)
+    return lowered(state.log_error_budget + math.log(share) + _KEPT)
 
 
 def _known_as(client: str) -> str:

@@ -1,8 +1,8 @@
-"""From a query to its claim: what is forecast of it, how claims about it are tested, and where the first one lies.
+"""From a query to its claim: its prediction, how claims about it are tested, and where the first one lies.
 
 All of it is fixed by public numbers, before the holdout is looked at; only a test that is given values sees them.
 
-Claims about a share of wins: among the records on which exactly one of two models is right, how often it is one.
+Claims about a win rate: among the records on which exactly one of two models is right, how often it is one.
 
 For independent records of one law, the wins of a model are Bin(K, theta) given the number K of such records, and theta
 is the probability to win given that the models differ: a number that the law and the models fix. K is a function of the
@@ -14,7 +14,7 @@ part's wins and losses, and a test compares exact binomial tails at both ends wi
 A claim whose outside is refuted on both sides is *confirmed*. If the truth is below the lower end, the first tail at
 the truth is at most that at the end, so the test passes with at most the probability w, given K and hence on average.
 PROOFS.md, "Comparisons and gates" (G5), has the rest. For records of different laws this is about nothing: there the
-share of wins given K is no fixed number, and a population difference by bets is what can be asked.
+win rate given K is no fixed number, and a population difference by bets is what can be asked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from thresholdout.mechanisms.claims.interval import (
     ones,
 )
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, forecast
+from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, predict
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -227,7 +227,7 @@ _SMALLEST: Final = -690.0  # logarithm of the smallest level at which something 
 
 
 class WinsTest(TwoEnds):
-    """Claims about a share of wins.
+    """Claims about a win rate.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class WinsTest(TwoEnds):
         return math.floor(low * self.steps), self.steps - math.floor(high * self.steps)
 
     def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
-        """Compare exact tails at both ends with the level; if one is above, tell where the share of wins is."""
+        """Compare exact tails at both ends with the level; if one is above, tell where the win rate is."""
         low, high = self.interval(lo, hi, log_level, scales)
         wins, losses = self._holdout.wins, self._holdout.losses
         number = wins + losses
@@ -283,7 +283,7 @@ class WinsTest(TwoEnds):
 
 
 def predicted_wins(train: PairedCounts, records: int) -> tuple[Prediction, float, float]:
-    """Forecast the share of wins on the holdout; public numbers only.
+    """Predict the win rate on the holdout; public numbers only.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def predicted_wins(train: PairedCounts, records: int) -> tuple[Prediction, float
     """
     seen = train.wins + train.losses
     number, ratio = (seen + 1.0) * records / (train.records + 1.0), records / train.records
-    made = forecast(PredictorState(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
+    made = predict(PredictorState(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
     return made, number, number - _SAFETY * math.sqrt(number * (1.0 + ratio))
 
 
@@ -342,7 +342,7 @@ class FirstClaim:
     made : Prediction
         Of the holdout's value.
     window : Window
-        Its edges, and the share of the risk that is set aside for directions.
+        Its edges, and the share of the error budget that is set aside for directions.
     log_level : float
         Natural logarithm of its level.
     exponent : int
@@ -400,10 +400,10 @@ class QueryClaims:
         known : Known
             What is known of the query's values.
         """
-        made, variance = self._forecast(state, train, known)
+        made, variance = self._predict(state, train, known)
         claim = self._test(made, variance, known)
         window = self._window(state, made, claim)
-        level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * FAILURE_SHARE))
+        level = lowered(state.log_error_budget + math.log1p(-window.share - 2.0 * FAILURE_SHARE))
         exponent = min(state.exponent, self._exponent(variance, known))
         return FirstClaim(
             claim, made, window, level, exponent, () if self.noiseless(known) else self._edges.scales(exponent)
@@ -434,8 +434,8 @@ class QueryClaims:
         """Whether tests compare exact tails, without noise in their edges."""
         return known.paired_counts is not None or self.trinomial(known)
 
-    def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
-        """Forecast the holdout value of a query with this training value."""
+    def _predict(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
+        """Predict the holdout value of a query with this training value."""
         if known.paired_counts is not None:
             return predicted_wins(known.paired_counts, self._n)[0], known.paired_counts.share * (
                 1.0 - known.paired_counts.share
@@ -444,7 +444,7 @@ class QueryClaims:
         inside = (train * training + 1.0) / (training + 2.0)
         variance = known.layout.variance if known.layout is not None else variance_of(inside, known, effective)
         memory = PredictorState() if known.difference else state.memory
-        return forecast(memory, train, variance, effective, training), variance
+        return predict(memory, train, variance, effective, training), variance
 
     def _doubt(self, variance: float, known: Known) -> float:
         """Return how far the width of a stated interval is likely to be off, as a share of it."""

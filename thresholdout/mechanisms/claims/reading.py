@@ -47,7 +47,7 @@ class Reading:
     ----------
     values : UnitRecords, Sums, ExactMean, PairedCounts or tuple of Evidence
         The values, on a grid, or what is known of them for bets, or their mean where that is all that is needed; counts
-        for a share of wins; of a statistic that is no mean, what speaks for it.
+        for a win rate; of a statistic that is no mean, what speaks for it.
     known : Known
         What was known of them.
     """
@@ -85,7 +85,7 @@ class Reading:
 
     @property
     def paired_counts(self) -> PairedCounts:
-        """The counts of a query about a share of wins."""
+        """The counts of a query about a win rate."""
         assert isinstance(self.values, PairedCounts)
         return self.values
 

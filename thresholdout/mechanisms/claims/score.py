@@ -1,11 +1,11 @@
 """One query about a mean: claims, one after another, until one is confirmed.
 
-The rule of PROOFS.md, "The risk that is left", with the outcomes *confirmed*, *above*, *below* and *raised*. At a claim
-with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
-``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a query that fails on
-the holdout, and as much for one that is interrupted. What is learned from a direction without noise (K is known to be
-beyond the edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that is
-impossible keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
+The rule of PROOFS.md, "The remaining error budget", with the outcomes *confirmed*, *above*, *below* and *raised*. At a
+claim with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed*
+leaves ``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a query that fails
+on the holdout, and as much for one that is interrupted. What is learned from a direction without noise (K is known to
+be beyond the edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that
+is impossible keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
 
 After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
 narrow as it would have been.
@@ -23,7 +23,7 @@ from thresholdout.mechanisms.claims.interval import ClaimOutcome
 __all__ = ["FAILURE_SHARE", "MAX_RETRIES", "Found", "Window", "first_window", "lowered", "search"]
 
 FAILURE_SHARE: Final = 2.0**-20
-"""Share of the risk that is kept for a query that fails on the holdout, and as much for one that is interrupted."""
+"""Share of the error budget for a query that fails on the holdout, and as much for one that is interrupted."""
 
 _AGAIN: Final = 0.15  # share for directions after the first: each of them leaves 2.6 nats less, ln(2/0.15)
 MAX_RETRIES: Final = 48
@@ -45,7 +45,7 @@ class Window:
     share : float
         pi, of the risk, kept for directions.
     deviation : float
-        Standard deviation of the forecast, in steps.
+        Standard deviation of the prediction, in steps.
     """
 
     lo: int
@@ -64,7 +64,7 @@ class Found:
         Edges of the claim that was confirmed.
     log_level : float
         Its level.
-    log_risk : float
+    log_error_budget : float
         What is left of the risk.
     outcomes : int
         Directions before it.
@@ -73,7 +73,7 @@ class Found:
     lo: int
     hi: int
     log_level: float
-    log_risk: float
+    log_error_budget: float
     outcomes: int
 
 
@@ -86,7 +86,7 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     Parameters
     ----------
     mean, deviation : float
-        Of the forecast of K, in steps.
+        Of the prediction of K, in steps.
     steps : int
         K is from 0 to this.
     asked : int
@@ -126,8 +126,8 @@ def lowered(logarithm: float) -> float:
     return logarithm - 1e-12 - 1e-15 * abs(logarithm)
 
 
-def start_risk(confidence: float, told: float) -> float:
-    """Return the logarithm of the risk before the first query.
+def start_error_budget(confidence: float, told: float) -> float:
+    """Return the logarithm of the error budget before the first query.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def start_risk(confidence: float, told: float) -> float:
 
     Examples
     --------
-    >>> round(start_risk(0.95, 0.0) - start_risk(0.95, 57.0), 9)
+    >>> round(start_error_budget(0.95, 0.0) - start_error_budget(0.95, 57.0), 9)
     57.0
     """
     return lowered(math.log1p(-confidence) - told)
@@ -147,7 +147,7 @@ def start_risk(confidence: float, told: float) -> float:
 def search(
     window: Window,
     steps: int,
-    log_risk: float,
+    log_error_budget: float,
     ask: Callable[[int, int, float], ClaimOutcome],
     pad: int | None,
     others: int = 2,
@@ -161,7 +161,7 @@ def search(
         The first claim.
     steps : int
         Edges are from 0 to this.
-    log_risk : float
+    log_error_budget : float
         Natural logarithm of R.
     ask : callable
         Tests a claim with edges lo and hi at the logarithm of a level.
@@ -182,7 +182,7 @@ def search(
     lo, hi, share = window.lo, window.hi, window.share
     reach = max(1, math.floor(_STEP * window.deviation))
     wide = max(2, math.ceil(2.0 * _WIDE * window.deviation))
-    risk, outcomes, exact, cutting = log_risk, 0, pad is None, False
+    risk, outcomes, exact, cutting = log_error_budget, 0, pad is None, False
     while True:
         covers = lo <= bottom and hi >= top
         if outcomes >= most:
@@ -223,7 +223,7 @@ def search(
 
 
 def _cut(bottom: int, top: int, wide: int) -> tuple[int, int, float]:
-    """Return the next claim about a value between two numbers, and the share of the risk for its directions."""
+    """Return the next claim about a value between two numbers, and the share of the error budget for its directions."""
     width = top - bottom
     if width <= wide:
         return bottom, top, _AGAIN

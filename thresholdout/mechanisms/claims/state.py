@@ -31,8 +31,8 @@ class ClaimsState:
 
     Attributes
     ----------
-    log_risk : float
-        Natural logarithm of R, the risk that is left.
+    log_error_budget : float
+        Natural logarithm of R, the remaining error budget.
     asked : int
         Queries so far.
     hits : int
@@ -47,7 +47,7 @@ class ClaimsState:
         What the answers say about the next query.
     given : bool
         Whether it was paid that truths of statistics are given the labels.
-    looks : int
+    other_releases : int
         Other private looks at the holdout, and notes, among the queries.
     free : int
         Candidates among the queries about which cross-validation alone decided.
@@ -58,12 +58,13 @@ class ClaimsState:
     --------
     >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, PredictorState())
     >>> state
-    ClaimsState(log_risk=-3.0, asked=7, hits=1, outcomes=2, exponent=-9, memory=PredictorState(xx=1.0, ...), ...)
+    ClaimsState(log_error_budget=-3.0, asked=7, hits=1, outcomes=2, exponent=-9, memory=PredictorState(xx=1.0, ...),
+    ...)
     >>> ClaimsState.from_text(state.to_text()) == state
     True
     """
 
-    log_risk: float
+    log_error_budget: float
     asked: int
     hits: int
     outcomes: int
@@ -71,14 +72,14 @@ class ClaimsState:
     edge: int = field(repr=False)
     memory: PredictorState
     given: bool = False
-    looks: int = 0
+    other_releases: int = 0
     free: int = 0
     climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def queries(self) -> int:
         """Queries to the holdout so far."""
-        return self.asked - self.looks - self.free
+        return self.asked - self.other_releases - self.free
 
     def agrees(self, past: Past) -> bool:
         """Whether the counts are those of a history; see `MechanismState.agrees`."""
@@ -86,7 +87,7 @@ class ClaimsState:
 
     def to_text(self) -> str:
         """Return the state as text for a ledger: one line, and one for each client that has a name."""
-        numbers = " ".join(value.hex() for value in (self.log_risk, *_MEMORY(self.memory)))
+        numbers = " ".join(value.hex() for value in (self.log_error_budget, *_MEMORY(self.memory)))
         counts = (
             self.asked,
             self.hits,
@@ -94,7 +95,7 @@ class ClaimsState:
             self.exponent,
             self.edge,
             int(self.given),
-            self.looks,
+            self.other_releases,
             self.free,
         )
         shared, clients = "", dict[str, str]()
@@ -120,24 +121,26 @@ class ClaimsState:
         try:
             main, clients = split_state(text)
             tag, *words = " ".join([main, *clients.values()]).split(" ")
-            asked, hits, outcomes, exponent, edge, given, looks, free = map(int, words[:8])
-            log_risk, *memory = map(float.fromhex, words[8:16])
+            asked, hits, outcomes, exponent, edge, given, other_releases, free = map(int, words[:8])
+            log_error_budget, *memory = map(float.fromhex, words[8:16])
             known = PredictorState(*memory)
             names = [k for k in range(16, len(words)) if "0x" not in words[k]]  # which all numbers have
             ends = [*names[1:], len(words)]
             climbs = {
                 words[k]: tuple(map(float.fromhex, words[k + 1 : end])) for k, end in zip(names, ends, strict=False)
             }
-            numbers = (log_risk, *memory, *(number for climb in climbs.values() for number in climb))
+            numbers = (log_error_budget, *memory, *(number for climb in climbs.values() for number in climb))
             finite = all(map(math.isfinite, numbers)) and all(climbs.values())
             if (
                 tag != _FORMAT
                 or given not in (0, 1)
                 or (len(words) > 16 and names[:1] != [16])
-                or not (looks >= 0 and free >= 0 and looks + free <= asked)
-                or not (0 <= hits <= asked and hits <= outcomes and log_risk < 0.0 and finite)
+                or not (other_releases >= 0 and free >= 0 and other_releases + free <= asked)
+                or not (0 <= hits <= asked and hits <= outcomes and log_error_budget < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, outcomes, exponent, edge, known, bool(given), looks, free, climbs)
+        return cls(
+            log_error_budget, asked, hits, outcomes, exponent, edge, known, bool(given), other_releases, free, climbs
+        )

@@ -30,7 +30,7 @@ from thresholdout.privacy.auditing.output_audits import (
     claim_setting,
 )
 from thresholdout.privacy.auditing.seeds import entropy_of, run_seed
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = ["RunFile", "audit_learner"]
 
@@ -303,7 +303,7 @@ def _train(
             bar.update()
     finally:
         bar.close()
-        with silence():  # joblib counts the runs that an error or interrupt made useless
+        with suppress_warnings():  # joblib counts the runs that an error or interrupt made useless
             done.close()
 
 

@@ -66,7 +66,7 @@ class Service(Protocol):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Ask whether predictions are better than the incumbent."""
+        """Ask whether predictions are better than the champion."""
 
     def history(self, by: Principal, name: str, *, after: int = 0, count: int = 100) -> Sequence[Submission]:
         """Return own submissions."""
@@ -90,7 +90,7 @@ class Holdouts(Protocol):
     def compare(
         self, name: str, table: Table, *, expected: float | None, title: str
     ) -> Submission | ReceivedSubmission:
-        """Ask whether predictions are better than the incumbent."""
+        """Ask whether predictions are better than the champion."""
 
     def history(self, name: str, after: int, count: int) -> Sequence[Submission | ReceivedSubmission]:
         """Return own submissions."""
@@ -134,7 +134,7 @@ class ServiceHoldouts:
         return self._service.submit(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
 
     def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
-        """Ask whether predictions are better than the incumbent."""
+        """Ask whether predictions are better than the champion."""
         by = self._who()
         read, key = self._taken(by, "comparisons", name, table, expected, title)
         return self._service.compare(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
@@ -184,7 +184,7 @@ class RemoteHoldouts:
             return self._client.submit(name, table, expected=expected, title=title)
 
     def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> ReceivedSubmission:
-        """Ask whether predictions are better than the incumbent."""
+        """Ask whether predictions are better than the champion."""
         with _refusals():
             return self._client.compare(name, table, expected=expected, title=title)
 

@@ -79,7 +79,7 @@ def _who() -> Principal:
     """Return who calls, from within a tool."""
     token = get_access_token()
     if token is None or token.claims is None:
-        raise ServiceRefused("no_key")
+        raise ServiceRefused("no_token")
     return Principal(token.client_id, token.claims["role"], token.claims["team"])
 
 

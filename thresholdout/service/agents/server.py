@@ -196,16 +196,16 @@ def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
 
 
 _VERDICTS = {
-    "better": "Better than the incumbent, which it replaces.",
-    "worse": "Worse than the incumbent, which stays.",
-    "not settled": "Not certified to be better than the incumbent, which stays.",
-    "first": "There was no incumbent: this is the first one. It was not judged.",
+    "better": "Better than the champion, which it replaces.",
+    "worse": "Worse than the champion, which stays.",
+    "not settled": "Not certified to be better than the champion, which stays.",
+    "first": "There was no champion: this is the first one. It was not judged.",
 }
 _JUDGED_BEFORE = {
-    "better": "Judged before: better than the incumbent of that time, which it replaced then.",
-    "worse": "Judged before: worse than the incumbent of that time.",
-    "not settled": "Judged before: not certified to be better than the incumbent of that time.",
-    "first": "Sent before: there was no incumbent at that time, and it became the first one.",
+    "better": "Judged before: better than the champion of that time, which it replaced then.",
+    "worse": "Judged before: worse than the champion of that time.",
+    "not settled": "Judged before: not certified to be better than the champion of that time.",
+    "first": "Sent before: there was no champion at that time, and it became the first one.",
 }
 _STATES = {
     "running": "Not answered yet. The same call again finds the answer, and is charged once.",
@@ -255,8 +255,8 @@ _log: Final = logging.getLogger("thresholdout.service")
 
 INSTRUCTIONS: Final = """\
 Holdouts whose labels nobody sees. Submit predictions for all records of a holdout; the answer is an interval that
-holds with the stated confidence together with all others, or a verdict against your incumbent. The same predictions
-again are free, and have the answer that they had: a verdict is about the incumbent of that time. Your incumbent is
+holds with the stated confidence together with all others, or a verdict against your champion. The same predictions
+again are free, and have the answer that they had: a verdict is about the champion of that time. Your champion is
 your last submission that was the first, or better. A submission that is refused is not charged. Do not ask again when
 a refusal says that nothing is left.
 """
@@ -375,7 +375,7 @@ def _add_for_texts(server: MCPServer[Any], holdouts: Holdouts) -> None:
 
     @server.tool(annotations=_ASKS)
     def compare(holdout: HoldoutName, predictions: Text, expected: Gain = None, title: Title = "") -> Outcome:
-        """Ask whether predictions are better than your incumbent. Better ones replace it; the first are free."""
+        """Ask whether predictions are better than your champion. Better ones replace it; the first are free."""
         table = Table(predictions.encode(), CSV)
         return outcome_of(holdouts.compare(holdout, table, expected=expected, title=title))
 
@@ -399,5 +399,5 @@ def _add_for_files(server: MCPServer[Any], holdouts: Holdouts, read_file: Callab
     def compare(
         holdout: HoldoutName, predictions: Text = "", file: FileName = "", expected: Gain = None, title: Title = ""
     ) -> Outcome:
-        """Ask whether predictions are better than your incumbent. Better ones replace it; the first are free."""
+        """Ask whether predictions are better than your champion. Better ones replace it; the first are free."""
         return outcome_of(holdouts.compare(holdout, taken(predictions, file), expected=expected, title=title))

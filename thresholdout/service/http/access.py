@@ -144,7 +144,7 @@ async def _principal(
     if sent is None and "authorization" not in request.headers:
         by = await has.admission.read(has.service.authenticate, None)
     elif sent is None or not 0 < len(sent.credentials) <= _LONGEST_KEY:
-        raise ServiceRefused("unknown_key")
+        raise ServiceRefused("unknown_token")
     else:
         by = await has.admission.read(has.service.authenticate, sent.credentials)
     request.state.by = by

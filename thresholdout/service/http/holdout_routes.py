@@ -19,8 +19,8 @@ from thresholdout.service.http.json_schemas import (
     Checkpoint,
     HoldoutList,
     HoldoutSettings,
-    HoldoutShown,
-    LeaderboardShown,
+    HoldoutView,
+    LeaderboardView,
     NewPhase,
     Remaining,
 )
@@ -67,14 +67,14 @@ _FORM: Final[dict[str, Any]] = {
         },
     }
 }
-_SEEN: Final = ("bad_request", "no_key", "unknown_key", "not_found", "stopping", "unavailable")
+_SEEN: Final = ("bad_request", "no_token", "unknown_token", "not_found", "stopping", "unavailable")
 _ADMIN: Final = (*_SEEN, "forbidden")
 _UPLOAD: Final = (*_ADMIN, "bad_name", "bad_table", "too_slow", "too_large", "unsupported", "busy")
 
 router = APIRouter(prefix="/v1/holdouts", tags=["holdouts"])
 
 
-@router.get("", response_model=HoldoutList, responses=said("unknown_key", "stopping", "unavailable"))
+@router.get("", response_model=HoldoutList, responses=said("unknown_token", "stopping", "unavailable"))
 async def holdouts(has: Has, by: By) -> Any:
     """Return the holdouts that this API token may see, the oldest first."""
     return {"holdouts": await has.admission.read(has.service.holdouts, by)}
@@ -83,7 +83,7 @@ async def holdouts(has: Has, by: By) -> Any:
 @router.post(
     "",
     status_code=201,
-    response_model=HoldoutShown,
+    response_model=HoldoutView,
     responses=said(*_UPLOAD, "name_taken"),
     openapi_extra=_FORM,
 )
@@ -140,7 +140,7 @@ def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[s
     return has.service.create_holdout(by, name, train, holdout, **chosen, **tables)
 
 
-@router.get("/{name}", response_model=HoldoutShown, responses=said(*_SEEN))
+@router.get("/{name}", response_model=HoldoutView, responses=said(*_SEEN))
 async def holdout(has: Has, by: By, name: Name) -> Any:
     """Return a holdout: what it promises, and what is left of it."""
     return await has.admission.read(has.service.holdout, by, name)
@@ -164,13 +164,13 @@ async def checkpoint(has: Has, by: By, name: Name) -> Any:
     return await has.admission.read(has.service.holdout, by, name)
 
 
-@router.get("/{name}/leaderboard", response_model=LeaderboardShown, responses=said(*_SEEN))
+@router.get("/{name}/leaderboard", response_model=LeaderboardView, responses=said(*_SEEN))
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
     """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
     return await has.admission.read(has.service.leaderboard, by, name)
 
 
-@router.post("/{name}/corrections", response_model=HoldoutShown, responses=said(*_UPLOAD), openapi_extra=TABLE_BODY)
+@router.post("/{name}/corrections", response_model=HoldoutView, responses=said(*_UPLOAD), openapi_extra=TABLE_BODY)
 async def correct(
     request: Request,
     has: Has,
@@ -192,7 +192,7 @@ async def correct(
         return await has.admission.work(corrected, await receive(request, has.limits.most_bytes))
 
 
-@router.put("/{name}/phase", response_model=HoldoutShown, responses=said(*_ADMIN))
+@router.put("/{name}/phase", response_model=HoldoutView, responses=said(*_ADMIN))
 async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body()]) -> Any:
     """Begin another phase: open, blind until it is closed, or closed."""
     return await has.admission.read(has.service.set_phase, by, name, new.phase)

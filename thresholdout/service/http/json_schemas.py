@@ -15,20 +15,20 @@ __all__ = [
     "Checkpoint",
     "HoldoutList",
     "HoldoutSettings",
-    "HoldoutShown",
-    "KeyList",
-    "KeyMade",
-    "KeyShown",
-    "LeaderboardShown",
+    "HoldoutView",
+    "LeaderboardView",
     "Live",
-    "NewKey",
     "NewPhase",
+    "NewToken",
     "Ready",
     "ReceiptKeys",
     "Refused",
     "Remaining",
     "SubmissionList",
-    "SubmissionShown",
+    "SubmissionView",
+    "TokenList",
+    "TokenMade",
+    "TokenView",
 ]
 
 
@@ -92,7 +92,7 @@ class Ready(BaseModel):
     witness: WitnessHealth | None = Field(default=None, description="Absent where there is none.")
 
 
-class HoldoutShown(_Shown):
+class HoldoutView(_Shown):
     """A holdout: what it promises, and what is left of it."""
 
     name: str = Field(examples=["digits"])
@@ -124,7 +124,7 @@ class HoldoutShown(_Shown):
 class HoldoutList(BaseModel):
     """The holdouts that this API token may see."""
 
-    holdouts: list[HoldoutShown]
+    holdouts: list[HoldoutView]
 
 
 class Certificate(_Shown):
@@ -187,7 +187,7 @@ class NewPhase(BaseModel):
     phase: Phase
 
 
-class SubmissionShown(_Shown):
+class SubmissionView(_Shown):
     """A submission or a comparison, as its team sees it."""
 
     model_config = ConfigDict(
@@ -223,10 +223,10 @@ class SubmissionShown(_Shown):
 class SubmissionList(BaseModel):
     """Submissions, the oldest first; the next ones come after the number of the last one."""
 
-    submissions: list[SubmissionShown]
+    submissions: list[SubmissionView]
 
 
-class StandingShown(_Shown):
+class StandingView(_Shown):
     """How a team stands."""
 
     team: str
@@ -239,15 +239,15 @@ class StandingShown(_Shown):
     since: int
 
 
-class LeaderboardShown(_Shown):
+class LeaderboardView(_Shown):
     """Who leads, as far as it is certified: ranks from first to last are possible for a team."""
 
-    holdout: HoldoutShown
-    rows: list[StandingShown]
+    holdout: HoldoutView
+    rows: list[StandingView]
     mine: str
 
 
-class KeyShown(_Shown):
+class TokenView(_Shown):
     """An API token as it is listed."""
 
     id: str
@@ -258,13 +258,13 @@ class KeyShown(_Shown):
     revoked: Time | None
 
 
-class KeyList(BaseModel):
+class TokenList(BaseModel):
     """All API tokens, the oldest first."""
 
-    keys: list[KeyShown]
+    keys: list[TokenView]
 
 
-class NewKey(BaseModel):
+class NewToken(BaseModel):
     """Owner of a new API token."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "team", "team": "ann"}]})
@@ -280,8 +280,8 @@ class ReceiptKeys(BaseModel):
     keys: list[dict[str, str]]
 
 
-class KeyMade(BaseModel):
+class TokenMade(BaseModel):
     """A new API token; its text is shown this once."""
 
     text: str
-    key: KeyShown
+    key: TokenView

@@ -10,31 +10,31 @@ from fastapi import APIRouter, Body, Path, Request, Response
 from thresholdout.errors import ThresholdoutError
 from thresholdout.service.http.access import By, Has, Served, said
 from thresholdout.service.http.health import CONTENT_TYPE_LATEST
-from thresholdout.service.http.json_schemas import KeyList, KeyMade, KeyShown, Live, NewKey, Ready, ReceiptKeys
+from thresholdout.service.http.json_schemas import Live, NewToken, Ready, ReceiptKeys, TokenList, TokenMade, TokenView
 from thresholdout.service.receipts.signing_keys import published_keys
 from thresholdout.service.refusals import ServiceRefused
 
 __all__ = ["key_router", "router"]
 
-_REFUSALS: Final = ("no_key", "unknown_key", "forbidden", "stopping", "unavailable")
+_REFUSALS: Final = ("no_token", "unknown_token", "forbidden", "stopping", "unavailable")
 
 key_router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
 
-@key_router.get("", response_model=KeyList, responses=said(*_REFUSALS))
+@key_router.get("", response_model=TokenList, responses=said(*_REFUSALS))
 async def keys(has: Has, by: By) -> Any:
     """Return all API tokens, the oldest first; none of their texts is kept."""
     return {"keys": await has.admission.read(has.service.keys, by)}
 
 
-@key_router.post("", status_code=201, response_model=KeyMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
-async def new_key(has: Has, by: By, new: Annotated[NewKey, Body()]) -> Any:
+@key_router.post("", status_code=201, response_model=TokenMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
+async def new_key(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
     """Make an API token; its text is in this answer, and nowhere else."""
     text, key = await has.admission.read(has.service.new_key, by, new.role, new.team, new.note)
     return {"text": text, "key": key}
 
 
-@key_router.delete("/{id}", response_model=KeyShown, responses=said(*_REFUSALS, "bad_request", "not_found"))
+@key_router.delete("/{id}", response_model=TokenView, responses=said(*_REFUSALS, "bad_request", "not_found"))
 async def revoke(
     has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the API token.")]
 ) -> Any:
@@ -87,11 +87,11 @@ def _published(has: Served) -> dict[str, Any]:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses=said("no_key", "unknown_key", "forbidden", "stopping", "unavailable")
+    responses=said("no_token", "unknown_token", "forbidden", "stopping", "unavailable")
     | {200: {"description": "Numbers for Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, by: By) -> Response:
     """Return counts and times of requests, for viewers and administrators."""
     if not by.key or by.role == "team":
-        raise ServiceRefused("forbidden" if by.key else "no_key")
+        raise ServiceRefused("forbidden" if by.key else "no_token")
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)

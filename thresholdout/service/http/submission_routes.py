@@ -14,7 +14,7 @@ from thresholdout.client.evaluation import evaluation_of
 from thresholdout.client.tables import Table, content_key
 from thresholdout.service.http.access import By, Has, Served, said
 from thresholdout.service.http.admission import spooled
-from thresholdout.service.http.json_schemas import SubmissionList, SubmissionShown
+from thresholdout.service.http.json_schemas import SubmissionList, SubmissionView
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Principal, Submission
@@ -71,12 +71,13 @@ TABLE_BODY: Final[dict[str, Any]] = {
     }
 }
 _SUBMISSION_REFUSALS: Final = (
-    "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "key_used",
-    "closed", "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
+    "bad_request", "bad_table", "bad_name", "no_token", "unknown_token", "forbidden", "not_found", "too_slow",
+    "key_used", "closed", "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping",
+    "unavailable",
 )  # fmt: skip
 _LATER: Final[dict[int | str, dict[str, Any]]] = {
     202: {
-        "model": SubmissionShown,
+        "model": SubmissionView,
         "description": "It is stored and goes on; the answer will be at Location.",
         "headers": {
             "Location": {"schema": {"type": "string"}, "description": "Where to look for the answer."},
@@ -90,7 +91,7 @@ router = APIRouter(prefix="/v1/holdouts/{name}", tags=["submissions"])
 
 @router.post(
     "/submissions",
-    response_model=SubmissionShown,
+    response_model=SubmissionView,
     responses=_LATER | said(*_SUBMISSION_REFUSALS),
     openapi_extra=TABLE_BODY,
 )
@@ -110,7 +111,7 @@ async def submit(
 
 @router.post(
     "/comparisons",
-    response_model=SubmissionShown,
+    response_model=SubmissionView,
     responses=_LATER | said(*_SUBMISSION_REFUSALS, "no_comparison", "no_incumbent"),
     openapi_extra=TABLE_BODY,
 )
@@ -124,7 +125,7 @@ async def compare(
     title: Title = "",
     prefer: Prefer = None,
 ) -> Response:
-    """Compare predictions with the team's incumbent, which better ones replace; the first ones become it, free."""
+    """Compare predictions with the team's champion, which better ones replace; the first ones become it, free."""
     return await _take(request, has, by, "compare", name, idempotency_key, expected, title, prefer)
 
 
@@ -198,13 +199,13 @@ def _shown(found: Submission, preferred: float | None) -> Response:
     status = 200
     if found.state in ("running", "interrupted"):
         status, headers = 202, {**headers, "Location": location, "Retry-After": _POLL}
-    return JSONResponse(SubmissionShown.model_validate(found).model_dump(mode="json"), status, headers=headers)
+    return JSONResponse(SubmissionView.model_validate(found).model_dump(mode="json"), status, headers=headers)
 
 
 @router.get(
     "/submissions",
     response_model=SubmissionList,
-    responses=said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable"),
+    responses=said("bad_request", "no_token", "unknown_token", "forbidden", "not_found", "stopping", "unavailable"),
 )
 async def history(
     has: Has,
@@ -221,8 +222,8 @@ async def history(
 
 @router.get(
     "/submissions/{id}",
-    response_model=SubmissionShown,
-    responses=said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable"),
+    response_model=SubmissionView,
+    responses=said("bad_request", "no_token", "unknown_token", "forbidden", "not_found", "stopping", "unavailable"),
 )
 async def submission(has: Has, by: By, name: Name, id: Identity, response: Response) -> Any:
     """Return one submission, as far as it is; one that still runs has Retry-After."""
@@ -248,7 +249,7 @@ _BODY: Final[dict[str, Any]] = {
     }
 }
 _REFUSALS: Final = (
-    "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "closed",
+    "bad_request", "bad_table", "bad_name", "no_token", "unknown_token", "forbidden", "not_found", "too_slow", "closed",
     "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
 )  # fmt: skip
 

@@ -124,7 +124,7 @@ class Pages:
     def leaderboard(self, request: Request, visit: PageSession) -> Response:
         """Answer a leaderboard."""
         leaderboard = self.service.leaderboard(visit.principal, request.path_params["name"])
-        close = request.query_params.get("look") == "close"
+        close = request.query_params.get("release") == "close"
         outlook = (
             self.service.outlook(visit.principal, leaderboard.holdout.name) if visit.principal.role == "admin" else None
         )
@@ -216,7 +216,7 @@ class Pages:
         try:
             session = self.service.sessions.begin(sent.text("key"))
         except ServiceRefused as refused:
-            if refused.code != "unknown_key":
+            if refused.code != "unknown_token":
                 raise
             return self._sign_in(request, visit, back, refused)
         if visit.session:
@@ -235,7 +235,7 @@ class Pages:
     def refused(self, request: Request, visit: PageSession, refused: ServiceRefused) -> Response:
         """Answer a refusal; who has no API token may sign in with one."""
         back = visits.safe_address(_path(request))
-        if refused.code == "no_key" and request.method in ("GET", "HEAD"):
+        if refused.code == "no_token" and request.method in ("GET", "HEAD"):
             return _to(request, f"/sign-in?next={quote(back, safe='')}")
         view = refused_view(refused)
         response = _page(request, visit, "refused.html", refused.status, here="refused", refused=view)

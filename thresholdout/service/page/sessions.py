@@ -64,7 +64,7 @@ class PageSession:
     def check_session(self) -> None:
         """Refuse visitors, before anything of what they send is read."""
         if not self.session:
-            raise ServiceRefused("no_key")
+            raise ServiceRefused("no_token")
 
     def check(self, token: str) -> None:
         """Refuse a form that this service did not give to this session.
@@ -72,7 +72,7 @@ class PageSession:
         Raises
         ------
         ServiceRefused
-            "no_key" without a session, "forbidden" for another token.
+            "no_token" without a session, "forbidden" for another token.
         """
         self.check_session()
         if not _same(self.token, token):
@@ -90,7 +90,7 @@ def visit(request: Request, service: EvaluationService) -> PageSession:
     try:
         return PageSession(service.sessions.holder(text), text)
     except ServiceRefused as refused:
-        if refused.code != "unknown_key":
+        if refused.code != "unknown_token":
             raise
         return NOBODY
 

@@ -29,7 +29,7 @@ PHASES: Final[dict[Phase, tuple[str, str]]] = {
 
 FEEDBACK: Final[dict[Feedback, str]] = {
     "interval": "Each submission is told a certified interval around its score.",
-    "verdict": "Each submission is told one thing: whether it is certified to be better than its team's incumbent.",
+    "verdict": "Each submission is told one thing: whether it is certified to be better than its team's champion.",
     "best": "Each submission is told the best score of all submissions so far.",
 }
 
@@ -42,10 +42,10 @@ STATES: Final[dict[State, tuple[str, str]]] = {
 }
 
 _VERDICTS: Final = {
-    "better": "Certified to be better than the team's incumbent, and the incumbent from now on.",
-    "worse": "Certified to be worse than the team's incumbent.",
-    "not settled": "Neither better nor worse than the team's incumbent, as far as is certified.",
-    "first": "The team's first: the incumbent that later submissions are compared with.",
+    "better": "Certified to be better than the team's champion, and the champion from now on.",
+    "worse": "Certified to be worse than the team's champion.",
+    "not settled": "Neither better nor worse than the team's champion, as far as is certified.",
+    "first": "The team's first: the champion that later submissions are compared with.",
 }
 
 RELATIONS: Final[dict[Relation, str]] = {
@@ -64,7 +64,7 @@ def verdict_words(submission: Submission) -> str:
 def about_words(holdout: Holdout, submission: Submission) -> str:
     """Return what is between the ends of a submission's interval."""
     if submission.kind == "comparison":
-        return f"The difference to the incumbent, in {holdout.metric}, is between these ends"
+        return f"The difference to the champion, in {holdout.metric}, is between these ends"
     if holdout.feedback == "best":
         return f"The best {holdout.metric} of all submissions until this one is between these ends"
     return f"The {holdout.metric} of this submission is between these ends"

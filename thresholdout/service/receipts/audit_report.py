@@ -195,7 +195,7 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
         raise InputError("holdout", f"{row.name}, in a blind phase", expected)
     count = ledger.verify(identity)
     entries = ledger.entries(identity, 1, count) if count else []
-    signals = tuple(_signals(entries, _risk_at_start(ledger, identity)))
+    signals = tuple(_signals(entries, _error_budget_at_start(ledger, identity)))
     return AuditReport(
         service=ledger.identity(),
         holdout="" if row is None else row.name,
@@ -209,7 +209,7 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
         checkpoint=checkpoint_at(ledger, identity, count),
         nats=_sum(signals),
-        teams=_teams([signal for signal in signals if signal.kind not in ("note", "look")]),
+        teams=_teams([signal for signal in signals if signal.kind not in ("note", "release")]),
         signals=signals,
         notes=(*opened.corrections.notes, *since),
     )
@@ -241,8 +241,8 @@ def _of_service(ledger: SQLLedger, guard: str) -> HoldoutRow | None:
     return None if ledger.read_setting(SETTING) is None else Holdouts(Store(ledger.database)).of_guard(guard)
 
 
-def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:
-    """Return the logarithm of the risk before the first answer; None where answers are not charged for in nats."""
+def _error_budget_at_start(ledger: SQLLedger, guard: str) -> float | None:
+    """Return the logarithm of the error budget before the first answer; None where nats are not charged."""
     declared, parameters = read_declaration(ledger, guard)
     if not parameters.tells_nats:
         return None
@@ -254,9 +254,9 @@ def _risk_at_start(ledger: SQLLedger, guard: str) -> float | None:
 def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:
     for entry in entries:
         nats = None
-        if risk is not None and entry.risk is not None:
-            nats = 0.0 if entry.risk >= risk else math.nextafter(risk - entry.risk, math.inf)
-            risk = entry.risk
+        if risk is not None and entry.log_error_budget is not None:
+            nats = 0.0 if entry.log_error_budget >= risk else math.nextafter(risk - entry.log_error_budget, math.inf)
+            risk = entry.log_error_budget
         yield Signal(
             query=entry.query,
             team=entry.client,

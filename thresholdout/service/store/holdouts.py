@@ -44,7 +44,7 @@ class Facts:
         As of `thresholdout.service.schemas.Holdout`.
     remaining : int or None
         Answers that there were before the first query.
-    risk : float or None
+    log_error_budget : float or None
         Logarithm of the risk that there was before the first query.
     rows : int
         Records of both parts.
@@ -57,7 +57,7 @@ class Facts:
     promise: str
     notes: tuple[str, ...]
     remaining: int | None
-    risk: float | None
+    log_error_budget: float | None
     rows: int
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
-__all__ = ["Incumbent", "Incumbents", "Kind", "Stored", "SubmissionRow", "Submissions", "Verdict", "submission_id"]
+__all__ = ["Champion", "Champions", "Kind", "Stored", "SubmissionRow", "Submissions", "Verdict", "submission_id"]
 
 
 @dataclass(frozen=True, slots=True)
-class Incumbent:
+class Champion:
     """A submission that others are compared with.
 
     Attributes
@@ -38,8 +38,8 @@ class Incumbent:
     content: str
 
 
-class Incumbents:
-    """The incumbents of a service.
+class Champions:
+    """The champions of a service.
 
     Parameters
     ----------
@@ -51,22 +51,22 @@ class Incumbents:
         self._store = store
 
     def last(self, holdout: int, team: str) -> int:
-        """Return the number of a team's present incumbent, 0 where there is none."""
+        """Return the number of a team's present champion, 0 where there is none."""
         text = "SELECT coalesce(max(number), 0) FROM service_incumbents WHERE holdout = ? AND team = ?"
         return int(self._store.read(text, (holdout, team))[0][0])
 
-    def find(self, holdout: int, team: str, number: int) -> Incumbent | None:
-        """Return an incumbent, present or past."""
+    def find(self, holdout: int, team: str, number: int) -> Champion | None:
+        """Return a champion, present or past."""
         where = "holdout = ? AND team = ? AND number = ?"
         text = f"SELECT number, submission, content FROM service_incumbents WHERE {where}"
         rows = self._store.read(text, (holdout, team, number))
-        return Incumbent(*rows[0]) if rows else None
+        return Champion(*rows[0]) if rows else None
 
-    def add(self, holdout: int, team: str, incumbent: Incumbent) -> bool:
-        """Put an incumbent behind the last one; False where another one has its number already."""
+    def add(self, holdout: int, team: str, champion: Champion) -> bool:
+        """Put a champion behind the last one; False where another one has its number already."""
         text = """INSERT INTO service_incumbents (holdout, team, number, submission, content)
         VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
-        values = (holdout, team, incumbent.number, incumbent.submission, incumbent.content)
+        values = (holdout, team, champion.number, champion.submission, champion.content)
         return self._store.write(text, values) == 1
 
 
@@ -93,7 +93,7 @@ class SubmissionRow:
     until : float
         Time after which one that still runs was interrupted; who works on it puts this off.
     against : int or None
-        Of a comparison: number of the incumbent among the team's; 0 where there was none.
+        Of a comparison: number of the champion among the team's; 0 where there was none.
     place, turn : int
         Which of the holdout's submissions, and of the team's, from 1; given when it is stored.
     """

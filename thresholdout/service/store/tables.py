@@ -26,11 +26,11 @@ _LOCK: Final = 0x7468_6F73
 """Number of the lock on a server under which the tables are made."""
 
 _CREATE: Final = (
-    """CREATE TABLE service_keys (
+    """CREATE TABLE service_tokens (
     id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, team TEXT NOT NULL, note TEXT NOT NULL,
     made DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
     """CREATE TABLE service_sessions (
-    digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_keys (id), until DOUBLE PRECISION NOT NULL)""",
+    digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_tokens (id), until DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_holdouts (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
     facts TEXT, phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",

@@ -16,7 +16,7 @@ def compared(guard: Any) -> tuple[Any, ...]:
     """Compare models, alone and in a list, and say in which process."""
     models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
     found = guard.compare(models[1], models[0], cv=2)
-    listed = guard.compare_all(dict(zip("ab", models, strict=True)), models[0], about="wins", cv=2, reserve=0.5)
+    listed = guard.compare_all(dict(zip("ab", models, strict=True)), models[0], about="win_rate", cv=2, reserve=0.5)
     return os.getpid(), found, listed
 
 

@@ -263,8 +263,8 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
     gate, scorer = guard.gate(model), guard.scorer(cv="training")
     uses: list[Callable[[], Any]] = [
         lambda: gate.propose(clone(model), cv="training"),
-        lambda: gate.last_look(),
-        lambda: gate.incumbent,
+        lambda: gate.last_evaluation(),
+        lambda: gate.champion,
         lambda: gate.certified,
         lambda: gate.on_the_way,
         lambda: scorer(model, np.repeat(TRAIN[0][:1], 2, axis=0)),
@@ -290,7 +290,7 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
         release.set()
         holder.join()
     assert refused == ["SharingError", "InputError", *["SharingError"] * 3, "SearchFailed", *["SharingError"] * 5]
-    assert gate.incumbent is model
+    assert gate.champion is model
     assert repr(gate).startswith("<Gate: accuracy")
 
 

@@ -1,4 +1,4 @@
-"""Shares of the risk for claims before a final check, and what is left for it: in fractions."""
+"""Shares of the error budget for claims before a final check, and what is left for it: in fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logarithms of shares of the risk."""
+"""Logarithms of shares of the error budget."""
 
 from __future__ import annotations
 

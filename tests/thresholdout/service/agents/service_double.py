@@ -51,7 +51,7 @@ class ServiceDouble:
 
     def authenticate(self, text: str | None) -> Principal:
         if text not in ("ann-key", "bob-key"):
-            raise ServiceRefused("unknown_key")
+            raise ServiceRefused("unknown_token")
         team = text.removesuffix("-key")
         return Principal(f"k-{team}", "team", team)
 

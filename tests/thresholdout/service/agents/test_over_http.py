@@ -16,7 +16,7 @@ from mcp import Client as AgentClient
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.patience import PATIENCE
-from thresholdout.client import BadRequest, Client, KeyRefused, LimitReached, NothingThere
+from thresholdout.client import BadRequest, Client, LimitReached, NothingThere, TokenRefused
 from thresholdout.client.evaluate_server import EvaluateServer
 from thresholdout.client.scoring_command import ScoringCommand
 from thresholdout.client.tables import as_table
@@ -44,7 +44,7 @@ class Leaderboard:
 @pytest.fixture(scope="module")
 def leaderboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaderboard]:
     service = EvaluationService.open(tmp_path_factory.mktemp("leaderboard") / "leaderboard.db")
-    admin = service.authenticate(service.first_admin_key())
+    admin = service.authenticate(service.first_admin_token())
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"id": range(2 * N), "x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
     service.create_holdout(admin, "digits", table[:N], table[N:], label="y", quota=5)
@@ -138,5 +138,5 @@ def test_refusals_over_the_client(leaderboard: Leaderboard) -> None:
         with pytest.raises(BadRequest) as caught:
             client.submit("digits", leaderboard.predictions(0.9)[:-1])
         assert caught.value.code == "bad_table"
-    with Client(leaderboard.url, "wrong-key") as client, pytest.raises(KeyRefused):
+    with Client(leaderboard.url, "wrong-key") as client, pytest.raises(TokenRefused):
         client.submit("digits", leaderboard.predictions(0.9))

@@ -78,7 +78,7 @@ def test_answers() -> None:
     assert (status["promise"], status["notes"]) == ("all intervals hold", ["12 labels were corrected"])
     assert (submitted["low"], submitted["high"], submitted["verdict"]) == (0.86, 0.91, None)
     assert "between 0.86 and 0.91" in submitted["says"]
-    assert (compared["verdict"], compared["says"]) == ("better", "Better than the incumbent, which it replaces.")
+    assert (compared["verdict"], compared["says"]) == ("better", "Better than the champion, which it replaces.")
     assert [one["name"] for one in history["result"]] == ["forest", ""]
     assert [(by.team, kind, expected, title) for by, kind, _, expected, title in service.asked] == [
         ("ann", "score", 0.9, "forest"),

@@ -29,7 +29,7 @@ LIMITS = Limits(failures_per_hour=3)
 def service(tmp_path: Path) -> Iterator[EvaluationService]:
     opened = EvaluationService.open(tmp_path / "leaderboard.db", limits=LIMITS)
     try:
-        admin = opened.authenticate(opened.first_admin_key())
+        admin = opened.authenticate(opened.first_admin_token())
         rng = np.random.default_rng(0)
         table = pd.DataFrame({"id": range(2 * N), "x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
         opened.create_holdout(admin, "intervals", table[:N], table[N:], label="y", quota=4)
@@ -95,8 +95,8 @@ def test_verdicts_show_no_number_and_say_when_they_were_given(service: Evaluatio
     assert [one["verdict"] for one in (first, better, rejected)] == ["first", "better", "not settled"]
     assert (again["id"], repeated["id"]) == (first["id"], better["id"])
     assert [one["repeated"] for one in (first, better, again, repeated)] == [False, False, True, True]
-    assert better["says"] == "Better than the incumbent, which it replaces."
-    assert repeated["says"].startswith("Judged before: better than the incumbent of that time")
+    assert better["says"] == "Better than the champion, which it replaces."
+    assert repeated["says"].startswith("Judged before: better than the champion of that time")
     assert again["says"].startswith("Sent before")
     assert [one[name] for one in (first, better, rejected) for name in ("value", "low", "high")] == [None] * 9
 

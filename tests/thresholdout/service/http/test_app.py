@@ -166,7 +166,7 @@ def test_waiting_is_as_the_client_prefers(calls: Calls, monkeypatch: pytest.Monk
     assert waited == [0.0, 20.0, 0.0, 60.0, Limits().wait]
 
 
-def test_comparisons_with_the_incumbent(calls: Calls) -> None:
+def test_comparisons_with_the_champion(calls: Calls) -> None:
     where = "cells/comparisons"
     assert calls.submit("bob", csv(0.5), "c1", where=where).json()["verdict"] == "first"
     better = calls.submit("bob", csv(0.97), "c2", where=where).json()
@@ -231,7 +231,7 @@ def test_keys_are_made_listed_and_revoked(calls: Calls) -> None:
     assert calls("eve", "GET", "/v1/holdouts").status_code == 200
     revoked = calls("admin", "DELETE", f"/v1/keys/{made.json()['key']['id']}")
     assert revoked.json()["revoked"] is not None
-    check_refused(calls("eve", "GET", "/v1/holdouts"), "unknown_key")
+    check_refused(calls("eve", "GET", "/v1/holdouts"), "unknown_token")
     check_refused(calls("admin", "DELETE", "/v1/keys/nobody"), "not_found")
     check_refused(calls("admin", "POST", "/v1/keys", json={"role": "king"}), "bad_request")
 
@@ -239,7 +239,7 @@ def test_keys_are_made_listed_and_revoked(calls: Calls) -> None:
 @pytest.mark.parametrize("sent", ["Basic YTpi", "Bearer", "Bearer ", "Bearer " + "x" * 300, "Bearer nobody", "x"])
 def test_a_key_that_is_none(calls: Calls, sent: str) -> None:
     answer = calls("", "GET", "/v1/holdouts", headers={"Authorization": sent})
-    check_refused(answer, "unknown_key")
+    check_refused(answer, "unknown_token")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -280,7 +280,7 @@ def test_health_and_metrics(calls: Calls) -> None:
     assert "cells" not in text
     assert "ann" not in text
     check_refused(calls("ann", "GET", "/metrics"), "forbidden")
-    check_refused(calls("", "GET", "/metrics"), "no_key")
+    check_refused(calls("", "GET", "/metrics"), "no_token")
 
 
 def test_logs_have_no_secrets(calls: Calls) -> None:
@@ -440,8 +440,8 @@ def test_other_teams_values_are_not_there(calls: Calls) -> None:
 
 def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
     service = EvaluationService.open(tmp_path / "b.db")
-    assert service.first_admin_key() is not None
-    assert service.first_admin_key() is None
+    assert service.first_admin_token() is not None
+    assert service.first_admin_token() is None
     service.close()
     assert ADMIN.role == "admin"
     assert len(HOLDOUT) == N

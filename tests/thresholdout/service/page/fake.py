@@ -80,14 +80,14 @@ class FakeSessions:
 
     def begin(self, key: str) -> str:
         if key not in PEOPLE:
-            raise ServiceRefused("unknown_key")
+            raise ServiceRefused("unknown_token")
         session = f"session-{len(self.kept)}"
         self.kept[session] = PEOPLE[key]
         return session
 
     def holder(self, text: str) -> Principal:
         if text not in self.kept:
-            raise ServiceRefused("unknown_key")
+            raise ServiceRefused("unknown_token")
         return self.kept[text]
 
     def end(self, text: str) -> None:
@@ -125,7 +125,7 @@ class FakeService:
 
     def admit(self, by: Principal, name: str) -> Holdout:
         if by.role != "team":
-            raise ServiceRefused("forbidden" if by.key else "no_key")
+            raise ServiceRefused("forbidden" if by.key else "no_token")
         return self.holdout(by, name)
 
     def leaderboard(self, by: Principal, name: str) -> Leaderboard:
@@ -133,12 +133,12 @@ class FakeService:
 
     def history(self, by: Principal, name: str, *, before: int, count: int) -> list[Submission]:
         if by.role == "viewer":
-            raise ServiceRefused("forbidden" if by.key else "no_key")
+            raise ServiceRefused("forbidden" if by.key else "no_token")
         return [one for one in self.sent if one.number < before][:count]
 
     def submission(self, by: Principal, name: str, id: str) -> Submission:
         if not by.key:
-            raise ServiceRefused("no_key")
+            raise ServiceRefused("no_token")
         for submission in self.sent:
             if submission.id == id:
                 return submission
@@ -167,7 +167,7 @@ class FakeService:
 
     def keys(self, by: Principal) -> list[Key]:
         if by.role != "admin":
-            raise ServiceRefused("forbidden" if by.key else "no_key")
+            raise ServiceRefused("forbidden" if by.key else "no_token")
         return self.listed
 
     def new_key(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Key]:

@@ -163,7 +163,7 @@ def test_sign_out_ends_the_session_for_those_who_copied_it(service: FakeService,
 def test_a_wrong_key_is_told_so_and_not_shown_again(client: TestClient) -> None:
     answer = client.post("/sign-in", files=form(client, "/sign-in", key="tho_wrong", next="/"))
     assert answer.status_code == 401
-    assert REFUSALS["unknown_key"].text in answer.text
+    assert REFUSALS["unknown_token"].text in answer.text
     assert "tho_wrong" not in answer.text
     assert "thresholdout-session" not in client.cookies
 

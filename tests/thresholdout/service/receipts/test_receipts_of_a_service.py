@@ -83,7 +83,7 @@ def test_where_a_team_is_shown_one_bit_its_receipt_shows_one_bit(leaderboard: Pa
         service.submit(ann, "cells", table[["id", "prediction"]], idempotency_key=f"try {number}")
         for number, table in enumerate(tables)
     )
-    assert first.receipt is None  # it became the incumbent, and nothing was asked
+    assert first.receipt is None  # it became the champion, and nothing was asked
     receipt = read(service, told)
     assert (receipt.kind, receipt.verdict) == ("comparison", told.verdict)
     assert (receipt.value, receipt.low, receipt.high) == (None, None, None)

@@ -24,7 +24,7 @@ from thresholdout.privacy.accounting.events.learning_steps import (
     WithReplacementGaussianStep,
 )
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ def best_epsilon(
 
     delta, adjacency = probability(delta, "delta"), check_adjacency(adjacency)
     taken, refused = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
-    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+    with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
         tables = [accountant.table(delta) for accountant in taken]
     columns = ["accountant", "adjacency", "delta", "epsilon", "bound", "how"]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
@@ -173,12 +173,12 @@ def best_delta(
     """
     adjacency = check_adjacency(adjacency)
     taken, _ = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
-    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+    with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
         return min((accountant.delta(epsilon) for accountant in taken), default=1.0)
 
 
 def _smallest_epsilon(taken: Iterable[Accountant], delta: float) -> float:
-    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+    with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
         return min((accountant.epsilon(delta) for accountant in taken), default=math.inf)
 
 

@@ -31,7 +31,7 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import orde
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = ["RenyiAccountant", "curve", "curve_bound", "curve_refusal", "laplace_divergence", "pure_divergence"]
 
@@ -319,7 +319,7 @@ class RenyiAccountant(Accountant):
         Any order gives a guarantee, so that nothing depends on how it was found.
         """
         counted = sorted(self.counts.items(), key=lambda pair: _words_and_numbers(pair[0]))
-        with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+        with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
             if len(counted) <= _FEW:
                 value, order = self._searched(convert, counted, self._orders)
             else:

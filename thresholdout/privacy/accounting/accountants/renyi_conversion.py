@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = [
     "EdgeOrderWarning",
@@ -207,7 +207,7 @@ def refine_epsilon(
     ratio = (math.sqrt(5.0) - 1) / 2
 
     def value(order: float) -> RenyiEpsilon:
-        with silence():
+        with suppress_warnings():
             return rdp_to_epsilon([order], rdp(np.array([order])), delta, conversion=conversion)
 
     left, right = value(high - ratio * (high - low)), value(low + ratio * (high - low))

@@ -19,7 +19,7 @@ from thresholdout.privacy.accounting.events.learning_steps import WithoutReplace
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
 from thresholdout.privacy.learning.propagation.natural_parameters import Floats, clip_norm_of
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = [
     "BOUNDS",
@@ -160,7 +160,7 @@ def epsilon_of(
     how = _CONVERSIONS[chosen(conversion, "conversion", _CONVERSIONS)]
     with np.errstate(over="ignore"):
         rdp = count(steps, "steps") * rdp_subsampled_gaussian(_ORDERS, q, sigma, bound)
-    with silence(EdgeOrderWarning):
+    with suppress_warnings(EdgeOrderWarning):
         return rdp_to_epsilon(_ORDERS, rdp, open_unit(delta, "delta"), conversion=how)
 
 

@@ -55,7 +55,7 @@ from thresholdout.privacy.learning.propagation.natural_parameters import (
 from thresholdout.privacy.learning.propagation.noisy_predictions import best_r2, noise_of_predictions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = [
     "ALGORITHMS",
@@ -353,7 +353,7 @@ class Fitting:
         search = Search(
             None if self.accountant == "best" else METHODS["rdp"], limits=(0.02, 4e7), progress=self.progress
         )
-        with silence(EdgeOrderWarning):
+        with suppress_warnings(EdgeOrderWarning):
             one = noise_for_rest(
                 _Updates(N, self.n_epochs, self.sampling), before, self.epsilon, self.delta, _INSTEAD, stacklevel=6,
                 search=search,

@@ -25,8 +25,8 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
         service.submit(who, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
     assert looked.holdout(ann, "cells").notes == ()
     beside = PredictionGuard.open(open_ledger(tmp_path / "looked.db"))
-    for look in (BlackBox(0.02), GaussianAnswer(200.0)):
-        beside.releases.record(look)
+    for release in (BlackBox(0.02), GaussianAnswer(200.0)):
+        beside.releases.record(release)
     after = looked.submit(ann, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
     without = other.submit(bob, "cells", right_in(0.7), idempotency_key="2", expected=0.7)
     ends = [one for one in (after.low, after.high, without.low, without.high) if one is not None]

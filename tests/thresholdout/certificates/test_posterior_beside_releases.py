@@ -1,4 +1,4 @@
-"""Posterior certificates beside looks with a delta (accounting/LOOKS.md, L6): all transcripts of small ones."""
+"""Posterior certificates beside looks with a delta (accounting/RELEASES.md, L6): all transcripts of small ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MovingWindow
-from thresholdout.certificates.posterior import LogOdds, PosteriorWidths, beside_looks_with_a_delta, groups_leakage
+from thresholdout.certificates.posterior import LogOdds, PosteriorWidths, beside_releases_with_a_delta, groups_leakage
 from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 
 Floats = NDArray[np.float64]
@@ -133,21 +133,21 @@ def test_a_gaussian_look_costs_its_profile() -> None:
 
 def test_group_privacy_of_the_delta() -> None:
     """A group of s has the delta ``d (1 + e^a + ... + e^((s-1) a))`` at ``s a``, on average over records."""
-    look, sizes = BlackBox(0.5, 1e-12), np.array([1.0, 3.0])
+    release, sizes = BlackBox(0.5, 1e-12), np.array([1.0, 3.0])
     needed = 1e-12 * (1 + 3 * (1 + math.exp(0.5) + math.exp(1.0))) / 4
-    assert groups_leakage(sizes, [look], 2 * 5 * needed) == pytest.approx(0.5, rel=0.01)
-    assert groups_leakage(sizes, [look], 2 * needed * 0.99) == math.inf
+    assert groups_leakage(sizes, [release], 2 * 5 * needed) == pytest.approx(0.5, rel=0.01)
+    assert groups_leakage(sizes, [release], 2 * needed * 0.99) == math.inf
 
 
 def test_widths_are_those_of_the_formula() -> None:
     alone = PosteriorWidths(0.03, 0.03 + math.tanh(0.05), LogOdds(np.array([0.2])), 0.2)
-    after = beside_looks_with_a_delta(alone, Independent(1000), [BlackBox(0.3, 1e-14)], 1e-8)
+    after = beside_releases_with_a_delta(alone, Independent(1000), [BlackBox(0.3, 1e-14)], 1e-8)
     assert isinstance(after, PosteriorWidths)
     assert after.width == pytest.approx(0.03 + math.tanh(0.5 / 4) + 2**-12, rel=1e-4)
     assert after.error == pytest.approx(0.03 + 2**-12, rel=1e-9)
     c = 0.9 - 0.03 - 2**-12
     assert after.interval(0.9)[0] == pytest.approx(c / (c + (1 - c) * math.exp(0.5)), rel=1e-3)
-    pairs = beside_looks_with_a_delta(alone, Groups([0, 0, 1, 1]), [BlackBox(0.3, 1e-14)], 1e-8)
+    pairs = beside_releases_with_a_delta(alone, Groups([0, 0, 1, 1]), [BlackBox(0.3, 1e-14)], 1e-8)
     assert isinstance(pairs, PosteriorWidths)
     assert pairs.beliefs == LogOdds(
         np.repeat(2 * (0.2 + groups_leakage(np.ones(1), [BlackBox(0.3, 1e-14)], 1)), 2)
@@ -157,7 +157,7 @@ def test_widths_are_those_of_the_formula() -> None:
 def test_what_is_not_covered() -> None:
     alone = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
     assert "independent groups" in str(
-        beside_looks_with_a_delta(alone, MovingWindow(100, 2), [GaussianAnswer(9)], 1e-8)
+        beside_releases_with_a_delta(alone, MovingWindow(100, 2), [GaussianAnswer(9)], 1e-8)
     )
-    assert beside_looks_with_a_delta(alone, Independent(9), [BlackBox(0.1, 0.5)], 1e-8) == "leak too much"
-    assert beside_looks_with_a_delta(alone, Groups([0] * 2000), [GaussianAnswer(9)], 1e-8) == "leak too much"
+    assert beside_releases_with_a_delta(alone, Independent(9), [BlackBox(0.1, 0.5)], 1e-8) == "leak too much"
+    assert beside_releases_with_a_delta(alone, Groups([0] * 2000), [GaussianAnswer(9)], 1e-8) == "leak too much"

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["silence"]
+__all__ = ["suppress_warnings"]
 
 _ALL: Final = re.compile("")
 _NONE: Final = re.compile(r"(?!)")
@@ -62,7 +62,7 @@ _show: Any = None
 
 
 @contextmanager
-def silence(*categories: type[Warning]) -> Iterator[None]:
+def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
     """Show no warnings of this thread, nor of threads that start meanwhile, and don't turn them into errors.
 
     Parameters
@@ -74,7 +74,7 @@ def silence(*categories: type[Warning]) -> Iterator[None]:
     --------
     >>> import warnings
     >>> before = list(warnings.filters)
-    >>> with silence():
+    >>> with suppress_warnings():
     ...     warnings.warn("record 7 has an unknown category")
     >>> before == warnings.filters
     True

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from tests.patience import PATIENCE
 from thresholdout import Claims, Thresholdout
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 
 
 def state() -> tuple[object, ...]:
@@ -62,10 +62,10 @@ def test_many_threads_begin_and_end_at_random() -> None:
     def silent(k: int) -> None:
         start.wait()
         for pause in pauses[k]:
-            with silence():
+            with suppress_warnings():
                 warnings.warn("secret", stacklevel=1)
                 threading.Event().wait(pause)
-                with silence(DeprecationWarning):
+                with suppress_warnings(DeprecationWarning):
                     warnings.warn("secret", stacklevel=1)
 
     with warnings.catch_warnings(record=True) as caught:
@@ -85,7 +85,7 @@ def test_many_threads_begin_and_end_at_random() -> None:
 
 def test_a_silent_thread_raises_no_error_and_notes_nothing() -> None:
     registry: dict[Any, Any] = {}
-    with silence():  # tests turn warnings into errors
+    with suppress_warnings():  # tests turn warnings into errors
         warnings.warn_explicit("secret", UserWarning, "here", 1, registry=registry)
     assert not any(isinstance(key, tuple) for key in registry)
     with pytest.raises(UserWarning):
@@ -93,12 +93,12 @@ def test_a_silent_thread_raises_no_error_and_notes_nothing() -> None:
 
 
 def test_only_the_named_kinds_are_silent() -> None:
-    with silence(DeprecationWarning, ImportWarning):
+    with suppress_warnings(DeprecationWarning, ImportWarning):
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         warnings.warn("module", ImportWarning, stacklevel=1)
         with pytest.raises(FutureWarning):
             warnings.warn("new", FutureWarning, stacklevel=1)
-        with silence(FutureWarning):
+        with suppress_warnings(FutureWarning):
             warnings.warn("new", FutureWarning, stacklevel=1)
         with pytest.raises(FutureWarning):
             warnings.warn("new", FutureWarning, stacklevel=1)
@@ -117,7 +117,7 @@ def test_another_threads_catch_warnings_that_ends_meanwhile_does_not_end_the_sil
         thread = threading.Thread(target=other)
         thread.start()
         assert is_in.wait(PATIENCE)
-        with silence():
+        with suppress_warnings():
             may_end.set()
             thread.join()
             warnings.warn("secret", stacklevel=1)
@@ -128,7 +128,7 @@ def test_another_threads_catch_warnings_that_ends_meanwhile_does_not_end_the_sil
 def test_threads_that_a_silent_one_starts_are_silent() -> None:
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        with silence(), ThreadPoolExecutor(2) as pool:
+        with suppress_warnings(), ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda k: warnings.warn(f"secret {k}", stacklevel=1), range(4)))
     assert not shown
 
@@ -140,7 +140,7 @@ def test_filters_that_travel_take_the_silence_of_their_thread_along() -> None:
     start = threading.Barrier(2)
     with ThreadPoolExecutor(1) as pool:
         there = pool.submit(lambda: (start.wait(), travelled()))
-        with silence():
+        with suppress_warnings():
             here = travelled()
             start.wait()
             assert not there.result()[1].match("any text")
@@ -157,7 +157,7 @@ def test_pools_of_scikit_learn_are_silent_too(backend: str, capfd: pytest.Captur
     """They copy the filters, as texts, to wherever their tasks run."""
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        with silence():
+        with suppress_warnings():
             assert Parallel(n_jobs=2, backend=backend)(delayed(warns)(k) for k in range(4)) == [0, 1, 2, 3]
     assert not shown
     assert "secret" not in capfd.readouterr().err
@@ -165,10 +165,10 @@ def test_pools_of_scikit_learn_are_silent_too(backend: str, capfd: pytest.Captur
 
 FORKED = """
 import os, threading, warnings
-from thresholdout.silence import silence
+from thresholdout.suppressed_warnings import suppress_warnings
 is_in, may_end = threading.Event(), threading.Event()
 def other():
-    with silence():
+    with suppress_warnings():
         is_in.set()
         may_end.wait(600)
 thread = threading.Thread(target=other)
@@ -180,7 +180,7 @@ if os.fork() == 0:
 os.wait()
 may_end.set()
 thread.join()
-with silence():
+with suppress_warnings():
     if os.fork() == 0:
         warnings.warn("secret")
         os._exit(0)

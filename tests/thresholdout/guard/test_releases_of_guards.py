@@ -164,7 +164,7 @@ def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> No
     pure = guard.certificate
     after = guard.releases.record(GaussianAnswer(1000.0))
     second = guard.ask(0.25, HOLDOUT < 2501)
-    assert (after.route, after.chosen and after.chosen.source) == ("posterior", "accounting/LOOKS.md, L6")
+    assert (after.route, after.chosen and after.chosen.source) == ("posterior", "accounting/RELEASES.md, L6")
     assert pure.tolerance + 2**-12 < after.tolerance < pure.tolerance + 0.01
     assert second.half_width > first.half_width
     assert guard.history["half_width"][0] == first.half_width
@@ -181,7 +181,7 @@ def test_a_ladder_pays_for_looks() -> None:
     assert guard.status.error_budget_left == pytest.approx(risk * math.exp(-price(0.01, risk)), rel=1e-6)
     second = guard.ask(0.25, HOLDOUT < 2400, binary=True)
     assert second.interval[1] > high + 0.005
-    assert guard.history["source"].tolist() == ["holdout", "look", "holdout"]
+    assert guard.history["source"].tolist() == ["holdout", "release", "holdout"]
     guard.releases.record(GaussianAnswer(1000.0))
     guard.ask(0.25, HOLDOUT < 2400, binary=True)
     assert guard.status.exhausted == "queries"
@@ -211,7 +211,7 @@ def test_a_look_after_which_nothing_is_said_is_refused() -> None:
 
 
 def price(epsilon: float, risk: float) -> float:
-    """Return the nats that a pure look at 10,000 independent records costs: the formulas M1 and M2 of LOOKS.md."""
+    """Return the nats that a pure look at 10,000 independent records costs: the formulas M1 and M2 of RELEASES.md."""
     n = len(HOLDOUT)
     leaked = n * epsilon**2
     maximal = min(
@@ -238,7 +238,7 @@ def test_a_look_is_paid_from_the_risk_that_is_left() -> None:
     second = guard.ask(0.25, HOLDOUT < 2501, binary=True)
     assert second.half_width > first.half_width * 1.05
     history = guard.history
-    assert history["source"].tolist() == ["train", "look", "train"]
+    assert history["source"].tolist() == ["train", "release", "train"]
     assert history["name"][1] == "BlackBox(epsilon=0.01)"
     assert (history["low"][0], history["high"][0]) == first.interval
 
@@ -316,14 +316,14 @@ def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> Non
         one.ask(0.25, HOLDOUT < 2500, binary=True)
 
 
-@pytest.mark.parametrize("look", [BlackBox(10.0), GaussianAnswer(1.0)])
-def test_a_look_after_which_claims_say_nothing_is_refused(look: Any) -> None:
+@pytest.mark.parametrize("release", [BlackBox(10.0), GaussianAnswer(1.0)])
+def test_a_look_after_which_claims_say_nothing_is_refused(release: Any) -> None:
     guard = claiming()
     with pytest.raises(InputError, match="which says nothing"):
-        guard.releases.record(look)
+        guard.releases.record(release)
     assert guard.status.information_released == pytest.approx(0.0, abs=1e-11)
     assert guard.history.empty
-    guard.releases.record(look, void=True)
+    guard.releases.record(release, void=True)
     low, high = guard.ask(0.5, HOLDOUT % 2, binary=True).interval
     assert low < 0.01
     assert high > 0.99
@@ -342,9 +342,9 @@ def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> 
 def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
     """Its price grows as the risk falls, so that of a larger risk would be too small."""
     mechanism = ClaimsMechanism(ClaimsParameters(noise=0.0), 10**12)
-    state = replace(mechanism.start(SeededNoise(0)), log_risk=-800.0)
-    after, outcome = mechanism.look(state, lambda risk: 1.0)
-    assert outcome.risk == after.log_risk == -1e9
+    state = replace(mechanism.start(SeededNoise(0)), log_error_budget=-800.0)
+    after, outcome = mechanism.pay_release(state, lambda risk: 1.0)
+    assert outcome.log_error_budget == after.log_error_budget == -1e9
     with pytest.raises(BudgetExhausted, match="nothing is left"):
         mechanism.step(after, 0.5, Reading((), Known()), SeededNoise(0))
 
@@ -363,5 +363,5 @@ def test_a_query_while_a_look_is_recorded_is_paid_for() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "put_document", late)
         assert one.releases.record(GaussianAnswer(1000.0)).route == "claims"
-    assert one.history["source"].tolist() == ["look", "train"]
+    assert one.history["source"].tolist() == ["release", "train"]
     assert len(one.releases.recorded.events) == 1

@@ -125,13 +125,13 @@ def test_prices_of_independent_records_are_too_small(name: str, event: Event) ->
 
 def test_known_labels_leave_nothing_of_a_window_but_independent_groups() -> None:
     """Labels that say whether the coins of two records in a row are the same: a unit is one coin then."""
-    panel, look, p = Panel(MovingWindow(100, 1), 2), GaussianAnswer(300.0), 0.3
-    exact = exact_nats(copies(100), noisy(look), p)
-    assert smallest_nats(panel, look, math.inf, p) < 0.7 * exact  # the broken twin
+    panel, release, p = Panel(MovingWindow(100, 1), 2), GaussianAnswer(300.0), 0.3
+    exact = exact_nats(copies(100), noisy(release), p)
+    assert smallest_nats(panel, release, math.inf, p) < 0.7 * exact  # the broken twin
     labelled = whatever_the_labels(panel)
-    assert smallest_nats(labelled, look, math.inf, p) > exact
-    assert smallest_nats(labelled, look, math.inf, p) == smallest_nats(
-        Groups(np.repeat([0, 1], 100)), look, math.inf, p
+    assert smallest_nats(labelled, release, math.inf, p) > exact
+    assert smallest_nats(labelled, release, math.inf, p) == smallest_nats(
+        Groups(np.repeat([0, 1], 100)), release, math.inf, p
     )
     for model in (Independent(N), Groups(np.arange(N) // 4)):
         assert whatever_the_labels(model) is model
@@ -174,20 +174,24 @@ def test_batches_of_a_fixed_size_are_a_larger_part_of_fewer_records() -> None:
         near, second = RenyiAccountant(adjacency).compose(step).rdp(orders)
         return float(2 * (near + second / 2))
 
-    look, fewer = (WithoutReplacementGaussianStep(8.0, 30, records) for records in (1000, 500))
-    assert pair(look, "add_remove") < 0.3 * pair(fewer, "add_remove")  # so it says nothing of the records that follow
-    found = information(look, math.inf, RevealedBlocks((2,), (1,)))
-    assert found == pytest.approx(pair(look, "replace_one"), rel=1e-6)
-    assert found > pair(look, "add_remove")
+    release, fewer = (WithoutReplacementGaussianStep(8.0, 30, records) for records in (1000, 500))
+    assert pair(release, "add_remove") < 0.3 * pair(
+        fewer, "add_remove"
+    )  # so it says nothing of the records that follow
+    found = information(release, math.inf, RevealedBlocks((2,), (1,)))
+    assert found == pytest.approx(pair(release, "replace_one"), rel=1e-6)
+    assert found > pair(release, "add_remove")
     poisson = PoissonGaussianStep(8.0, 0.03)
     assert information(poisson, math.inf, RevealedBlocks((2,), (1,))) == pytest.approx(pair(poisson, "add_remove"))
 
 
 def test_gaussian_groups_pay_the_square_of_their_size() -> None:
-    look = GaussianAnswer(50.0)
+    release = GaussianAnswer(50.0)
     blocks = RevealedBlocks((2, 5), (3, 4))
     assert blocks.squares == 112
-    assert information(look, math.inf, blocks) == pytest.approx(112 * information_per_record(look, math.inf), rel=1e-3)
+    assert information(release, math.inf, blocks) == pytest.approx(
+        112 * information_per_record(release, math.inf), rel=1e-3
+    )
     assert information(BlackBox(0.1), 0.1, blocks) == pytest.approx(112 * 0.01 / 8)
-    assert information(look, math.inf, RevealedBlocks((65,), (1,))) == math.inf
-    assert information(look, math.inf, RevealedBlocks((2,), (1,), 1e-9)) == math.inf
+    assert information(release, math.inf, RevealedBlocks((65,), (1,))) == math.inf
+    assert information(release, math.inf, RevealedBlocks((2,), (1,), 1e-9)) == math.inf

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from graphs.numerics.arguments import FloatArray
 
-__all__ = ["seen_reach"]
+__all__ = ["seen_range"]
 
 _MOST_LAGS: Final = 100
 _LEVEL: Final = 0.05
@@ -18,7 +18,7 @@ _LEAST: Final = 20
 _MOST_CLASSES: Final = 100
 
 
-def seen_reach(labels: Any) -> tuple[int, int] | None:
+def seen_range(labels: Any) -> tuple[int, int] | None:
     """Return the largest lag at which labels in order of time are seen to be correlated, and how many were looked at.
 
     Parameters
@@ -35,7 +35,7 @@ def seen_reach(labels: Any) -> tuple[int, int] | None:
 
     Examples
     --------
-    >>> seen_reach(np.repeat(np.random.default_rng(0).integers(0, 2, 200), 4))[0]
+    >>> seen_range(np.repeat(np.random.default_rng(0).integers(0, 2, 200), 4))[0]
     3
     """
     from scipy.special import ndtri

@@ -14,7 +14,7 @@ from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import truths_and_counts
 from tests.oracles.risk_left import coins
 from thresholdout.limits.entropy import entropy_lower
-from thresholdout.limits.random_truths import Line, line
+from thresholdout.limits.random_estimands import Line, line
 
 Floats = NDArray[np.float64]
 

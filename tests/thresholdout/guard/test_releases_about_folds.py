@@ -25,7 +25,7 @@ RECORDS = 300
 NOISE = SeededNoise(0)
 
 
-def broken(mechanism: Any, look: BlackBox | None, told: float) -> float:
+def broken(mechanism: Any, release: BlackBox | None, told: float) -> float:
     """Return the exact probability that the one answer's interval misses the truth, 1/2.
 
     The labels are fair coins. A look says of each what it is with the look's privacy; `told` of them agree on average.
@@ -33,9 +33,9 @@ def broken(mechanism: Any, look: BlackBox | None, told: float) -> float:
     is right is binomial. A learner that says the table whatever it is fitted to makes that an out-of-fold average.
     """
     state = mechanism.start(NOISE)
-    if look is not None:
-        pure = math.inf if look.delta else look.epsilon
-        state, _ = mechanism.look(state, lambda risk: smallest_nats(Independent(RECORDS), look, pure, risk))
+    if release is not None:
+        pure = math.inf if release.delta else release.epsilon
+        state, _ = mechanism.pay_release(state, lambda risk: smallest_nats(Independent(RECORDS), release, pure, risk))
     missed = 0.0
     for right in range(RECORDS + 1):
         values = np.arange(RECORDS) < right
@@ -51,7 +51,7 @@ def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: flo
     epsilon, confidence = 0.3, 0.9
     mechanism: Any = Ladder(LadderParameters(confidence), RECORDS)
     if kind == "ladder of folds":
-        mechanism = Ladder(LadderParameters(confidence, queries=1, random_truths=True), RECORDS)
+        mechanism = Ladder(LadderParameters(confidence, queries=1, random_estimands=True), RECORDS)
     elif kind == "folds":  # as if the folds were independent, which the table's values are: N = n
         mechanism = FoldClaims(FoldClaimsParameters(RECORDS, 1.0, confidence, queries=1), RECORDS)
     told = delta + (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
@@ -67,23 +67,23 @@ def cross_validation(**settings: Any) -> KFoldGuard:
 
 
 @pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=3)])
-@pytest.mark.parametrize("look", [BlackBox(0.01), GaussianAnswer(500.0)])
-def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, look: Any) -> None:
+@pytest.mark.parametrize("release", [BlackBox(0.01), GaussianAnswer(500.0)])
+def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, release: Any) -> None:
     queries = 3 if mechanism == "claims" else None
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
     for one in (guard, other):
         one.score(DummyClassifier(strategy="constant", constant=0))
     risk = guard.status.error_budget_left
     assert risk is not None
-    guard.releases.record(look)
-    pure = look.epsilon if isinstance(look, BlackBox) else math.inf
-    paid = smallest_nats(Independent(2000), look, pure, risk)
+    guard.releases.record(release)
+    pure = release.epsilon if isinstance(release, BlackBox) else math.inf
+    paid = smallest_nats(Independent(2000), release, pure, risk)
     assert guard.status.error_budget_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
-    assert guard.releases.recorded == Composed([look])
+    assert guard.releases.recorded == Composed([release])
     low, high = guard.score(DummyClassifier(strategy="constant", constant=0)).interval
     narrow = other.score(DummyClassifier(strategy="constant", constant=0)).interval
     assert high - low > narrow[1] - narrow[0]
-    assert guard.history["source"].tolist()[1] == "look"
+    assert guard.history["source"].tolist()[1] == "release"
     assert len(guard.answers) == 2
     guard.score(DummyClassifier(strategy="constant", constant=0))
     assert guard.status.exhausted == "queries"

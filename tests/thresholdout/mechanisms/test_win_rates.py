@@ -1,4 +1,4 @@
-"""Claims about a share of wins: levels by exact sums, secrets that stay so, and what is said of two models."""
+"""Claims about a win rate: levels by exact sums, secrets that stay so, and what is said of two models."""
 
 import math
 from collections.abc import Callable
@@ -69,7 +69,9 @@ def test_outcomes_pay_for_themselves() -> None:
     start = claims.start(NOISE)
     for wins in (0, 3, 40, 70, 100):
         state, said = compare(claims, start, PairedCounts(100, 100, 4000), wins, 100 - wins)
-        assert state.log_risk <= start.log_risk + math.log1p(-FAILURE_SHARE) - state.outcomes * math.log(3.0)
+        assert state.log_error_budget <= start.log_error_budget + math.log1p(
+            -FAILURE_SHARE
+        ) - state.outcomes * math.log(3.0)
         assert said.interval is not None
         assert said.interval[0] <= said.value <= said.interval[1]
 
@@ -96,8 +98,8 @@ def test_a_list_states_exact_limits_rounded_outwards() -> None:
         assert outcome.interval is not None
         assert low - 1 / 64 < outcome.interval[0] <= low + 1e-9
         assert high - 1e-9 <= outcome.interval[1] < high + 1 / 64
-    assert state.log_risk < math.log(0.05 * 0.2) - 4 * math.log(4)
-    assert state.memory == claims.start(NOISE).memory  # shares of wins say nothing about scores
+    assert state.log_error_budget < math.log(0.05 * 0.2) - 4 * math.log(4)
+    assert state.memory == claims.start(NOISE).memory  # win rates say nothing about scores
 
 
 @pytest.mark.parametrize("counts", [(-1, 2, 10), (6, 5, 10), (0, 0, 0)])
@@ -108,7 +110,7 @@ def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int]) -> None
 
 
 def test_a_test_that_confirms_by_the_expected_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin compares the share of wins with the edges, as if there were as many records as expected."""
+    """The twin compares the win rate with the edges, as if there were as many records as expected."""
 
     def blind(self: WinsTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
         wins, losses = self._holdout.wins, self._holdout.losses
