@@ -159,7 +159,9 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     if fits and mechanism is not None and state.asked:
         (last,) = ledger.entries(guard, state.asked, 1)
         restored = mechanism.restore(state.to_text())
-        fits = last.remaining == mechanism.remaining(restored) and last.log_error_budget == mechanism.log_error_budget(restored)
+        fits = last.remaining == mechanism.remaining(restored) and last.log_error_budget == mechanism.log_error_budget(
+            restored
+        )
     if not fits:
         raise LedgerDamaged(
             ledger.location,
@@ -186,7 +188,10 @@ def check_clients(ledger: Ledger, guard: str) -> None:
     parameters: Any = parameters_from_json(stored["chosen"])
     if not parameters.guesses:
         return
-    risk, told = start_error_budget(parameters.confidence, parameters.information_released), dict[str, tuple[float, ...]]()
+    risk, told = (
+        start_error_budget(parameters.confidence, parameters.information_released),
+        dict[str, tuple[float, ...]](),
+    )
 
     def replay(entries: Iterator[Entry]) -> Iterator[str]:
         nonlocal risk
