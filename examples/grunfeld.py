@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+import warnings
 
 import numpy as np
 from statsmodels.datasets import grunfeld
 
 from graphs import Groups, Panel
 from graphs.estimation import diagnose, fit_autoregression
-from thresholdout import Thresholdout
+from thresholdout import Thresholdout, WideAnswersWarning
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -56,6 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
 
     print("\nIs the growth of a firm within 0.3 of the mean of other firms, and is it above?")
+    warnings.simplefilter("ignore", WideAnswersWarning)  # five firms are few, and their width is printed above
     guard = Thresholdout(judged.reshape(-1, 1), dependence=panel, queries=2)
     apart = others - (others.sum(axis=0) - others) / (len(others) - 1)
     away = judged - others.mean(axis=0)

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     split = nx.fiedler_vector(club, seed=0, method="tracemin_lu") > 0
     wrong = (split == split[0]) != sides  # the first member is Mr. Hi
-    print(f"\nForecast by the sparsest cut of the graph, which knows no side: {wrong.sum()} of {len(wrong)} wrong.")
+    print(f"\nPrediction by the sparsest cut of the graph, which knows no side: {wrong.sum()} of {len(wrong)} wrong.")
     fitted = fit_ising(club, wrong.astype(int))
     likely = float(fitted.diameters.max()) / 4
     limit = largest_coupling(club, wrong)

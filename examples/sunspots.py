@@ -14,13 +14,14 @@ themselves remember for decades. The errors of a good forecast do not: queries a
 from __future__ import annotations
 
 import argparse
+import warnings
 
 import numpy as np
 from statsmodels.datasets import sunspots
 
 from graphs import GaussianField
 from graphs.estimation import autoregression_limit, diagnose
-from thresholdout import Thresholdout
+from thresholdout import Thresholdout, WideAnswersWarning
 
 LAGS = 9
 
@@ -59,6 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     print("  (the coefficients are estimates from the years before 1900: no certificate is for them)")
 
     print("\nHow often is a forecast within 1.5 of the truth, and how often too low?")
+    warnings.simplefilter("ignore", WideAnswersWarning)  # a century is short, and its width is printed above
     guard = Thresholdout(errors[earlier:].reshape(-1, 1), dependence=kinds[name], queries=2)
     seen, held = errors[:earlier], errors[earlier:]
     print(guard.ask(np.mean(np.abs(seen) < 1.5), np.abs(held) < 1.5, name="within 1.5", binary=True))

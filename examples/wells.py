@@ -14,13 +14,14 @@ from the first region; a guard answers queries about the second.
 from __future__ import annotations
 
 import textwrap
+import warnings
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs import GaussianField
 from graphs.estimation import fit_kernel, range_limit
-from thresholdout import Thresholdout
+from thresholdout import Thresholdout, WideAnswersWarning
 
 RANGE = 0.3  # km, which nobody knows
 
@@ -46,6 +47,7 @@ def main() -> None:
     print(f"±0.05 takes {model.records_for(0.05):,} wells as dense as these.")
 
     print("\nHow often is the map within two standard deviations, and how often too low?")
+    warnings.simplefilter("ignore", WideAnswersWarning)  # its width is printed above
     guard = Thresholdout(judged, dependence=model, queries=2)
     print(guard.ask(np.mean(np.abs(first) < 2), np.abs(second) < 2, name="within 2", binary=True))
     print(guard.ask(np.mean(first > 0), second > 0, name="too low", binary=True))

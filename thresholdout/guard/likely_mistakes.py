@@ -121,7 +121,7 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
             return
     if width < _WIDE and records >= _FEW:
         return
-    asked = "any number of queries" if queries is None else f"{queries:,} query{'' if queries == 1 else 's'}"
+    asked = "any number of queries" if queries is None else f"{queries:,} {'query' if queries == 1 else 'queries'}"
     size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
     paid = "; scores that were seen before (prior_queries=) count" if certificate.prior_queries is not None else ""
     says = "say next to nothing" if width >= _USELESS else "be wide"

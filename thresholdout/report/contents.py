@@ -163,7 +163,7 @@ class GuardReport:
         return render(self)
 
     def __repr__(self) -> str:
-        asked = f"{self.queries:,} query{'' if self.queries == 1 else 's'}"
+        asked = f"{self.queries:,} {'query' if self.queries == 1 else 'queries'}"
         return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:

@@ -150,6 +150,7 @@ def test_erratum_7_theorem_4_1_is_false() -> None:
     assert truth.min() > 0 > found.value
     ours = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.8, 0.06)
     assert ours.valid
+    assert ours.value == pytest.approx(0.019, abs=5e-4)  # as the page of the papers says
     assert ours.value > kl_leading_order(BROKEN, 0.01, 0.01)
 
 
