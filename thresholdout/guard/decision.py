@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from graphs.numerics.rounding import shown_above
 
-__all__ = ["Decision"]
+__all__ = ["Decision", "DecisionOutcome"]
+
+DecisionOutcome: TypeAlias = Literal["keep", "reject", "worse", "not settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,13 @@ class Decision:
 
     Attributes
     ----------
-    outcome : {"keep", "reject"}
-        "keep" makes the candidate the gate's champion.
+    outcome : {"keep", "reject", "worse", "not settled"}
+        "keep" makes the candidate the gate's champion. With a tolerance "keep" says that it is not worse by more, and
+        "worse" that it is worse; both are certified, and the champion stays.
     certified : bool
         Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
-        the candidate is better than the last certified model by more than the gate's delta. A candidate that is kept
+        the candidate is better than the last certified model by more than the gate's delta; with a tolerance, that the
+        outcome is true. A candidate that is kept
         without that is on the way, and may be worse.
     test : str or None
         Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
@@ -51,9 +55,11 @@ class Decision:
     <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
     >>> Decision("keep", True, "bets", 0.0, 0.045, None, 0.02, 3, repeated=True)
     <Decision 3: keep, certified by bets; decided before: nothing spent>
+    >>> Decision("worse", True, "sign test", 5.0, 0.0002, None, -0.02, 9)
+    <Decision 9: worse, certified by sign test; cost 5 nats, 0.0002 of the risk left>
     """
 
-    outcome: Literal["keep", "reject"]
+    outcome: DecisionOutcome
     certified: bool
     test: str | None
     cost: float
@@ -70,7 +76,9 @@ class Decision:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         if self.certified:
-            what = f"keep, certified by {self.test}"
+            what = f"{self.outcome}, certified by {self.test}"
+        elif self.outcome == "not settled":
+            what = "not settled"
         elif self.outcome == "keep":
             what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
         else:

@@ -22,7 +22,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.asking import class_and_parameters
-from thresholdout.guard.decision import Decision
+from thresholdout.guard.decision import Decision, DecisionOutcome
 from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.query import Query
@@ -38,6 +38,7 @@ from thresholdout.mechanisms.claims.gate_states import (
     LastEvaluation,
     Move,
     Rules,
+    Tolerated,
     Verdict,
     at_gate,
 )
@@ -107,17 +108,25 @@ class Gate:
         As given.
     delta : float
         As given.
+    tolerance : float or None
+        As given. With a tolerance the champion is the reference that all candidates are compared with: tolerances of
+        several kept candidates do not add up.
     test : str
         Which test certifies.
 
     Notes
     -----
-    Being told no scores, a gate lasts much longer than a climb by `Thresholdout.score`: a candidate that was to be
-    expected costs a hundredth of a nat, one that cross-validation rejects is free, and declared numbers of queries and
-    answers do not count it. Values that are 0 or 1 are put to the sign test where the guard was made with
-    ``sampling="iid"``, its records are independent and delta is 0; other values, and records that may have different
-    laws, to bets, which need a somewhat larger gain. Records that depend on each other have tests by relative entropy,
-    or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and gates".
+    Being told no scores, a gate lasts much longer than a climb by `Thresholdout.score`: a candidate that was to
+    be expected costs a hundredth of a nat, one that cross-validation rejects is free, and declared numbers of queries
+    and answers do not count it. Values that are 0 or 1 are put to the sign test, or with a delta or a tolerance to the
+    exact trinomial test, where the guard was made with ``sampling="iid"`` and its records are independent. Other
+    values, and records that may have different laws, are put to bets, which need a somewhat larger gain. Records that
+    depend on each other have tests by relative entropy, or Hoeffding's inequality, as their model allows. PROOFS.md,
+    "Comparisons and gates".
+
+    With a tolerance every candidate is looked at, and counts as a query. Its outcome is "keep" (not worse by more than
+    the tolerance), "worse" or "not settled". Of m declared queries each is tested for "worse" at (1 - confidence) / m
+    while nothing fires; "keep" is certified where the training part expects it at next to no cost.
 
     Examples
     --------
@@ -143,6 +152,7 @@ class Gate:
         metric: str | Metric,
         certify: Certify,
         delta: float,
+        tolerance: float | None,
         train_values: object,
     ) -> None:
         chosen = check_mean(metric)
@@ -158,6 +168,15 @@ class Gate:
         self.delta = check_number(
             "delta", delta, zero, below, f"a number from 0 to less than {most:g}, the metric's range"
         )
+        self.tolerance = None
+        if tolerance is not None:
+            if certify != "each" or delta:
+                seen = "beside certify='milestones'" if certify != "each" else f"beside delta={delta!r}"
+                raise InputError("tolerance", seen, "a tolerance alone")
+            self.tolerance = check_number(
+                "tolerance", tolerance, 0.0, below, f"a number above 0 and less than {most:g}, the metric's range"
+            )
+        self._edge = self.delta if self.tolerance is None else -self.tolerance
         self._range = most
         self._sign = 1.0 if chosen.greater_is_better else -1.0
         self._lock = threading.RLock()
@@ -336,16 +355,18 @@ class Gate:
             blank = rules.blank()
 
             def plan(state: GateState) -> Move:
+                if self.tolerance is not None:
+                    return Tolerated.planned(state, proposal, blank, self._left())
                 if self.certify == "each":
                     return Candidate.planned(state, proposal, blank)
                 return Climb.planned(state, proposal, beyond, blank, on_the_way=on_the_way)
 
             decision, verdict = self._decide(new, certified, gains, "", key, name, rules, plan, whole)
-            if decision:
+            if decision and self.tolerance is None:
                 self._champion = new
                 if isinstance(key, ContentKey):
                     self._kept[digests[0]] = decision
-            if verdict in PROVED:
+            if verdict in PROVED and self.tolerance is None:
                 self._certified = new
             if key is not None:
                 self._decided["", key] = decision, level
@@ -363,7 +384,7 @@ class Gate:
         if len(digests) < len(found):
             return key, []
         climbing = self._climbing()
-        made = self.guard._score_key(key, "gate", digests, self.metric, about, self.certify, self.delta, climbing, how)
+        made = self.guard._score_key(key, "gate", digests, self.metric, about, self.certify, self._edge, climbing, how)
         return made, digests
 
     def _decide(
@@ -381,6 +402,7 @@ class Gate:
         """Carry a move out in the ledger, and say what it was."""
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
+        title += "" if self.tolerance is None else f" with a tolerance of {self.tolerance!r}"
         most = self._range
         query = Query(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
         known_as = class_and_parameters(new.estimator)
@@ -392,7 +414,7 @@ class Gate:
             at_gate(title, plan),
             read,
             rules.blank(),
-            self.delta,
+            self._edge,
             most * float(np.mean(whole)),
         )
         named = "" if entry.candidate == known_as else entry.candidate
@@ -401,7 +423,7 @@ class Gate:
 
     def _warn(self, told: Decision, verdict: Verdict, new: _Model, rules: Rules, gains: NDArray[np.float64]) -> None:
         """Say that a verdict is a surprise; once the gate knows it, since warnings may be errors."""
-        if new.folds is None or told.repeated or verdict in FREE:
+        if new.folds is None or told.repeated or verdict in FREE or self.tolerance is not None:
             return
         level = told.error_budget_left * (1.0 if told.certified else math.expm1(told.cost))
         if level > 0.0:
@@ -416,9 +438,14 @@ class Gate:
         free = verdict in FREE
         before = risk if free or repeated else self.guard._engine.log_error_budget_before(entry)
         kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
+        outcome: DecisionOutcome = "keep" if kept else "reject"
+        if verdict in ("worse", "unsettled"):
+            outcome = "worse" if verdict == "worse" else "not settled"
+        if verdict == "worse":
+            rules = replace(rules, delta=0.0)
         return Decision(
-            outcome="keep" if kept else "reject",
-            certified=verdict in PROVED,
+            outcome=outcome,
+            certified=verdict in PROVED or verdict == "worse",
             test=None if free else rules.test_name,
             cost=max(0.0, before - risk),
             error_budget_left=math.exp(risk),
@@ -428,6 +455,11 @@ class Gate:
             name=name,
             repeated=repeated,
         )
+
+    def _left(self) -> float:
+        """Return how many declared queries are left; infinite where their number is not declared."""
+        queries = self.guard._mechanism.parameters.queries
+        return math.inf if queries is None else max(1.0, queries - self.guard._engine.state().queries)
 
     def _on_holdout(self, new: Any, old: Any, rules: Rules) -> Callable[[NoiseSource], GateTest]:
         """Compute both models' values on the holdout."""
@@ -483,15 +515,18 @@ class Gate:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
         ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
         parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
-        return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
+        return Rules(parameters, self.guard.n, self._edge / self._range, sign=ends and one_law)
 
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
         more = f" by more than {self.delta:g}" if self.delta else ""
+        left = self.guard.status.error_budget_left
+        if self.tolerance is not None:
+            told = f"{self.metric.name}, not worse by more than {self.tolerance:g}, certified by {self.test}"
+            return f"<Gate: {told}; {left:.3g} of the risk left>"
         way = "the champion is on the way and NOT certified" if self._climbing() else "the champion is certified"
         if not self._climbing() and self._certified.estimator is self._first:
             way = "nothing is certified yet; the champion is the model it was made with"
-        left = self.guard.status.error_budget_left
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
 
 

@@ -451,6 +451,7 @@ class Thresholdout:
         *,
         certify: Certify = "each",
         delta: float = 0.0,
+        tolerance: float | None = None,
         train_values: object | None = None,
     ) -> Gate:
         """Return a gate, which keeps or rejects candidates; with its confidence no worse one is certified.
@@ -462,10 +463,10 @@ class Thresholdout:
         certify : {"each", "milestones"}, default="each"
             Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the
             current one against the last certified one now and then.
-        delta, train_values : optional
-            By how much more a candidate has to be better to be certified; the champion's training values, see `score`.
+        delta, tolerance, train_values : optional
+            By how much a candidate has to be better; or may be worse, see `Gate`; the champion's values, see `score`.
         """
-        return Gate(self, champion, metric, certify, delta, train_values)
+        return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
     def scorer(
         self,

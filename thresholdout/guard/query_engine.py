@@ -532,7 +532,7 @@ class QueryEngine:
             refuse_if(mechanism.refusal(before.mechanism) or mechanism.client_refusal(before.mechanism, query.known))
             check_labels(before, query)
             after, verdict = move.made(before.mechanism, make(self._noise))
-            claimed = (least if verdict in PROVED else query.limits[0], query.limits[1])
+            claimed = (least if verdict in PROVED else query.limits[0], 0.0 if verdict == "worse" else query.limits[1])
             value = query.shown if verdict in FREE else gain
             left = mechanism.remaining(after)
             made = query.decided(

@@ -22,7 +22,9 @@ from tests.thresholdout.guard.gating import (
     public,
     sources,
 )
-from thresholdout import BudgetExhausted, Claims, InputError, LedgerClosed, SparseVector
+from thresholdout import BudgetExhausted, Claims, InputError, LedgerClosed, SparseVector, Thresholdout
+from thresholdout.guard.decision import Decision
+from thresholdout.guard.gates import Gate
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE
 from thresholdout.scoring.metrics import Metric
@@ -405,3 +407,72 @@ def test_what_other_queries_pay_is_shared() -> None:
     assert risks == sorted(risks, reverse=True)
     assert answer.interval[0] < right[:N, 1].mean() < answer.interval[1]
     assert sources(guard) == ["keep", "train", "keep"]
+
+
+class TestTolerance:
+    """Gates that certify "not worse by more than a tolerance" and "worse"."""
+
+    @staticmethod
+    def gate_of(n: int = 4000, **declared: Any) -> tuple[Gate, dict[str, Right], Thresholdout]:
+        """Models that are right where their column says so: alike, a little worse, and much worse."""
+        rng = np.random.default_rng(3)
+
+        def part() -> tuple[np.ndarray, np.ndarray]:
+            right = rng.random(n) < 0.8
+            columns = [right]
+            for changed, drop in ((0.02, 0.0), (0.1, 0.06), (0.02, 0.0)):
+                chance = rng.random(n)
+                lost = right & (chance < 0.5 * (changed + drop) / 0.8)
+                won = ~right & (chance < 0.5 * (changed - drop) / 0.2)
+                columns.append((right & ~lost) | won)
+            return np.column_stack([*columns, rng.random(n)]), np.ones(n, dtype=int)
+
+        holdout, train = part(), part()
+        guard = Thresholdout(holdout, train=train, sampling="iid", random_state=0, **declared)
+        models = {name: Right(k) for k, name in enumerate(("base", "alike", "worse", "again"))}
+        gate = guard.gate(models["base"], tolerance=0.02, train_values=train[0][:, 0])
+        return gate, models, guard
+
+    def proposed(self, gate: Gate, model: Right, guard: Thresholdout) -> Decision:
+        return gate.propose(model, train_values=guard.train[0][:, model.column])
+
+    def test_alike_is_kept_and_worse_is_told_and_the_reference_stays(self) -> None:
+        gate, models, guard = self.gate_of()
+        kept = self.proposed(gate, models["alike"], guard)
+        assert (kept.outcome, kept.certified, kept.test, bool(kept)) == ("keep", True, "trinomial test", True)
+        assert gate.champion is models["base"]
+        worse = self.proposed(gate, models["worse"], guard)
+        assert (worse.outcome, worse.certified, worse.test, bool(worse)) == ("worse", True, "sign test", False)
+        assert guard.history["source"].tolist() == ["keep", "worse"]
+        assert guard.history["low"].tolist() == [-0.02, -1.0]
+        assert guard.history["high"].tolist() == [1.0, 0.0]
+
+    def test_of_declared_proposals_each_has_its_part_while_nothing_fires(self) -> None:
+        gate, models, guard = self.gate_of(200, queries=300)
+        told = self.proposed(gate, models["alike"], guard)
+        assert told.outcome == "not settled"
+        assert told.error_budget_left == pytest.approx(0.05 * 299 / 300, rel=1e-4)
+        again = self.proposed(gate, models["again"], guard)
+        assert again.outcome == "not settled"
+        assert again.error_budget_left == pytest.approx(0.05 * 298 / 300, rel=1e-4)
+
+    def test_a_tolerance_stands_alone(self) -> None:
+        gate, models, guard = self.gate_of()
+        with pytest.raises(InputError, match="tolerance"):
+            guard.gate(models["base"], tolerance=0.0, train_values=guard.train[0][:, 0])
+        with pytest.raises(InputError, match="tolerance alone"):
+            guard.gate(models["base"], tolerance=0.1, delta=0.1, train_values=guard.train[0][:, 0])
+        with pytest.raises(InputError, match="tolerance alone"):
+            guard.gate(models["base"], tolerance=0.1, certify="milestones", train_values=guard.train[0][:, 0])
+        assert "not worse by more than 0.02" in repr(gate)
+
+
+class Right:
+    """A model that is right where its column is 1."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.classes_ = np.array([0, 1])
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return X[:, self.column].astype(int)

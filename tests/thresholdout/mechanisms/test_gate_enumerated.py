@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.sizes import corners
-from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_evaluation
-from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
+from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_evaluation, settle
+from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate, TrinomialGate
 
 Rule = Callable[[GateState, Proposal, GateTest], Decision]
 
@@ -88,6 +88,9 @@ class Event(GateTest):
 
     def needed(self, proposal: Proposal, log_level: float) -> float:
         return 0.0
+
+    def mirrored(self) -> "Event":
+        return Event(False)
 
 
 def at_share(share: float) -> Rule:
@@ -167,3 +170,117 @@ def test_a_rejection_that_leaves_the_risk_whole_is_caught() -> None:
 
 def test_ties_that_count_are_caught() -> None:
     assert worst(Small(3, 4), "ties", [at_share(0.97)], 0.13, 1) > 0.13
+
+
+@dataclass(frozen=True)
+class Outcome(GateTest):
+    """The outcome of a gate with a tolerance, whatever it is asked for."""
+
+    told: str
+    opposite: bool = False
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        return self.told == ("worse" if self.opposite else "keep")
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        return 0.0
+
+    def mirrored(self) -> "Outcome":
+        return Outcome(self.told, True)
+
+
+Settle = Callable[[GateState, str, tuple[float, float]], GateState]
+TOLERATED = Proposal(0.0, 0.5, 10.0, 10.0, -0.1)
+
+
+def settled(state: GateState, told: str, shares: tuple[float, float]) -> GateState:
+    return settle(state, TOLERATED, Outcome(told), shares).state
+
+
+def most_false_outcomes(leaves: Settle, beta: float, depth: int, shared: bool = False, atoms: int = 16) -> float:
+    """Return the largest probability of a false "keep" or "worse" over all analysts, tests and truths.
+
+    At each node "worse" is false (no drop), or "keep" is (a drop beyond the tolerance), or neither. The false one has
+    an event of at most its level; the other outcomes are events as one likes. `shared` gives both the level of both.
+    """
+    choices = [(0.5, 0.25), (0.75, 0.125), (0.0, 0.5)]
+    seen: dict[tuple[int, float, int], float] = {}
+
+    def value(inside: int, log_error_budget: float, left: int) -> float:
+        key = (inside, round(log_error_budget, 12), left)
+        if left == 0 or inside == 0:
+            return 0.0
+        if key not in seen:
+            best = 0.0
+            for shares in choices:
+                after = {
+                    told: leaves(GateState(log_error_budget), told, shares).log_error_budget
+                    for told in ("keep", "worse", "none")
+                }
+                levels = dict(zip(("keep", "worse"), (sum(shares),) * 2 if shared else shares, strict=True))
+                for false in ("keep", "worse", None):
+                    lost = 0
+                    if false is not None:
+                        lost = min(inside, math.floor(math.exp(log_error_budget) * levels[false] * atoms + 1e-3))
+                    others = [told for told in ("keep", "worse") if told != false and levels[told] > 0.0]
+                    for taken in itertools.product(range(inside - lost + 1), repeat=len(others)):
+                        rest = inside - lost - sum(taken)
+                        if rest < 0:
+                            continue
+                        total = lost / atoms + value(rest, after["none"], left - 1)
+                        for told, number in zip(others, taken, strict=True):
+                            total += value(number, after[told], left - 1)
+                        best = max(best, total)
+            seen[key] = best
+        return seen[key]
+
+    return value(atoms, math.log(beta), depth)
+
+
+def test_no_analyst_has_more_false_outcomes_than_beta_with_a_tolerance() -> None:
+    assert 0.7 * 0.25 < most_false_outcomes(settled, 0.25, 3) <= 0.25
+
+
+def keep_leaves_all(state: GateState, told: str, shares: tuple[float, float]) -> GateState:
+    return state if told == "keep" else settled(state, told, shares)
+
+
+def worse_is_free(state: GateState, told: str, shares: tuple[float, float]) -> GateState:
+    return state if told == "worse" else settled(state, told, shares)
+
+
+def nothing_is_free(state: GateState, told: str, shares: tuple[float, float]) -> GateState:
+    return state if told == "none" else settled(state, told, shares)
+
+
+@pytest.mark.parametrize("twin", [keep_leaves_all, worse_is_free, nothing_is_free])
+def test_an_outcome_that_is_free_is_caught(twin: Settle) -> None:
+    assert most_false_outcomes(twin, 0.25, 3) > 1.1 * 0.25
+
+
+def test_one_level_that_both_outcomes_share_is_caught() -> None:
+    assert most_false_outcomes(settled, 0.25, 3, shared=True) > 1.05 * 0.25
+
+
+def test_the_tests_of_both_outcomes_keep_their_levels_for_every_law() -> None:
+    """Real tests, exact sums over all counts: laws with no drop, and with one beyond the tolerance."""
+    n, shares = 9, (0.4, 0.3)
+    state, proposal = GateState(math.log(0.4)), Proposal(0.0, 0.5, 10.0, 9.0, -0.3)
+    told = {
+        (won, lost): settle(state, proposal, TrinomialGate(won, lost, n), shares).outcome
+        for won in range(n + 1)
+        for lost in range(n + 1 - won)
+    }
+
+    def chance(outcome: str, u: float, v: float) -> float:
+        return sum(
+            math.comb(n, won) * math.comb(n - won, lost) * u**won * v**lost * max(0.0, 1 - u - v) ** (n - won - lost)
+            for (won, lost), its in told.items()
+            if its == outcome
+        )
+
+    laws = list(np.linspace(0.01, 1.0, 40))
+    worse = max(chance("worse", share / 2, share / 2) for share in laws)
+    keep = max(chance("keep", (share - 0.3) / 2, (share + 0.3) / 2) for share in laws if share >= 0.3)
+    assert 0.3 * 0.12 < worse <= 0.12
+    assert 0.3 * 0.16 < keep <= 0.16

@@ -33,7 +33,9 @@ __all__ = [
     "last_evaluation",
     "propose",
     "remembered",
+    "settle",
     "share_of_error_budget",
+    "tolerated_shares",
     "worth_a_checkpoint",
 ]
 
@@ -41,6 +43,7 @@ _ROUNDING: Final = 1e-12  # taken from the logarithm of every share
 _ULPS: Final = 1e-14  # of the logarithm of the error budget: digits that its size leaves out
 _PRIOR: Final = 4.0  # proposals without effect that the first ones are averaged with
 _PRICE: Final = 0.1  # of a nat, in kept candidates
+_TESTED: Final = 10.0  # the first of an undeclared number of proposals is tested for "worse" at a tenth of the risk
 _STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
 _LIKELY: Final = 0.9  # foreseen probability of a confirmation at which a checkpoint is tested
 _SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 10))  # 0.001 to 0.989
@@ -96,15 +99,16 @@ class Decision:
 
     Attributes
     ----------
-    outcome : {"keep", "reject"}
-        "keep" claims that the candidate is better; "reject" claims nothing.
+    outcome : {"keep", "reject", "worse"}
+        "keep" claims that the candidate is better, or not worse by more than a tolerance; "worse" that it is worse;
+        "reject" claims nothing.
     log_level : float or None
         Natural logarithm of w; ``None`` where the holdout was not looked at.
     state : GateState
         For the next proposal.
     """
 
-    outcome: Literal["keep", "reject"]
+    outcome: Literal["keep", "reject", "worse"]
     log_level: float | None
     state: GateState
 
@@ -240,6 +244,72 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
     if test.passes(proposal, level):
         return Decision("keep", level, replace(state, log_error_budget=level, ahead=0.0, uncertain=0.0))
     return Decision("reject", level, replace(state, log_error_budget=_log_level(state.log_error_budget, 1.0 - share)))
+
+
+def tolerated_shares(state: GateState, proposal: Proposal, test: GateTest, left: float) -> tuple[float, float]:
+    """Return the shares of the error budget for *keep* and *worse*; the rest is left if neither passes.
+
+    *Worse* is always tested. With m declared proposals left it has a share of 1/m, so each has beta over their number
+    while nothing fires; otherwise levels fall as one over the square of the number. *Keep* is tested where the training
+    part expects that it passes. Each harmless proposal pays for it, so with m left a nat costs a third of m: all keeps
+    together then cost about three nats.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
+    >>> test = TrinomialGate(0, 0, 10_000)
+    >>> tolerated_shares(GateState(-3.0), Proposal(0.0, 0.2, 1e4, 1e4, -0.02), test, 300)
+    (0.0, 0.0033...)
+    >>> keep, worse = tolerated_shares(GateState(-3.0), Proposal(0.0, 0.05, 2e4, 1e4, -0.02), test, math.inf)
+    >>> keep > 0.85, worse
+    (True, 0.1)
+    """
+    worse = min(0.5, 1.0 / left) if left < math.inf else 1.0 / (state.history.count + _TESTED)
+    price = max(_PRICE, left / 3.0) if left < math.inf else _PRICE
+    mean, deviation = foreseen(state.history, proposal)
+    best, found = 0.0, 0.0
+    for share in _SHARES:
+        part = share * (1.0 - worse)
+        keep = chance(mean, deviation, proposal, test.needed(proposal, _log_level(state.log_error_budget, part)))
+        lost = keep * -math.log(part) + (1.0 - keep) * -math.log1p(-part - worse)
+        gain = keep - price * (lost + math.log1p(-worse))
+        if gain > best:
+            best, found = gain, part
+    return found, worse
+
+
+def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[float, float]) -> Decision:
+    """Test "worse", then "not worse by more than a tolerance"; each outcome leaves its own share of the error budget.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        With a delta of minus the tolerance.
+    shares : tuple of float
+        For *keep*, 0 where it is not tested, and for *worse*.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
+    >>> start, proposal = GateState(math.log(0.04)), Proposal(0.0, 0.1, 2000, 1000, -0.05)
+    >>> found = [settle(start, proposal, TrinomialGate(*k, 1000), (0.5, 0.25)) for k in ((20, 80), (50, 50), (40, 60))]
+    >>> [decision.outcome for decision in found]
+    ['worse', 'keep', 'reject']
+    >>> round(math.exp(found[2].state.log_error_budget), 4)
+    0.01
+    """
+    keep, worse = shares
+    state = replace(state, history=remembered(state.history, proposal))
+    level = _log_level(state.log_error_budget, worse)
+    if test.mirrored().passes(replace(proposal, difference=-proposal.difference, delta=0.0), level):
+        return Decision("worse", level, replace(state, log_error_budget=level))
+    if keep > 0.0:
+        level = _log_level(state.log_error_budget, keep)
+        if test.passes(proposal, level):
+            return Decision("keep", level, replace(state, log_error_budget=level))
+    return Decision(
+        "reject", level, replace(state, log_error_budget=_log_level(state.log_error_budget, 1.0 - keep - worse))
+    )
 
 
 def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:

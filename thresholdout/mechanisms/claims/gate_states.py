@@ -25,10 +25,20 @@ from thresholdout.mechanisms.claims.gate import (
     climb,
     last_evaluation,
     propose,
+    settle,
     share_of_error_budget,
+    tolerated_shares,
     worth_a_checkpoint,
 )
-from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
+from thresholdout.mechanisms.claims.gate_tests import (
+    BetGate,
+    EntropyGate,
+    GateTest,
+    HoeffdingGate,
+    Proposal,
+    SignGate,
+    TrinomialGate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,15 +59,17 @@ __all__ = [
     "LastEvaluation",
     "Move",
     "Rules",
+    "Tolerated",
     "Verdict",
     "advanced",
     "at_gate",
     "remembered_by",
 ]
 
-Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed"]
+Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed", "worse", "unsettled"]
 """How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
-not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone."""
+not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone. With a
+tolerance, *keep* is "not worse by more", *worse* is confirmed too, and *unsettled* claims nothing."""
 
 PROVED: Final = frozenset({"keep", "milestone"})
 FREE: Final = frozenset({"skip", "step"})
@@ -77,7 +89,7 @@ class Rules:
     n : int
         Number of holdout records.
     delta : float
-        By how much a candidate has to be better, in units of the metric's range, in [0, 1).
+        By how much a candidate has to be better, in units of the metric's range, in (-1, 1): negative for a tolerance.
     sign : bool
         Whether the sign test may be used: values are 0 or 1, and the records were declared to have one law.
 
@@ -87,7 +99,7 @@ class Rules:
     >>> Rules(ClaimsParameters(), 1000, 0.0, sign=True).test_name
     'sign test'
     >>> Rules(ClaimsParameters(), 1000, 0.01, sign=True).test_name
-    'bets'
+    'trinomial test'
     >>> Rules(ClaimsParameters(effective=500.0, inflation=2.0), 1000, 0.0, sign=True).test_name
     'relative entropy'
     >>> Rules(ClaimsParameters(effective=20.0, inflation=2.0), 1000, 0.0, sign=True).test_name  # a few share much
@@ -100,10 +112,12 @@ class Rules:
     sign: bool
 
     @property
-    def test_name(self) -> Literal["sign test", "bets", "relative entropy", "Hoeffding's inequality"]:
+    def test_name(self) -> Literal["sign test", "trinomial test", "bets", "relative entropy", "Hoeffding's inequality"]:
         """Which test confirms a claim."""
         if self.parameters.independent:
-            return "sign test" if self.sign and self.delta == 0.0 else "bets"
+            if not self.sign:
+                return "bets"
+            return "sign test" if self.delta == 0.0 else "trinomial test"
         return "relative entropy" if self._entropy is not None else "Hoeffding's inequality"
 
     @property
@@ -161,7 +175,7 @@ class Rules:
         noise : NoiseSource
             For values that should be 0 or 1 and are not: each becomes a coin with that expectation.
         """
-        if self.test_name == "sign test":
+        if self.test_name in ("sign test", "trinomial test"):
             new, old = candidate.coins(noise), champion.coins(noise)
             return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
         return self._test(0, 0, 0.5 * (1.0 + candidate.unit() - champion.unit()))
@@ -170,6 +184,8 @@ class Rules:
         match self.test_name:
             case "sign test":
                 return SignGate(wins, losses, one_law=True)
+            case "trinomial test":
+                return TrinomialGate(wins, losses, self.n)
             case "bets":
                 return BetGate(values)
         mean, rounding = float(np.mean(values)) if values.size else 0.5, 2.0 * record_rounding(self.n)
@@ -277,6 +293,37 @@ class LastEvaluation(Move):
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
         """Carry it out; see `Move.made`."""
         return _milestone(last_evaluation(state, self.whole, test))
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated(Move):
+    """Test whether a candidate is worse, and whether it is not worse by more than a tolerance.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        What the training part says of it, with a delta of minus the tolerance.
+    shares : tuple of float
+        See `tolerated_shares`.
+    """
+
+    proposal: Proposal
+    shares: tuple[float, float]
+
+    @classmethod
+    def planned(cls, state: GateState, proposal: Proposal, blank: GateTest, left: float) -> Tolerated:
+        """Fix the shares."""
+        return cls(proposal, tolerated_shares(state, proposal, blank, left))
+
+    @property
+    def evaluates(self) -> bool:  # type: ignore[override]
+        """Whether the holdout is looked at: always, since harmless proposals say nothing of the next one."""
+        return True
+
+    def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
+        """Carry it out; see `Move.made`."""
+        decision = settle(state, self.proposal, test, self.shares)
+        return decision.state, "unsettled" if decision.outcome == "reject" else decision.outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.bets import best_bet, log_wealth
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
+from thresholdout.limits.trinomial import difference_refuted
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BetGate", "EntropyGate", "GateTest", "HoeffdingGate", "Proposal", "SignGate"]
+__all__ = ["BetGate", "EntropyGate", "GateTest", "HoeffdingGate", "Proposal", "SignGate", "TrinomialGate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Proposal:
     holdout_records : float
         Effective number of holdout records.
     delta : float
-        By how much more than which the candidate has to be better, in [0, 1).
+        By how much more than which the candidate has to be better, in (-1, 1): negative for a tolerance.
 
     Examples
     --------
@@ -76,6 +77,10 @@ class GateTest(ABC):
     @abstractmethod
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return how many standard deviations above delta the mean has to be for that, about: public numbers only."""
+
+    @abstractmethod
+    def mirrored(self) -> GateTest:
+        """Return the test of the opposite difference: of the champion against the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,47 @@ class SignGate(GateTest):
             return math.inf
         return _normal_tail(log_level) + 1.0 / math.sqrt(max(1.0, proposal.variance * proposal.holdout_records))
 
+    def mirrored(self) -> SignGate:
+        """Return it with losses as wins."""
+        return SignGate(self.losses, self.wins, self.one_law)
+
+
+@dataclass(frozen=True, slots=True)
+class TrinomialGate(GateTest):
+    """The exact trinomial test, for independent records of one law and any delta.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Of the candidate. Secret.
+    records : int
+        All of them.
+
+    Examples
+    --------
+    >>> not_worse, gate = Proposal(0.0, 0.06, 2000, 1000, -0.02), TrinomialGate(30, 30, 1000)
+    >>> gate.passes(not_worse, math.log(0.05)), gate.passes(not_worse, math.log(1e-4))
+    (True, False)
+    """
+
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+    records: int
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Whether a difference of at most delta is refuted; one of 0 by the sign test, as sharp and quicker."""
+        if proposal.delta == 0.0:
+            return log_one_law_tail(self.wins, self.wins + self.losses, 0.5) <= log_level
+        return difference_refuted(self.wins, self.losses, self.records, proposal.delta, log_level)
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the normal quantile, and half a record more."""
+        return _normal_tail(log_level) + 1.0 / math.sqrt(max(1.0, proposal.variance * proposal.holdout_records))
+
+    def mirrored(self) -> TrinomialGate:
+        """Return it with losses as wins."""
+        return TrinomialGate(self.losses, self.wins, self.records)
+
 
 @dataclass(frozen=True, slots=True)
 class BetGate(GateTest):
@@ -157,6 +203,10 @@ class BetGate(GateTest):
         _, radius = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
         return 2.0 * radius / proposal.deviation
 
+    def mirrored(self) -> BetGate:
+        """Return it with ``1 - x`` for x, which is exact on the grid of the values."""
+        return BetGate(1.0 - self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class EntropyGate(GateTest):
@@ -192,6 +242,10 @@ class EntropyGate(GateTest):
         """Return Hoeffding's distance in standard deviations."""
         return 2.0 * math.sqrt(-0.5 * log_level / self.effective) / proposal.deviation
 
+    def mirrored(self) -> EntropyGate:
+        """Return it for one minus the mean."""
+        return replace(self, mean=1.0 - self.mean)
+
 
 @dataclass(frozen=True, slots=True)
 class HoeffdingGate(GateTest):
@@ -225,6 +279,10 @@ class HoeffdingGate(GateTest):
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance in standard deviations."""
         return 2.0 * math.sqrt(-0.5 * log_level / self.records) / proposal.deviation
+
+    def mirrored(self) -> HoeffdingGate:
+        """Return it for one minus the mean."""
+        return replace(self, mean=1.0 - self.mean)
 
 
 def _null(proposal: Proposal) -> float:
