@@ -64,7 +64,7 @@ def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value("coverage.at_most") <= 0.1  # beta of benchmarks.attacks
     assert value("sharper.budget_ratio_least") >= 1.0 - 1e-6
     assert value("sharper.tolerance_ratio_least") > 1.0
-    honest = "side_by_side.{}_honest_search_thresholdout"
+    honest = "side_by_side.{}_honest_search_claims"
     assert value(honest.format("answered")) == 21.0
     assert value(honest.format("error")) <= value(honest.format("width"))
 
