@@ -70,6 +70,7 @@ def score(
         return known
     query, read = guard._queries.score(estimator, metric, cv, sample_weight, key, train_values)
     if final:
+        query.known = replace(query.known, chosen=guard._records.development is not None)
         query.name += ", final check"  # so that the key of an earlier query is not taken for this one's
     named = query.about(name or class_and_parameters(estimator))
     if precise:

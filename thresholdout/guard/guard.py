@@ -546,7 +546,8 @@ class Thresholdout:
         """Queries so far, answers and error budget that are left, information released, epsilon."""
         state, asked = self._engine.state(), self._ledger.count(self._id)
         start = math.log1p(-self._opened.confidence) - self.parameters.information_released
-        return status_of(self._mechanism, state, asked, start, self.certificate.epsilon)
+        chosen = self._records.development is not None
+        return status_of(self._mechanism, state, asked, start, self.certificate.epsilon, chosen=chosen)
 
     @property
     def releases(self) -> Releases:

@@ -53,6 +53,7 @@ class GuardStatus:
     exhausted: Literal["budget", "queries"] | None
     _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
     _log_risk: float | None = field(repr=False, compare=False)
+    _chosen: bool = field(repr=False, compare=False)
 
     def line(self) -> str:
         """Return what is left, in one line."""
@@ -71,13 +72,22 @@ class GuardStatus:
         """
         mechanism = self._mechanism.shares_error_budget("a final check", "; or ask one after another")
         assert self._log_risk is not None
-        return mechanism.final_half_width(self._log_risk, score)
+        return mechanism.final_half_width(self._log_risk, score, chosen=self._chosen)
 
 
 def status_of(
-    mechanism: Mechanism[Any, Any], state: Any, asked: int, log_error_budget: float, epsilon: float | None
+    mechanism: Mechanism[Any, Any],
+    state: Any,
+    asked: int,
+    log_error_budget: float,
+    epsilon: float | None,
+    *,
+    chosen: bool,
 ) -> GuardStatus:
-    """Return the status of a guard whose mechanism is in this state, and began with the risk of this logarithm."""
+    """Return the status of a guard whose mechanism is in this state, and began with the error budget of this logarithm.
+
+    A guard with a development part has models that were chosen by it.
+    """
     left, refusal = mechanism.log_error_budget(state), mechanism.refusal(state)
     released = None if left is None else math.inf
     if left is not None and left > NOTHING:
@@ -91,4 +101,5 @@ def status_of(
         exhausted=None if refusal is None else cast(Literal["budget", "queries"], refusal.what),
         _mechanism=mechanism,
         _log_risk=left,
+        _chosen=chosen,
     )

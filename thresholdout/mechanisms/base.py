@@ -156,6 +156,10 @@ class Known:
         Who asks; empty where nobody says.
     proposal : bool
         Whether one bit is told: whether something is better than what the client has.
+    chosen : bool
+        Whether models are chosen by the very records of their training values, which are too high then.
+    chosen : bool
+        Whether models are chosen by the very records of their training values, which are too high then.
 
     Examples
     --------
@@ -173,6 +177,7 @@ class Known:
     vague: bool = False
     client: str = ""
     proposal: bool = False
+    chosen: bool = False
 
 
 UNKNOWN: Final = Known()
@@ -488,7 +493,7 @@ class SharesErrorBudget(Protocol[StateT, ValuesT]):
     def refuses_final(self, state: StateT) -> BudgetExhausted | None:
         """Return why there is no last query, or ``None``. Public."""
 
-    def final_half_width(self, log_error_budget: float, expected: float) -> float:
+    def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
         """Return the half-width of a last query at a likely score. Public."""
 
     def fail(self, state: StateT, train: float, noise: NoiseSource, *, final: bool = False) -> tuple[StateT, Outcome]:

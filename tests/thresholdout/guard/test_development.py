@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -46,6 +46,13 @@ class Coins:
 
     def predict(self, X: Any) -> Any:
         return (np.sin(1e4 * (np.asarray(X) @ self.weights)) > 0).astype(int)
+
+
+class Ones:
+    """A model that always says 1."""
+
+    def predict(self, X: Any) -> Any:
+        return np.ones(len(X), dtype=int)
 
 
 def test_a_keyed_hash_of_the_places_alone_chooses() -> None:
@@ -195,6 +202,19 @@ def test_an_overfitted_open_part_is_said_to_be_one() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DevelopmentOverfitWarning)
         Thresholdout(HELD, development=TRAIN).score(MODEL)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.DevelopmentOverfitWarning", "ignore::thresholdout.WideAnswersWarning")
+def test_a_final_check_prefers_no_side_where_models_were_chosen_by_their_guesses() -> None:
+    for hits in (130, 170):
+        held = np.repeat([1, 0], [hits, 200 - hits])
+        opened = (np.zeros((100, 1)), np.repeat([1, 0], [95, 5]))
+        guard = Thresholdout((np.zeros((200, 1)), held), development=opened, sampling="iid", allow_duplicates=True)
+        expected = beta.ppf([0.025, 0.975], [hits, hits + 1], [201 - hits, 200 - hits])  # Clopper and Pearson
+        foreseen = guard.status.final_half_width(hits / 200)
+        found = guard.final_check(Ones())
+        assert found.interval == pytest.approx(tuple(expected), abs=2e-5)
+        assert found.half_width == pytest.approx(foreseen, abs=1e-4)
 
 
 def misses(leak: bool, runs: int = 40) -> int:

@@ -3,7 +3,7 @@
 Its interval is stated directly, for a truth p and the holdout's value k, and no outcome leaves anything. So all that it
 needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
 what is known beforehand about k, the prediction g, says on which side of p to look: truths above g are refuted by small
-values of k, and truths below g by large ones. With a = `_INNER` of w for that side, and the rest of w for the other,
+values of k, and truths below g by large ones. With a = `INNER` of w for that side, and the rest of w for the other,
 
     upper limit:  upper(k, a w), if that is at least g, and else the smaller of g and upper(k, (1 - a) w),
 
@@ -23,17 +23,22 @@ from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.interval import MeanTest, TwoEnds
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, lowered
 
-__all__ = ["check_expected", "final_interval", "reserving_window", "share_of"]
+__all__ = ["CHOSEN", "INNER", "check_expected", "final_interval", "reserving_window", "share_of"]
 
 TOTAL: Final = 0.3
 """Sum of the shares of all claims before a final check."""
 
 _FAILING: Final = 0.1  # foreseen probability of an outcome, in shares
 _SLOW: Final = 20  # queries after which half of the shares are used, where their number is not declared
-_INNER: Final = 0.9
+INNER: Final = 0.9
+# A model that was chosen by the very records of its guess is worse than these say, often by more than the inner limit
+# reaches: then 0.9 is 1.5 times as wide as no preference for a side.
+CHOSEN: Final = 0.5
 
 
-def final_interval(claim: MeanTest | TwoEnds, log_error_budget: float, guess: float) -> tuple[float, float]:
+def final_interval(
+    claim: MeanTest | TwoEnds, log_error_budget: float, guess: float, inner: float = INNER
+) -> tuple[float, float]:
     """Return the interval of a final check.
 
     Parameters
@@ -44,6 +49,8 @@ def final_interval(claim: MeanTest | TwoEnds, log_error_budget: float, guess: fl
         Natural logarithm of R.
     guess : float
         g, fixed before the holdout is looked at.
+    inner : float
+        a, as fixed.
 
     Examples
     --------
@@ -59,8 +66,8 @@ def final_interval(claim: MeanTest | TwoEnds, log_error_budget: float, guess: fl
         lo, hi = claim.ends(log_level, min(max(guess, 0.0), 1.0))
         return lo / claim.steps, min(1.0, hi / claim.steps)
 
-    low, high = stated(lowered(level + math.log(_INNER)))
-    far_low, far_high = stated(lowered(level + math.log1p(-_INNER)))
+    low, high = stated(lowered(level + math.log(inner)))
+    far_low, far_high = stated(lowered(level + math.log1p(-inner)))
     if low > guess:
         low = max(guess, far_low)
     if high < guess:

@@ -26,7 +26,7 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
-from thresholdout.mechanisms.claims.final import check_expected, final_interval
+from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
 from thresholdout.mechanisms.claims.lists import (
     FEW,
@@ -352,7 +352,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         state = _given(state, holdout.known)
         made, variance = self._predict(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
-        low, high = _rounded(*final_interval(claim, state.log_error_budget, made.mean), self._n)
+        inner = CHOSEN if holdout.known.chosen else INNER
+        low, high = _rounded(*final_interval(claim, state.log_error_budget, made.mean, inner), self._n)
         if isinstance(claim, StatisticTest):
             value = claim.value
         elif isinstance(claim, TwoEnds):
@@ -378,7 +379,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         asked = state.queries
         return BudgetExhausted("error_budget", asked, asked) if state.log_error_budget <= NOTHING else None
 
-    def final_half_width(self, log_error_budget: float, expected: float) -> float:
+    def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
         """Return the half-width of a final check about right and wrong, at a likely score.
 
         Parameters
@@ -387,6 +388,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             Natural logarithm of the remaining error budget.
         expected : float
             The score of training part and holdout, in (0, 1).
+        chosen : bool
+            Whether models are chosen by their training values, which are too high then.
         """
         score, known = check_expected(expected), Known(binary=True)
         if log_error_budget <= NOTHING:
@@ -395,7 +398,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         made = predict(PredictorState(), score, variance, self._likely, self._training)
         steps = self._test(made, variance, known).steps
         claim = self._test(made, variance, known, value=round(score * steps))
-        low, high = final_interval(claim, log_error_budget, score)
+        low, high = final_interval(claim, log_error_budget, score, CHOSEN if chosen else INNER)
         return max(score - low, high - score)
 
     def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
