@@ -182,13 +182,13 @@ def scores(world: World, development: float | None = None, new_best: bool = Fals
 
     def asked(columns: Columns) -> float:
         key = ",".join(map(str, sorted(columns)))
-        given = {} if development is not None else {"train_values": world.cross_validated(columns)}
+        given = None if development is not None else world.cross_validated(columns)
         if new_best:
             free = guard.development_score(world.model(columns))
             if free <= highest_open[0]:
                 return -math.inf
             highest_open[0] = free
-        return guard.score(world.model(columns), key=key, **given).value
+        return guard.score(world.model(columns), key=key, train_values=given).value
 
     rule, best = highest(asked)
     columns = climb(world, rule)
@@ -212,9 +212,9 @@ def gated(world: World, certify: Any, development: float | None = None) -> End:
         return bool(gates[0].propose(world.model(columns), key=key, **values(columns)))
 
     columns = climb(world, better)
-    given = None if development is not None else world.cross_validated(columns)
-    shown = guard.development_score(world.model(columns)) if development is not None else float(np.mean(given))
-    return checked(world, guard, columns, shown, given)
+    values_of = world.cross_validated(columns)
+    shown = guard.development_score(world.model(columns)) if development is not None else float(np.mean(values_of))
+    return checked(world, guard, columns, shown, values_of)
 
 
 RULES: dict[str, Callable[[World], End]] = {
