@@ -223,6 +223,18 @@ class DependencyGraph(DependenceModel):
         """Labels of the records, in the order of every array about them."""
         return self._labels
 
+    @property
+    def edges(self) -> IntArray:
+        """Pairs of records that may depend on each other directly, by number, shape (E, 2).
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> DependencyGraph(nx.path_graph(3)).edges.tolist()
+        [[0, 1], [1, 2]]
+        """
+        return self._edges.copy()
+
     def subset(self, records: Sequence[Hashable]) -> DependencyGraph:
         """Return the model of some of the records, in this order, by their labels.
 

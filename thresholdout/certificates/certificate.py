@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.certificates.drift_bound import drift_bound
 from thresholdout.certificates.posterior import posterior
-from thresholdout.certificates.problem import PUBLISHED_RATIOS, Setting, within_limits
+from thresholdout.certificates.problem import PUBLISHED_RATIOS, Setting, bayesian_epsilon, within_limits
 from thresholdout.certificates.published_tolerances import published
 from thresholdout.certificates.route import Route, states
+from thresholdout.certificates.transcript import transcript
 from thresholdout.errors import InputError
 from thresholdout.limits.rounded_intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, SparseVectorParameters
@@ -139,8 +140,11 @@ class Certificate:
     prior_queries : PriorQueries or None
         Scores of these records that were seen before the guard was made, for which the answers are wider.
     epsilon : float or None
-        Privacy loss of all answers together under replacing one record, where it was declared (``epsilon=``); infinite
-        after a failure.
+        Privacy loss of all answers together under replacing one record, where the mechanism bounds it; infinite after
+        a failure.
+    bayesian_epsilon : float or None
+        The same with all records that depend on it: what the answers tell whoever knows any other records, under the
+        declared dependence.
 
     Examples
     --------
@@ -163,6 +167,7 @@ class Certificate:
     epsilon: float | None = None
     limits: FittedLimits | None = None
     prior_queries: PriorQueries | None = None
+    bayesian_epsilon: float | None = None
 
     @property
     def about(self) -> str:
@@ -213,7 +218,8 @@ class Certificate:
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared)
             instead = f" {_INSTEAD}." if self._by_hand else ""
-            return f"Nothing is certified about the answers. {reasons}.{instead} Their truth would be {self.about}."
+            nothing = f"Nothing is certified about the answers. {reasons}.{instead} Their truth would be {self.about}."
+            return f"{self._privacy}{nothing}"
         if self.states_intervals:
             promise = "each answer's own interval contains the truth, for all answers at once"
         else:
@@ -250,10 +256,14 @@ class Certificate:
             return ""
         if self.epsilon == math.inf:
             return "The answers are not private any more: a query has failed on the holdout. "
+        lemma, row = ("P3", "posterior") if self._by_hand else ("P6", "claims")
+        found = f"differentially private under replacing one record, with epsilon {shown_above(self.epsilon)}"
+        if self.bayesian_epsilon is not None and self.bayesian_epsilon > self.epsilon:
+            dependants = shown_above(self.bayesian_epsilon)
+            found += f", and Bayesian differentially private with epsilon {dependants} under the declared dependence"
         return (
-            f"All answers together are differentially private under replacing one record, with epsilon "
-            f"{shown_above(self.epsilon)} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row "
-            f"claims). "
+            f"All answers together are {found} (PROOFS.md, 'Privacy of the interaction', {lemma}; docs/hypotheses.md, "
+            f"row {row}). "
         )
 
     def charged(self, model: DependenceModel, confidence: float, needed: float) -> Certificate:
@@ -482,8 +492,18 @@ def certify(
     compared = (
         posterior(setting),
         drift_bound(setting),
+        transcript(setting),
         published(setting),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
-    found = Certificate(setting.confidence, compared, chosen, model.describe(), estimand_of(model, parameters))
+    private = None if math.isinf(setting.epsilon) else setting.epsilon
+    found = Certificate(
+        setting.confidence,
+        compared,
+        chosen,
+        model.describe(),
+        estimand_of(model, parameters),
+        epsilon=private,
+        bayesian_epsilon=None if private is None else bayesian_epsilon(assumed, private),
+    )
     return found.charged(model, confidence, needed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify, estimand_of
-from thresholdout.certificates.problem import within_limits
+from thresholdout.certificates.problem import bayesian_epsilon, within_limits
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.mechanisms.catalogue import kind_of
 
@@ -88,7 +88,17 @@ class Theorems:
         if why_not:
             route = Route.missing(name, why_not, sound=True, assumes=assumes, source=source)
         chosen, estimand = route if route.eligible else None, estimand_of(self.model, self.parameters)
-        return Certificate(confidence, (route,), chosen, self.model.describe(), estimand, final, epsilon)
+        with_dependants = None if epsilon is None else bayesian_epsilon(self.model, epsilon)
+        return Certificate(
+            confidence,
+            (route,),
+            chosen,
+            self.model.describe(),
+            estimand,
+            final,
+            epsilon,
+            bayesian_epsilon=with_dependants,
+        )
 
     def algorithm_1(self, parameters: SparseVectorParameters) -> Certificate:
         """Certify Algorithm 1 by the best of its routes."""

@@ -43,6 +43,7 @@ __all__ = [
     "LargestError",
     "Setting",
     "answer_tail",
+    "bayesian_epsilon",
     "check_confidence",
     "check_model",
     "declared_confidence",
@@ -317,6 +318,25 @@ def leakage(
     if isinstance(model, Independent):
         return np.array([epsilon])
     return model.leakage(epsilon, method, adversary)
+
+
+def bayesian_epsilon(model: DependenceModel, epsilon: float) -> float:
+    """Return the largest leakage of an epsilon-DP interaction about a record, to whoever knows any others.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    epsilon : float
+        Under replacing one record, nats.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> round(bayesian_epsilon(Groups([0, 0, 1]), 0.1), 9)
+    0.2
+    """
+    return epsilon if math.isinf(epsilon) else float(leakage(model, epsilon, "informed").max())
 
 
 def within_limits(model: DependenceModel, confidence: object) -> tuple[DependenceModel, float]:

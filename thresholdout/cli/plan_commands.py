@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from thresholdout.cli.options import NEW_FILE, in_folder
-from thresholdout.cli.running import Command, show, wants_json
+from graphs.numerics.rounding import shown_below
+from thresholdout.cli.options import FILE, NEW_FILE, in_folder
+from thresholdout.cli.running import Command, Misuse, show, wants_json
 from thresholdout.cli.terminal import say
 from thresholdout.planning.planner import within
 
@@ -50,6 +51,10 @@ __all__ = ["demo", "plan"]
 @click.option(
     "--anticipation-error", type=float, default=0.0, show_default=True, help="Excess of their anticipated scores."
 )
+@click.option("--epsilon", type=float, help="Nats that all answers may tell about a record, under the dependence.")
+@click.option("--edges", type=FILE, help="CSV of pairs of records. With --coupling: dependence passes along edges.")
+@click.option("--coupling", type=float, help="Coupling of the two labels at the ends of an edge (Ising).")
+@click.option("--chain", type=FILE, help="CSV of a Markov chain: labels, then for each the probability to be next.")
 def plan(
     records: int | None,
     group_size: int,
@@ -64,6 +69,10 @@ def plan(
     prior_queries: int | None,
     teams: int | None,
     anticipation_error: float,
+    epsilon: float | None,
+    edges: Path | None,
+    coupling: float | None,
+    chain: Path | None,
 ) -> None:
     """Plan the half-widths of answers, or the records and queries for a half-width.
 
@@ -71,16 +80,28 @@ def plan(
     thresholdout plan --records 2000 --queries 100
     thresholdout plan --width 0.02 --queries 100
     thresholdout plan --width 0.02 --queries 100 --window 7
+    thresholdout plan --edges edges.csv --coupling 0.2 --epsilon 0.5
+    thresholdout plan --chain transition.csv --records 10000 --epsilon 0.5
     """  # noqa: D301
     from thresholdout.planning import plan as make_plan
 
-    dependent = window is not None or group_size > 1
-    if records is None and width is None:
+    if records is None and width is None and edges is None:
         raise click.UsageError("give --records, or --width, or both")
-    if window is not None and group_size > 1:
-        raise click.UsageError("give --group-size or --window, not both")
+    kinds = {"--group-size": group_size > 1, "--window": window is not None, "--edges": edges, "--chain": chain}
+    named = [name for name, given in kinds.items() if given]
+    if len(named) > 1:
+        raise click.UsageError(f"give {' or '.join(named)}, not {'both' if len(named) == 2 else 'all'}")
+    if (edges is None) != (coupling is None) or (edges is not None and records is not None):
+        raise click.UsageError("give --edges together with --coupling, and without --records, which the edges name")
+    declared: int | DependenceModel | Family | None = records
+    if edges is not None and coupling is not None:
+        declared = _field(edges, coupling)
+    elif chain is not None:
+        declared = _chain(chain, records)
+    elif named:
+        declared = _dependent(records, group_size, window)
     chosen = make_plan(
-        _dependent(records, group_size, window) if dependent else records,
+        declared,
         queries=queries,
         anticipated_score=expected,
         n_train=train_records,
@@ -91,6 +112,7 @@ def plan(
         prior_queries=prior_queries,
         teams=teams,
         anticipation_error=anticipation_error,
+        epsilon=epsilon,
     )
     show(chosen.to_json(), _in_words(chosen))
 
@@ -105,13 +127,55 @@ def _dependent(records: int | None, group_size: int, window: int | None) -> Depe
     return family if records is None else family(records)
 
 
+def _field(edges: Path, coupling: float) -> DependenceModel:
+    """Return the Ising model on the edges of a file."""
+    import networkx as nx
+
+    from graphs import MarkovField
+    from thresholdout.service.prediction_guard import read_table
+
+    table = read_table(edges)
+    if table.shape[1] < 2:
+        raise Misuse(f"{edges}: one column; expected: two columns, the names of both ends of an edge")
+    ends = [table.iloc[:, place].astype(str) for place in (0, 1)]
+    return MarkovField.ising(nx.Graph(list(zip(*ends, strict=True))), coupling)
+
+
+def _chain(transition: Path, records: int | None) -> DependenceModel | Family:
+    """Return the Markov chain of a file, or without a number of records its family."""
+    from graphs import MarkovChain
+    from thresholdout.service.prediction_guard import read_table
+
+    table = read_table(transition)
+    states = [str(column) for column in table.columns[1:]]
+    rows = table.iloc[:, 0].astype(str).tolist()
+    if sorted(rows) != sorted(states) or len(set(rows)) < len(rows):
+        expected = "a first column of labels, and for each label a column with its probability to be next"
+        raise Misuse(f"{transition}: rows for {', '.join(rows)}, columns for {', '.join(states)}; expected: {expected}")
+    matrix = table.iloc[[rows.index(state) for state in states], 1:].to_numpy(dtype=float)
+
+    def family(n: int) -> DependenceModel:
+        return MarkovChain(matrix, n=n)
+
+    return family if records is None else family(records)
+
+
 def _in_words(chosen: Plan) -> str:
     """Return the recommendation, the warnings and the half-width of each way."""
     recommended = chosen.recommended
     lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}"]
+    if chosen.epsilon is not None:
+        applied = chosen.budgets["budget"]
+        lines += [
+            f"Epsilon of one record: {shown_below(applied[~chosen.budgets['published']].max(), 3)} by the best route"
+        ]
+        lines += [f"  {name}: {_budget(row)}" for name, row in chosen.budgets.iterrows()]
     lines += [] if chosen.leaderboard is None else [str(chosen.leaderboard)]
     lines.append("")
     for way in chosen.ways:
+        if not way.applies:
+            lines.append(f"  {'-':<10} {way.name}: {way.why_not}")
+            continue
         mark = "*" if way is recommended else " "
         takes = []
         if way.records:
@@ -121,6 +185,13 @@ def _in_words(chosen: Plan) -> str:
         reached = f" (± {chosen.width:g}: {' or '.join(takes)})" if takes else ""
         lines.append(f"{mark} {within(way.half_width):<10} {way.name}{reached}; needs {way.needs}")
     return "\n".join(lines)
+
+
+def _budget(row: Any) -> str:
+    """Return a route's budget in words, or why it does not apply."""
+    if row["reason"]:
+        return str(row["reason"])
+    return f"{shown_below(row['budget'], 3)} ({row['source']}{'; for comparison' if row['published'] else ''})"
 
 
 @click.command(cls=Command)

@@ -38,7 +38,7 @@ from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.declaration import Claims, Declaration, MechanismName, Sampling, SparseVector
+from thresholdout.planning.declaration import Declaration, MechanismChoice, Sampling
 from thresholdout.planning.declared_parameters import check_choice, check_final
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -101,8 +101,11 @@ class Thresholdout:
         Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
     mechanism : str or object, optional
         How queries are answered. "claims", the default, or `Claims` with rarer parameters. "leaderboard" is for many
-        clients, whose training values are guesses. "ladder" tells only the best score so far. `SparseVector` is
-        Algorithm 1 by hand. Parameters that ``plan(...)`` suggests serve as they are.
+        clients, whose training values are guesses. "ladder" tells only the best score so far. "algorithm-1" has the
+        noise for an ``epsilon``, see `SparseVector.for_budget`; `SparseVector` takes its parameters by hand. Parameters
+        that ``plan(...)`` suggests serve as they are.
+    epsilon : float, optional
+        Beside "algorithm-1": nats that all answers together may tell about one record to whoever knows any others.
     prior_queries : int or PriorQueries, default=0
         How many scores of this holdout were seen before the guard was made, each a share of the records or read to at
         most four decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
@@ -164,7 +167,8 @@ class Thresholdout:
         confidence: float = 0.95,
         queries: int | None = None,
         final_check: bool = False,
-        mechanism: MechanismName | Claims | SparseVector | Parameters | None = None,
+        mechanism: MechanismChoice | None = None,
+        epsilon: float | None = None,
         prior_queries: int | PriorQueries = 0,
         ledger: str | Path | Ledger | None = None,
         random_state: int | NoiseSource | None = None,
@@ -179,7 +183,7 @@ class Thresholdout:
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=declared_confidence(confidence),
-            mechanism=check_choice(mechanism),
+            mechanism=check_choice(mechanism, epsilon),
             sampling=check_sampling(sampling, model, len(records.holdout)),
             final_check=check_final(final_check),
             development=share,
@@ -188,7 +192,7 @@ class Thresholdout:
             prior_queries=check_prior_queries(prior_queries),
         )
         self._begin(records, model, declared, noise, ledger, documents)
-        records.warn_of_mistakes()
+        records.warn_of_mistakes(dependence, model)
 
     @classmethod
     def _of_records(cls, records: Records, model: DependenceModel, *rest: Any) -> Self:
@@ -547,7 +551,7 @@ class Thresholdout:
         state, asked = self._engine.state(), self._ledger.count(self._id)
         start = math.log1p(-self._opened.confidence) - self.parameters.information_released
         chosen = self._records.development is not None
-        return status_of(self._mechanism, state, asked, start, self.certificate.epsilon, chosen=chosen)
+        return status_of(self._mechanism, state, asked, start, self.certificate, chosen=chosen)
 
     @property
     def releases(self) -> Releases:

@@ -28,7 +28,8 @@ from thresholdout.data.row_hashes import membership_keys, record_hashes, row_has
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.guard.development import Development
-from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns
+from thresholdout.guard.label_check import beyond_declared
+from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns, warn_of_labels
 from thresholdout.guard.training_values import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
@@ -208,8 +209,8 @@ class Records:
         self.holdout, self.n = kept(_rows(self.holdout, rest)), len(rest)
         self.labels = None if labels is None else labels[rest]
 
-    def warn_of_mistakes(self) -> None:
-        """Warn of declared classes without training records, and of columns that hint at undeclared dependence."""
+    def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
+        """Warn of declared classes without training records, and of columns and labels that hint at more dependence."""
         part = self._train if self.development is None or self._train is not None else self.development.part
         if part is None:
             return
@@ -217,6 +218,25 @@ class Records:
             warn_of_columns(part[0])
         if len(part) == 2:
             warn_of_classes(part[1], self.holdout[1])
+        if self._train is not None and len(self._train) == 2:
+            nodes = self._train_nodes(declared)
+            warn_of_labels(beyond_declared(self._train[1], declared, model, self.training_folds.groups, nodes))
+
+    def _train_nodes(self, declared: object) -> NDArray[np.int64] | None:
+        """Return which nodes of a declared graph the training records are; ``None`` where that is not known.
+
+        As many records as nodes, in an order of their own, are taken for another draw of the same network.
+        """
+        from graphs import DependencyGraph
+
+        if not isinstance(declared, DependencyGraph):
+            return None
+        if self.train_labels is not None and self.labels is not None:
+            places = {label: place for place, label in enumerate(declared.records)}
+            named = [places.get(label, -1) for label in self.train_labels.tolist()]
+            if named and min(named) >= 0:
+                return np.array(named, dtype=np.int64)
+        return np.arange(declared.n) if self.train_size == declared.n else None
 
     @property
     def train(self) -> Part:

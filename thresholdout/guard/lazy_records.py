@@ -175,7 +175,7 @@ class LazyRecords(Records):
             raise InputError("dependence", f"{model.describe()}, in which each record has its place", _MODELS)
         return Declared(model)
 
-    def warn_of_mistakes(self) -> None:
+    def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
         """Warn of nothing: columns are read where they are asked about."""
 
     def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:

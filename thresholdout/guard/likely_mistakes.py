@@ -27,6 +27,7 @@ __all__ = [
     "warn_of_classes",
     "warn_of_columns",
     "warn_of_gap",
+    "warn_of_labels",
     "warn_of_verdict",
     "warn_of_width",
 ]
@@ -172,6 +173,12 @@ def warn_of_classes(train: Any, holdout: Any) -> None:
             f"the labels of the holdout are declared to have classes that no training record has: {names}; a model "
             "that was fitted to these never predicts them; y.cat.remove_unused_categories() if none occurs"
         )
+
+
+def warn_of_labels(seen: str) -> None:
+    """Warn of what training labels show beyond the declared dependence, if anything."""
+    if seen:
+        _warn(seen)
 
 
 def warn_of_verdict(name: str, foreseen: float, *, confirmed: bool) -> None:

@@ -244,7 +244,7 @@ def opened(
         prior_queries=None if prior is None else prior.counted(records.n),
     )
     if known is None:
-        warn_of_width(mechanism, certificate, declared.queries, records.n)
+        warn_of_width(mechanism, certificate, parameters.queries, records.n)
         known = enter(found, records, declared, parameters, mechanism.start(noise).to_text(), documents)
         check_order(found, known, records, parameters, model)  # another one was faster
         for name, text in documents.items():

@@ -83,7 +83,7 @@ class Releases:
         """Return a certificate as it stands after failures, which show without noise."""
         if certificate.epsilon is None or not self._engine.failures():
             return certificate
-        return dataclasses.replace(certificate, epsilon=math.inf)
+        return dataclasses.replace(certificate, epsilon=math.inf, bayesian_epsilon=math.inf)
 
     @property
     def recorded(self) -> Composed:

@@ -10,6 +10,7 @@ from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.claims.lists import NOTHING
 
 if TYPE_CHECKING:
+    from thresholdout.certificates import Certificate
     from thresholdout.mechanisms import Mechanism
 
 __all__ = ["GuardStatus", "status_of"]
@@ -31,8 +32,10 @@ class GuardStatus:
         Nats that the answers so far can have released: the logarithm of the error budget at the start over the
         remaining one. Infinite when nothing is left, as after `Thresholdout.final_check`.
     epsilon : float or None
-        Privacy loss of all answers together, under replacing one record; ``None`` where none is declared. Infinite
-        after a query has failed on the holdout, since a failure shows without noise.
+        Privacy loss of all answers together, under replacing one record; ``None`` where the mechanism bounds none.
+        Infinite after a query has failed on the holdout, since a failure shows without noise.
+    bayesian_epsilon : float or None
+        The same with all records that depend on it, under the declared dependence.
     exhausted : {"budget", "queries"} or None
         Which limit is reached, so that no new query is answered; ``None`` while there is none.
 
@@ -50,6 +53,7 @@ class GuardStatus:
     error_budget_left: float | None
     information_released: float | None
     epsilon: float | None
+    bayesian_epsilon: float | None
     exhausted: Literal["budget", "queries"] | None
     _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
     _log_risk: float | None = field(repr=False, compare=False)
@@ -58,8 +62,17 @@ class GuardStatus:
     def line(self) -> str:
         """Return what is left, in one line."""
         left = "any number of" if self.answers_left is None else self.answers_left
-        private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
-        return f"{left} answers from the holdout left{private}"
+        return f"{left} answers from the holdout left{self._privacy}"
+
+    @property
+    def _privacy(self) -> str:
+        """Both epsilons in words; empty where the mechanism bounds none."""
+        if self.epsilon is None or self.bayesian_epsilon is None:
+            return ""
+        one = f"; epsilon {shown_above(self.epsilon)}"
+        if self.bayesian_epsilon <= self.epsilon:
+            return f"{one} for all answers"
+        return f"{one} per record and {shown_above(self.bayesian_epsilon)} with dependants for all answers"
 
     def final_half_width(self, score: float) -> float:
         """Return the half-width of `Thresholdout.final_check` now, at a likely score.
@@ -80,7 +93,7 @@ def status_of(
     state: Any,
     asked: int,
     log_error_budget: float,
-    epsilon: float | None,
+    worth: Certificate,
     *,
     chosen: bool,
 ) -> GuardStatus:
@@ -97,7 +110,8 @@ def status_of(
         answers_left=mechanism.remaining(state),
         error_budget_left=None if left is None else math.exp(left),
         information_released=released,
-        epsilon=epsilon,
+        epsilon=worth.epsilon,
+        bayesian_epsilon=worth.bayesian_epsilon,
         exhausted=None if refusal is None else cast(Literal["budget", "queries"], refusal.what),
         _mechanism=mechanism,
         _log_risk=left,

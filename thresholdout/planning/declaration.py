@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.data.arguments import check_count, check_number
-from thresholdout.errors import LedgerDamaged, LedgerUnusable
+from thresholdout.errors import InputError, LedgerDamaged, LedgerUnusable
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.mechanisms.catalogue import kind_named, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
@@ -20,19 +20,30 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
 __all__ = [
+    "BudgetMethod",
+    "BudgetSetting",
     "Claims",
     "Declaration",
+    "MechanismChoice",
     "MechanismName",
     "Sampling",
     "SparseVector",
+    "SparseVectorBudget",
     "check_mechanism",
+    "declared_epsilon",
     "read_declaration",
 ]
 
 Sampling: TypeAlias = Literal["independent", "iid", "fixed_features"]
 """How the holdout's records were drawn; see `thresholdout.Thresholdout`."""
 
-MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder"]
+MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder", "algorithm-1"]
+
+BudgetMethod: TypeAlias = Literal["best", "group", "quilt", "spectral", "messages"]
+"""By which route a dependence model turns an epsilon into that of one record."""
+
+BudgetSetting: TypeAlias = Literal["certified", "published"]
+"""Whether threshold and noise are those that certify most, or those of [Z17, Theorem 2]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +56,10 @@ class Claims:
         Refuse a query, free of charge, if its interval would be wider than this, in units of the range. The first
         statistic that is no mean is charged all the same.
     epsilon : float, optional
-        Make all answers of the guard together differentially private under replacing one record. Intervals are much
-        wider: the noise moves their edges by tens of records. Only means are answered, one query after another.
+        Bound what all answers of the guard together tell about one record, in nats, to whoever knows any other records.
+        For independent records this is differential privacy; beside a dependence model it is Bayesian differential
+        privacy, and a single record has the smaller ``model.budget(epsilon)``. Intervals are much wider: the noise
+        moves their edges by tens of records. Only means are answered, one query after another.
     holdout_answers : int, optional
         How many queries may be answered from the holdout because it disagrees with the training value. Any number by
         default.
@@ -120,8 +133,99 @@ class SparseVector:
         """Return the mechanism's parameters for a number of queries."""
         return SparseVectorParameters(self.threshold, self.noise_scale, self.budget, queries, self.grid)
 
+    @staticmethod
+    def for_budget(
+        epsilon: float = 0.5,
+        answers: int = 5,
+        queries: int | None = None,
+        *,
+        method: BudgetMethod = "best",
+        quiet_margin: float = 0.0,
+        setting: BudgetSetting = "certified",
+    ) -> SparseVectorBudget:
+        """Return Algorithm 1 for a privacy budget: the guard chooses noise and threshold for its own dependence.
 
-_DECLARABLE: Final[dict[str, type[Claims | SparseVector]]] = {"Claims": Claims, "SparseVector": SparseVector}
+        Parameters
+        ----------
+        epsilon : float, default=0.5
+            What all answers together may tell about one record, in nats, to whoever knows any others.
+        answers : int, default=5
+            How many queries may be answered from the holdout.
+        queries : int, optional
+            How many queries may be asked; those of the guard by default, and 100 where it declares none.
+        method : {"best", "group", "quilt", "spectral", "messages"}, default="best"
+            How the dependence model turns epsilon into that of one record; "spectral" is [Z17, Lemma 4], and never more
+            than the best proved budget.
+        quiet_margin : float, default=0.0
+            A training value within this distance of the holdout's spends no answer, in units of the range.
+        setting : {"certified", "published"}, default="certified"
+            Noises and threshold that certify most, or those of [Z17, Theorem 2] with c = 1/2, for comparison.
+
+        Examples
+        --------
+        >>> SparseVector.for_budget(0.5, answers=2).answers
+        2
+        """
+        return SparseVectorBudget(epsilon, answers, queries, method, quiet_margin, setting)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVectorBudget:
+    """Algorithm 1 for a privacy budget; see `SparseVector.for_budget`.
+
+    Examples
+    --------
+    >>> SparseVectorBudget(method="spectrum")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: method: 'spectrum'; expected: 'best', 'group', 'quilt', 'spectral' or 'messages'
+    """
+
+    epsilon: float = 0.5
+    answers: int = 5
+    queries: int | None = None
+    method: BudgetMethod = "best"
+    quiet_margin: float = 0.0
+    setting: BudgetSetting = "certified"
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        fix("epsilon", declared_epsilon(self.epsilon))
+        fix("answers", check_count("answers", self.answers))
+        fix("queries", None if self.queries is None else check_count("queries", self.queries))
+        zero, below = -math.ulp(0.0), math.nextafter(1.0, 0.0)
+        margin = check_number("quiet_margin", self.quiet_margin, zero, below, "a number in [0, 1)")
+        fix("quiet_margin", margin)
+        for name, kind in (("method", BudgetMethod), ("setting", BudgetSetting)):
+            value, words = getattr(self, name), [repr(word) for word in get_args(kind)]
+            if not isinstance(value, str) or repr(value) not in words:
+                raise InputError(name, repr(value), f"{', '.join(words[:-1])} or {words[-1]}")
+
+
+MechanismChoice: TypeAlias = MechanismName | Claims | SparseVector | SparseVectorBudget | Parameters
+"""What ``mechanism=`` takes."""
+
+
+def declared_epsilon(epsilon: object) -> float:
+    """Return an epsilon as a float that does not exceed it.
+
+    Examples
+    --------
+    >>> declared_epsilon(0)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: epsilon: 0; expected: a positive number
+    """
+    number = check_number("epsilon", epsilon, 0.0, 1e6, "a positive number")
+    # A fraction between two floats becomes the lower one: no declared limit is exceeded.
+    return math.nextafter(number, -math.inf) if number > cast(Any, epsilon) else number
+
+
+_DECLARABLE: Final[dict[str, type[Claims | SparseVector | SparseVectorBudget]]] = {
+    "Claims": Claims,
+    "SparseVector": SparseVector,
+    "SparseVectorBudget": SparseVectorBudget,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +244,7 @@ class Declaration:
     # The order of the fields is that in which a ledger has them.
     queries: int | None = None
     confidence: float = 0.95
-    mechanism: MechanismName | Claims | SparseVector | Parameters | None = None
+    mechanism: MechanismChoice | None = None
     sampling: Sampling = "independent"
     final_check: bool = False
     development: float | None = None  # the share of the records that is open, where the guard split it off
@@ -168,7 +272,7 @@ class Declaration:
         (10, 'ladder', None)
         """
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if isinstance(self.mechanism, (Claims, SparseVector)):
+        if isinstance(self.mechanism, (Claims, SparseVector, SparseVectorBudget)):
             found["mechanism"] = {"declared": type(self.mechanism).__name__, **dataclasses.asdict(self.mechanism)}
         elif isinstance(self.mechanism, Parameters):
             found["mechanism"] = parameters_to_json(self.mechanism)

@@ -20,7 +20,15 @@ from thresholdout.mechanisms.catalogue import kind_of
 from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.algorithm_1 import algorithm_1
-from thresholdout.planning.declaration import Claims, Declaration, MechanismName, SparseVector
+from thresholdout.planning.declaration import (
+    Claims,
+    Declaration,
+    MechanismChoice,
+    MechanismName,
+    SparseVector,
+    SparseVectorBudget,
+)
+from thresholdout.planning.privacy_budget import check_hidden, for_budget, record_budget
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -31,36 +39,45 @@ __all__ = ["check_choice", "check_final", "choose_parameters"]
 _PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
 
 _NAMES = get_args(MechanismName)
-_OBJECTS: Final = "Claims(...), SparseVector(...), or the parameters of a plan"
+_OBJECTS: Final = "Claims(...), SparseVector(...), SparseVector.for_budget(...), or the parameters of a plan"
+_OF_EPSILON: Final = "algorithm-1"
 
 ALLOWANCE: Final = 24.0
 """Nats that the answers of one client may release on a leaderboard, where none are given: two or three guesses that are
 far off and known for it, and any number of good ones."""
 
 
-def check_choice(mechanism: object) -> MechanismName | Claims | SparseVector | Parameters | None:
+def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice | None:
     """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default.
 
     Raises
     ------
     InputError, InputTypeError
-        When there is no such mechanism.
+        When there is no such mechanism, or it takes no epsilon by itself.
 
     Examples
     --------
     >>> check_choice("ladder"), check_choice(Claims(noise=0.0)).noise
     ('ladder', 0.0)
+    >>> check_choice("algorithm-1", 0.5).answers
+    5
     """
+    names = ", ".join(map(repr, _NAMES))
+    if isinstance(mechanism, str) and mechanism not in _NAMES:
+        raise InputError("mechanism", repr(mechanism), f"{names}, {_OBJECTS}")
+    if mechanism == _OF_EPSILON:
+        if epsilon is None:
+            raise InputError("epsilon", None, "a positive number beside mechanism='algorithm-1', such as 0.5")
+        return SparseVectorBudget(cast(float, epsilon))
+    if epsilon is not None:
+        expected = "mechanism='algorithm-1' beside it, SparseVector.for_budget(epsilon=...) or Claims(epsilon=...)"
+        raise InputError("epsilon", f"{epsilon!r} beside mechanism={mechanism!r}", expected)
     if mechanism is None:
         return None
-    names = ", ".join(map(repr, _NAMES))
     if isinstance(mechanism, str):
-        if mechanism not in _NAMES:
-            raise InputError("mechanism", repr(mechanism), f"{names}, {_OBJECTS}")
         return cast(MechanismName, mechanism)
-    if not isinstance(mechanism, (Claims, SparseVector, Parameters)):
-        expected = f"{names}, {_OBJECTS}"
-        raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", expected)
+    if not isinstance(mechanism, (Claims, SparseVector, SparseVectorBudget, Parameters)):
+        raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", f"{names}, {_OBJECTS}")
     return mechanism
 
 
@@ -110,6 +127,9 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
         return _suited(chosen, model, declared)
     if chosen == "ladder":
         return _suited(LadderParameters(queries=queries), model, declared)
+    if isinstance(chosen, SparseVectorBudget):
+        needed = confidence_after(declared.prior_queries, model.n, needed)
+        return for_budget(model, chosen, queries=queries, confidence=needed)
     if isinstance(chosen, SparseVector):
         confidence_after(declared.prior_queries, model.n, needed)
         return chosen.parameters(queries)
@@ -130,7 +150,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
             raise InputError("final_check", seen, "False; the width is the same for all answers")
         if claims.epsilon is not None:
             seen = f"{claims.epsilon:g} for {model.describe()}, of which no deviation of a mean can be bounded"
-            raise InputError("epsilon", seen, "None; Algorithm 1, which answers here, is private by its own noise")
+            raise InputError("epsilon", seen, "mechanism=SparseVector.for_budget(epsilon=...), which answers here")
         return _by_posterior(model, declared, claims)
     plain = ClaimsParameters(
         queries=queries,
@@ -139,10 +159,13 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
         noise=claims.noise,
         n_train=n_train,
         final_check=final,
-        epsilon=claims.epsilon,
+        epsilon=None if claims.epsilon is None else record_budget(model, claims.epsilon),
         information_released=information_released,
     )
-    return plain.for_records(model, declared.confidence)
+    found = plain.for_records(model, declared.confidence)
+    if claims.epsilon is not None and not found.independent:
+        check_hidden(found, model, claims.epsilon)
+    return found
 
 
 def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> FoldClaimsParameters:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from graphs.numerics.rounding import shown_above
+from thresholdout.errors import InputError
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 
@@ -46,22 +47,30 @@ class Way:
         What has to be so.
     call : str
         How it is asked for.
-    parameters : Parameters
-        As a guard takes them by ``mechanism=``.
+    parameters : Parameters or None
+        As a guard takes them by ``mechanism=``; ``None`` where the way does not apply.
     records : int or None
         Records of the declared kind that reach the width that was asked for, where one was; ``None`` where no number
         does, or where it was not looked for. For a model of a fixed number of records: at its design effect.
     queries : int or None
         Queries within that width for the records that there are; ``None`` as for ``records``.
+    why_not : str
+        Why the way does not apply to these records; empty where it does. Its half-width is infinite then.
     """
 
     name: WayName
     half_width: float
     needs: str
     call: str
-    parameters: Parameters
+    parameters: Parameters | None
     records: int | None = None
     queries: int | None = None
+    why_not: str = ""
+
+    @property
+    def applies(self) -> bool:
+        """Whether these records can be asked in this way."""
+        return not self.why_not
 
 
 @dataclass(frozen=True)
@@ -85,8 +94,7 @@ class Plan:
     prior_queries : PriorQueries or None
         Scores of the holdout that were seen before, with the number of values that each could have had.
     ways : tuple of Way
-        Every way of asking that these records allow, the narrowest first; Algorithm 1 is among them beside a budget,
-        or where claims are impossible.
+        Every way of asking, the narrowest first; `Way.why_not` says why one does not apply.
     recommended : Way
         The one to take.
     recommendation : str
@@ -95,6 +103,8 @@ class Plan:
         What stands in the way.
     leaderboard : Leaderboard or None
         Intervals of a leaderboard with these records, where a number of teams was given.
+    epsilon : float or None
+        What all answers may tell about a record, to whoever knows any others, where it was given.
 
     Examples
     --------
@@ -117,6 +127,7 @@ class Plan:
     recommendation: str
     warnings: tuple[str, ...]
     leaderboard: Leaderboard | None = None
+    epsilon: float | None = None
 
     @property
     def records(self) -> int:
@@ -131,7 +142,15 @@ class Plan:
     @property
     def parameters(self) -> Parameters:
         """Of the recommended way, as a guard takes them by ``mechanism=``, beside ``confidence=`` as it was planned."""
+        assert self.recommended.parameters is not None
         return self.recommended.parameters
+
+    @property
+    def budgets(self) -> pd.DataFrame:
+        """Every route from `epsilon` to that of one record, one row each; see `graphs.DependenceModel.explain`."""
+        if self.epsilon is None:
+            raise InputError("epsilon", None, "plan(..., epsilon=0.5)")
+        return self.model.explain(self.epsilon, confidence=self.confidence)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -151,19 +170,19 @@ class Plan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every way of asking, one row each: half_width, records, queries, needs, call, recommended."""
+        """Every way of asking, one row each: half_width, records, queries, needs, call, why_not, recommended."""
         import pandas as pd
 
-        columns = ["half_width", "records", "queries", "needs", "call"]
+        columns = ["half_width", "records", "queries", "needs", "call", "why_not"]
         index = pd.Index([way.name for way in self.ways], name="way")
         rows = [[getattr(way, column) for column in columns] for way in self.ways]
         table = pd.DataFrame(rows, columns=columns, index=index).astype({"records": "Int64", "queries": "Int64"})
         table["recommended"] = table.index == self.recommended.name
         return table if self.width is not None else table.drop(columns=["records", "queries"])
 
-    def way(self, name: WayName) -> Way | None:
-        """Return a way of asking by its name; ``None`` where these records do not allow it."""
-        return next((way for way in self.ways if way.name == name), None)
+    def way(self, name: WayName) -> Way:
+        """Return a way of asking by its name."""
+        return next(way for way in self.ways if way.name == name)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as numbers, texts and lists."""
@@ -176,6 +195,7 @@ class Plan:
             "anticipated_score": self.anticipated_score,
             "confidence": self.confidence,
             "width": self.width,
+            "epsilon": self.epsilon,
             "prior_queries": None if self.prior_queries is None else dataclasses.asdict(self.prior_queries),
             "recommended": self.recommended.name,
             "recommendation": self.recommendation,
@@ -184,12 +204,13 @@ class Plan:
             "ways": [
                 {
                     "name": way.name,
-                    "half_width": way.half_width,
+                    "half_width": way.half_width if way.applies else None,
                     "needs": way.needs,
                     "call": way.call,
                     "records": way.records,
                     "queries": way.queries,
-                    "parameters": parameters_to_json(way.parameters),
+                    "parameters": None if way.parameters is None else parameters_to_json(way.parameters),
+                    "why_not": way.why_not,
                 }
                 for way in self.ways
             ],
@@ -212,6 +233,7 @@ class Plan:
                 kind="holdout" if way.name == self.recommended.name else "train",
             )
             for way in self.ways
+            if way.applies
         ]
         queries = f"{self.asked:,}" if self.queries is not None else f"any number; the first {self.asked:,} here"
         facts = [
@@ -220,7 +242,9 @@ class Plan:
             ("likely score", f"{self.anticipated_score:g}"),
             ("confidence", f"{self.confidence:g}"),
         ]
-        rows = [(way.name, way.call, way.needs) for way in self.ways]
+        rows = [
+            (way.name, way.call, way.needs if way.applies else f"does not apply: {way.why_not}") for way in self.ways
+        ]
         table = Table(("way", "call", "needs"), rows, [way.name for way in self.ways].index(self.recommended.name))
         teams = () if self.leaderboard is None else (str(self.leaderboard),)
         notes = [*teams, *self.warnings, "Bars are half-widths, of the range of a score; orange is recommended."]

@@ -66,7 +66,7 @@ def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
     chosen : Way
         The one that is recommended.
     """
-    widths = {way.name: within(way.half_width) for way in ways}
+    widths = {way.name: within(way.half_width) for way in ways if way.applies}
     asked = f"{use.asked:,} queries" if use.queries is not None else f"the first {use.asked:,} queries"
     if use.asked == 1 or chosen.name == FINAL:
         asked = "one query"
@@ -95,11 +95,15 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
             )
         case "single":
             return f"let cross-validation choose and look once by {chosen.call}, {setting}"
+        case _ if use.epsilon is not None:
+            claims = f"; claims with noise have {widths[GUARD]}" if GUARD in widths else ""
+            told = f"with noise that tells at most {use.epsilon:g} nats about a record"
+            return f"{chosen.call} answers {told}, {setting}{claims}"
         case _:
-            budget = 1 if use.budget is None else use.budget
             return (
-                f"Algorithm 1 answers with queries={use.asked} and budget={budget}, {setting}, because nothing bounds "
-                f"how far a mean deviates under this dependence ({use.model.describe()}) and claims are impossible"
+                f"Algorithm 1 answers with queries={use.asked} and budget={use.answers}, {setting}, because nothing "
+                f"bounds how far a mean deviates under this dependence ({use.model.describe()}) and claims are "
+                "impossible"
             )
 
 
@@ -181,6 +185,7 @@ def plan(
     prior_queries: int | PriorQueries | None = None,
     teams: int | None = None,
     anticipation_error: float = 0.0,
+    epsilon: float | None = None,
 ) -> Plan:
     """Say which way to ask, and how wide answers will be, for queries about right and wrong.
 
@@ -225,6 +230,9 @@ def plan(
         Teams of a leaderboard, one answer each: `Plan.leaderboard` has the intervals after them.
     anticipation_error : float, default=0.0
         By how much these teams guess their scores too high, beside the noise of their training part.
+    epsilon : float, optional
+        What all answers together may tell about one record, in nats, to whoever knows any others, under the model.
+        Half-widths are those of guards with the noise for it; `Plan.budgets` has every route to that of one record.
 
     Returns
     -------
@@ -277,6 +285,7 @@ def plan(
         budget,
         confidence,
         prior_queries,
+        epsilon,
     )
     given, declared = use, model
     if use.records is None:
@@ -302,6 +311,7 @@ def plan(
         recommendation=recommend(use, ways, chosen),
         warnings=warn(use, chosen),
         leaderboard=plan_leaderboard(use, teams, anticipation_error),
+        epsilon=use.epsilon,
     )
 
 
@@ -322,7 +332,9 @@ def _most(use: Use) -> Use:
 def _choose(use: Use, ways: list[Way]) -> Way:
     """Return the way to recommend."""
     named = named_way(use)
-    found = {way.name: way for way in ways}
+    found = {way.name: way for way in ways if way.applies}
+    if named == GUARD and use.epsilon is not None and named not in found:
+        named = ALGORITHM_1
     if named not in found:
         raise PlanError(_impossible(use, named, ways))
     if not use.adaptive or named != GUARD:
@@ -333,10 +345,10 @@ def _choose(use: Use, ways: list[Way]) -> Way:
 
 def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
     """Say that nothing can be certified in the way that was asked for, and what can be."""
-    others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.name != named]
+    others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.applies]
     instead = f"; {others[0]}" if others else "; take more records, or fewer queries="
-    why = " (it makes claims only where the deviation of a mean is bounded)" if named in (GUARD, LIST, FINAL) else ""
-    return f"nothing can be certified about {use.asked:,} queries to {use.model.describe()} by {named}{why}{instead}"
+    why = next(way.why_not for way in ways if way.name == named)
+    return f"nothing can be certified about {use.asked:,} queries to {use.model.describe()} by {named}: {why}{instead}"
 
 
 def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
@@ -345,7 +357,7 @@ def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
         if given.records is None:
             return dataclasses.replace(way, records=use.model.n)
         return dataclasses.replace(way, queries=use.queries)
-    if way.name not in (GUARD, LIST, FINAL):
+    if way.name not in (GUARD, LIST, FINAL) or not way.applies:
         return way
     queries = None if given.records is None else most_queries(use, way.name)
     return dataclasses.replace(way, records=_records_of_a_way(given, use, way), queries=queries)

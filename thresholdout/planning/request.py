@@ -14,6 +14,8 @@ from thresholdout.certificates.problem import check_model, declared_confidence, 
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
+from thresholdout.planning.declaration import SparseVectorBudget, declared_epsilon
+from thresholdout.planning.privacy_budget import record_budget
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -66,6 +68,8 @@ class Use:
         As given.
     family : callable or None
         From a number of records to their model, where records of a kind are solved for; ``None`` for independent ones.
+    epsilon : float or None
+        What all answers may tell about a record, to whoever knows any others.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -80,6 +84,7 @@ class Use:
     confidence: float
     prior_queries: PriorQueries | None = None
     family: Family | None = None
+    epsilon: float | None = None
     widths: dict[tuple[Use, str, bool, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -87,6 +92,13 @@ class Use:
         """The records, where they are known."""
         assert self.records is not None
         return self.records
+
+    @property
+    def answers(self) -> int:
+        """How many answers Algorithm 1 has from the holdout."""
+        if self.budget is not None:
+            return self.budget
+        return 1 if self.epsilon is None else SparseVectorBudget().answers
 
     @property
     def asked(self) -> int:
@@ -105,6 +117,11 @@ class Use:
             return confidence_after(self.prior_queries, self.model.n, self.confidence)
         except InputError:
             return None
+
+    @property
+    def record_epsilon(self) -> float | None:
+        """The same under replacing one record; ``None`` without an epsilon."""
+        return None if self.epsilon is None else record_budget(self.model, self.epsilon)
 
     def of(self, model: DependenceModel) -> Use:
         """Return the same for these records."""
@@ -138,6 +155,7 @@ class Use:
             budget=self.budget,
             noise=QUIET,
             n_train=self.n_train,
+            epsilon=self.record_epsilon,
             information_released=0.0 if self.prior_queries is None else self.prior_queries.nats(size),
         )
         found = _for_records(plain, self.model, self.confidence)
@@ -156,6 +174,7 @@ def check_use(
     budget: object,
     confidence: object,
     prior_queries: object = None,
+    epsilon: object = None,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -183,7 +202,12 @@ def check_use(
         confidence=declared_confidence(confidence),
         prior_queries=check_prior_queries(prior_queries),
         family=family,
+        epsilon=None if epsilon is None else declared_epsilon(epsilon),
     )
+    if use.epsilon is not None and use.width is not None:
+        raise InputError(
+            "epsilon", f"{epsilon!r} beside width=", "records, whose half-widths are planned for an epsilon"
+        )
     if model is not None and model.n > MOST_RECORDS:
         raise InputError(
             "records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow"

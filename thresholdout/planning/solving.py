@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from graphs.numerics.bisection import bisect_integers
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.errors import PlanError
+from thresholdout.errors import InputError, PlanError
 from thresholdout.mechanisms import ClaimsMechanism
 from thresholdout.mechanisms.claims.kinds import guard_width, is_unlimited, list_width
 from thresholdout.planning.algorithm_1 import algorithm_1
+from thresholdout.planning.declaration import SparseVectorBudget
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Way, WayName
+from thresholdout.planning.privacy_budget import HIDDEN, for_budget
 from thresholdout.planning.request import MOST_RECORDS, Use, independent
 
 if TYPE_CHECKING:
@@ -77,48 +80,74 @@ def _claims_width(use: Use, name: WayName, quick: bool, n: int) -> float:
     return list_width(parameters, n, use.asked, use.anticipated_score)
 
 
-def one_way(use: Use, name: WayName) -> Way | None:
-    """Return one way of asking; ``None`` where the records do not allow it."""
-    if name in (GUARD, LIST, FINAL):
-        return None if is_unlimited(use.model) else _by_claims(use, name)
-    return _by_algorithm_1(use)
+_CALLS: Final[dict[WayName, tuple[str, str]]] = {
+    GUARD: ("nothing; any query at any time", "guard.score(model), guard.ask(...)"),
+    LIST: ("all queries fixed before the first answer", "guard.score_all(models, reserve=0)"),
+    FINAL: ("a choice by cross-validation; one query", "guard.final_check(model)"),
+}
+_UNCOVERED: Final = "noise that protects records covers queries about means, one after another"
+
+
+def one_way(use: Use, name: WayName) -> Way:
+    """Return one way of asking, with the reason where it does not apply."""
+    return _by_algorithm_1(use) if name == ALGORITHM_1 else _by_claims(use, name)
 
 
 def all_ways(use: Use) -> list[Way]:
-    """Return every way of asking that the records allow, the narrowest first."""
-    names: list[WayName] = [FINAL, GUARD]
-    if use.asked > 1:
-        names.append(LIST)
-    if use.budget is not None or is_unlimited(use.model):
-        names.append(ALGORITHM_1)
-    found = [way for name in names if (way := one_way(use, name)) is not None]
-    return sorted(found, key=lambda way: way.half_width)
+    """Return every way of asking, the narrowest first."""
+    names: tuple[WayName, ...] = (FINAL, GUARD, LIST, ALGORITHM_1)
+    return sorted((one_way(use, name) for name in names), key=lambda way: way.half_width)
 
 
 def _by_claims(use: Use, name: WayName) -> Way:
-    needs, call = {
-        GUARD: ("nothing; any query at any time", "guard.score(model), guard.ask(...)"),
-        LIST: ("all queries fixed before the first answer", "guard.score_all(models, reserve=0)"),
-        FINAL: ("a choice by cross-validation; one query", "guard.final_check(model)"),
-    }[name]
-    return Way(name, claims_width(use, name), needs, call, use.parameters())
+    needs, call = _CALLS[name]
+    if use.epsilon is not None and name == GUARD:
+        call = f"Thresholdout(..., mechanism=Claims(epsilon={use.epsilon:g}))"
+    why = ""
+    if name == LIST and use.asked == 1:
+        why = "one query is no list"
+    elif is_unlimited(use.model):
+        why = f"no deviation of a mean can be bounded for {use.model.describe()}"
+    elif use.epsilon is not None and name != GUARD:
+        why = _UNCOVERED
+    else:
+        try:
+            width = claims_width(use, name)
+        except InputError:  # the noise of a small epsilon is larger than the range
+            if use.epsilon is None:
+                raise
+            width = 1.0
+        if use.epsilon is None or width < HIDDEN:
+            return Way(name, width, needs, call, use.parameters())
+        why = f"the noise for epsilon={use.epsilon:g} hides everything; a larger one, a smaller budget= or more records"
+    return Way(name, math.inf, needs, call, None, why_not=why)
 
 
-def _by_algorithm_1(use: Use) -> Way | None:
-    budget = 1 if use.budget is None else use.budget
-    asked, score, needed = use.asked, use.anticipated_score, use.after_looks
+def _by_algorithm_1(use: Use) -> Way:
+    asked, answers, score, needed = use.asked, use.answers, use.anticipated_score, use.after_looks
+    needs = f"at most {asked:,} queries, of which at most {answers:,} may disagree with the training part"
+    call = f"Thresholdout(..., queries={asked}, mechanism=Claims(holdout_answers={answers}))"
+    if use.epsilon is not None:
+        call = f"Thresholdout(..., mechanism=SparseVector.for_budget({use.epsilon:g}, {answers}, {asked}))"
+    elif not is_unlimited(use.model):
+        call = f"Thresholdout(..., mechanism=plan(..., budget={answers}).way({ALGORITHM_1!r}).parameters)"
+    missing = partial(Way, ALGORITHM_1, math.inf, needs, call, None)
     if needed is None:
-        return None
+        return missing(why_not="scores that were seen before (prior_queries=) leave it no confidence")
+    if use.epsilon is None and use.budget is None and not is_unlimited(use.model):
+        return missing(why_not="it takes a number of answers from the holdout (budget=) or an epsilon (epsilon=)")
     try:
-        found = algorithm_1(use.model, queries=asked, budget=budget, confidence=needed, expected=score)
-    except PlanError:
-        return None
-    needs = f"at most {asked:,} queries, of which at most {budget:,} may disagree with the training part"
-    call = f"Thresholdout(..., queries={asked}, mechanism=Claims(holdout_answers={budget}))"
-    if not is_unlimited(use.model):
-        call = f"Thresholdout(..., mechanism=plan(..., budget={budget}).way({ALGORITHM_1!r}).parameters)"
+        if use.epsilon is None:
+            found = algorithm_1(use.model, queries=asked, budget=answers, confidence=needed, expected=score)
+        else:
+            wanted = SparseVectorBudget(use.epsilon, answers)
+            found = for_budget(use.model, wanted, queries=asked, confidence=needed)
+    except PlanError as error:
+        return missing(why_not=error.reason)
     width = certify_parameters(use.model, found, needed).expected_half_width(score)
-    return Way(ALGORITHM_1, width, needs, call, found) if width < 1.0 else None
+    if width >= 1.0:
+        return missing(why_not="its intervals are the whole range")
+    return Way(ALGORITHM_1, width, needs, call, found)
 
 
 MOST_QUERIES: Final = 10**6
@@ -190,8 +219,7 @@ def _half_width(use: Use, name: WayName) -> float:
     """Return the half-width of one way of asking, infinite where the records do not allow it."""
     if name in (GUARD, LIST, FINAL):
         return math.inf if is_unlimited(use.model) else claims_width(use, name)
-    way = one_way(use, name)
-    return math.inf if way is None else way.half_width
+    return one_way(use, name).half_width
 
 
 def fewest_records(use: Use, name: WayName) -> int | None:
@@ -236,8 +264,7 @@ def most_queries(use: Use, name: WayName) -> int | None:
         there = use.asking(queries)
         if name in (GUARD, LIST, FINAL):
             return claims_width(there, name, quick=quick) <= width
-        way = one_way(there, name)
-        return way is not None and way.half_width <= width
+        return one_way(there, name).half_width <= width
 
     if name == FINAL:
         return 1 if reached(1) else None

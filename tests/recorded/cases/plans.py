@@ -51,6 +51,7 @@ def _plan(found: Plan) -> Any:
         "ways": [
             [way.name, way.half_width, way.records, way.queries, parameters_to_json(way.parameters)]
             for way in found.ways
+            if way.parameters is not None
         ],
         "recommended": found.recommended.name,
         "warnings": len(found.warnings),

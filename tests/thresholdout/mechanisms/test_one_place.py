@@ -44,6 +44,7 @@ NAMED = {
     "thresholdout/planning/leaderboard.py": {"ClaimsParameters"},
     "thresholdout/planning/request.py": {"ClaimsParameters"},
     "thresholdout/planning/solving.py": {"ClaimsMechanism"},
+    "thresholdout/planning/privacy_budget.py": {"ClaimsMechanism", "ClaimsParameters", "SparseVectorParameters"},
     "thresholdout/service/guarantee_text.py": {"LadderParameters"},
 }
 

@@ -164,7 +164,7 @@ def test_queries_that_are_fixed_are_asked_as_a_list() -> None:
     assert one.recommended.call == "guard.final_check(model)"
     guard = Thresholdout(np.arange(1000.0), train=np.arange(1000.0, 2000.0))
     assert one.half_width == pytest.approx(guard.status.final_half_width(0.9), rel=1e-6)
-    assert one.way("batch") is None
+    assert one.way("batch").why_not == "one query is no list"
 
 
 def test_words_say_what_stands_in_the_way() -> None:
@@ -199,7 +199,6 @@ def test_solves_for_records() -> None:
     assert guarded.recommended.records == guarded.records
     assert plan(math.floor(guarded.records / 1.02), queries=100).half_width > 0.03
     listed = guarded.way("batch")
-    assert listed is not None
     assert listed.records == plan(width=0.03, queries=100, adaptive=False).records
     with pytest.raises(PlanError, match="no number of records up to 1e"):
         plan(width=1e-6, queries=100)
@@ -244,7 +243,8 @@ def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     assert planned.certificate.route == "posterior"
     assert planned.half_width == planned.certificate.expected_half_width(0.9)
     assert "Algorithm 1 answers with queries=50 and budget=3" in planned.recommendation
-    assert [way.name for way in planned.ways] == ["Algorithm 1"]
+    assert [way.name for way in planned.ways if way.applies] == ["Algorithm 1"]
+    assert "no deviation of a mean can be bounded" in planned.way("adaptive").why_not
     assert plan(model).recommended.call == "Thresholdout(..., queries=100, mechanism=Claims(holdout_answers=1))"
     with pytest.raises(PlanError, match="take more records, or fewer queries="):
         plan(Unlimited(1000, 1), queries=50, budget=20)

@@ -1,0 +1,201 @@
+"""The transcript certificate of Algorithm 1: few histories are possible, and fixed queries deviate little at each.
+
+A training answer adds no branch to a history, since its value was known before. An answer from the holdout adds as many
+as the answer grid has points within the half-width of the estimand. PROOFS.md, "Transcript certificate".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from graphs.numerics.rounding import formula_up
+from thresholdout.certificates.problem import Setting
+from thresholdout.certificates.route import Route, larger_side
+from thresholdout.limits.entropy import entropy_lower, entropy_upper
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["FixedLimits", "TranscriptWidths", "fixed_limits", "log_histories", "transcript"]
+
+NAME = "transcript"
+SOURCE = "PROOFS.md, 'Transcript certificate'; after [D15]"
+ASSUMES = "limits for fixed queries by the dependence; queries are means of per-record values; answers on a grid"
+
+_SHARE: Final = 0.125
+"""Share of beta for deviations: they pay its logarithm under a root, noise pays that of its own share in full."""
+
+_ROUNDS: Final = 20
+"""Each round is valid and none is wider than the one before; the count of live answers settles after a few."""
+
+_NEARLY: Final = 0.9
+"""Of n over the inflation: so many effective records are better, since entropy is narrower near 0 and 1."""
+
+_MORE: Final = 1.0 + 1e-9  # covers the rounding of sums of logarithms and of quotients
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLimits:
+    """How far means deviate that are fixed in advance.
+
+    Attributes
+    ----------
+    records : float
+        N of ``P(abs(q(X) - q(P)) >= r) <= 2 exp(-2 N r^2)``.
+    entropy : bool
+        Whether ``P(N kl(q(X), q(P)) >= a) <= 2 exp(-a)`` holds with it.
+    """
+
+    records: float
+    entropy: bool
+
+
+def fixed_limits(model: DependenceModel) -> FixedLimits:
+    """Return the limits that a dependence model has; only one inequality is used, since each would have to be paid.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> fixed_limits(Groups([0, 0, 1, 1]))
+    FixedLimits(records=2.0, entropy=True)
+    """
+    effective = model.effective_records()
+    inflated = model.n / model.variance_inflation() * (1.0 - 1e-12)
+    if effective is None or effective < _NEARLY * inflated:
+        return FixedLimits(inflated, False)
+    return FixedLimits(effective, True)
+
+
+def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
+    """Certify by the number of histories.
+
+    Parameters
+    ----------
+    setting : Setting
+        Model, parameters and confidence.
+    limits : FixedLimits, optional
+        Of the model, where they are known already.
+
+    Returns
+    -------
+    Route
+        Tolerance ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed
+        query of any possible history exceeds, both together except with probability beta.
+
+    Notes
+    -----
+    Noise of any scale serves, so the route is narrower than the posterior one where the dependence bounds deviations
+    and few answers come from the holdout.
+
+    References
+    ----------
+    [D15] C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", NeurIPS 2015: description
+    length.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.mechanisms import SparseVectorParameters
+    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=2, queries=100, grid=0.02)
+    >>> round(transcript(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
+    0.088
+    """
+
+    def missing(why: str) -> Route:
+        return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
+
+    if why := setting.undeclared():
+        return missing(why)
+    grid = setting.parameters.grid
+    if grid is None:
+        return missing("answers from the holdout have no grid (grid=)")
+    assert setting.queries is not None
+    assert setting.budget is not None
+    limits = limits or fixed_limits(setting.model)
+    if limits.records <= 1.0 < setting.n:
+        return missing("the dependence bounds no deviation of a fixed mean")
+    scale = setting.parameters.noise_scale
+    share = _SHARE * setting.beta
+    noise = scale * setting.law.quantile(setting.beta - share, setting.parameters.threshold / scale, grid / scale)
+    error = formula_up(noise + setting.slack)
+    width, nats = 1.0, math.inf
+    for _ in range(_ROUNDS):
+        live = min(setting.levels, math.floor(2.0 * width / grid * _MORE) + 1)
+        histories = log_histories(setting.queries, setting.budget, live)
+        nats = (math.log(2.0) + histories - math.log(share)) * _MORE
+        narrower = formula_up(error + math.sqrt(nats / (2.0 * limits.records)) * _MORE)
+        if narrower >= width:
+            break
+        width = narrower
+    if width >= 1.0:
+        return missing("histories are too many for these records: the half-width would be the whole range")
+    widths = TranscriptWidths(error, width, nats, limits.records if limits.entropy else 0.0)
+    return Route(NAME, width, True, ASSUMES, SOURCE, widths=widths)
+
+
+def log_histories(queries: int, budget: int, live: int) -> float:
+    """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``: at how many histories some query can be answered.
+
+    Parameters
+    ----------
+    queries, budget : int
+        m and B.
+    live : int
+        L, how many values an answer from the holdout can have that is not wrong.
+
+    Examples
+    --------
+    >>> round(math.exp(log_histories(1000, 3, 100)))  # 1000 + 499500 * 100 + 166167000 * 10000
+    1661719951000
+    """
+    total, ways, answers = 0, queries, 1
+    for j in range(min(budget, queries)):
+        total += ways * answers
+        ways, answers = ways * (queries - j - 1) // (j + 2), answers * live
+    return math.log(total)
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptWidths:
+    """Half-widths and intervals by the transcript certificate.
+
+    Attributes
+    ----------
+    error : float
+        Largest error of an answer about the holdout.
+    width : float
+        Half-width of every answer, whatever its value.
+    nats : float
+        ``N kl(q(X), q(P))`` is at most this for every query that is asked.
+    effective : float
+        N; 0 where only the variance inflation is known.
+
+    Examples
+    --------
+    >>> widths = TranscriptWidths(0.03, 0.1, 30.0, 10_000.0)
+    >>> [round(end, 4) for end in widths.interval(0.97)]
+    [0.9198, 1.0]
+    """
+
+    error: float
+    width: float
+    nats: float
+    effective: float
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the width."""
+        return self.width
+
+    def interval(self, value: float) -> tuple[float, float]:
+        """Return the estimands that are possible given an answer."""
+        low, high = value - self.width, value + self.width
+        if self.effective:
+            low = max(low, entropy_lower(max(0.0, value - self.error), self.effective, -self.nats))
+            high = min(high, entropy_upper(min(1.0, value + self.error), self.effective, -self.nats))
+        return low, high
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the interval of an answer with this value."""
+        return larger_side(value, self.interval(value))

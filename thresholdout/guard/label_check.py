@@ -1,0 +1,225 @@
+"""A check of the training labels for correlations where the declared dependence says that there are none.
+
+The labels of the holdout play no part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.data.series_range import seen_range
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel, DependencyGraph
+    from graphs.numerics.arguments import FloatArray, IntArray
+
+__all__ = ["FALSE_ALARM", "Neighbours", "beyond_declared", "neighbours_in_order", "neighbours_on_graph", "sign_bound"]
+
+FALSE_ALARM: Final = 1e-9
+"""Probability of a warning where the training records have one law and depend on each other as declared."""
+
+_MOST: Final = 200_000  # records that are looked at: enough for a correlation of 0.02
+_FEWEST: Final = 40  # pairs below which no correlation is seen with this probability
+_SEEN: Final = 0.05  # correlation below which intervals hardly change
+_MOST_CLASSES: Final = 50
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Records that are independent by the declaration, some of them with neighbours among the others.
+
+    Attributes
+    ----------
+    moved : ndarray of shape (k,)
+        Records whose labels are exchanged in pairs.
+    near : list of ndarray
+        For each of them the records whose labels stay, and which it is near.
+    """
+
+    moved: IntArray
+    near: list[IntArray]
+
+
+def neighbours_in_order(places: IntArray) -> Neighbours:
+    """Return every second of some records in order, each with the one before and the one after it.
+
+    Examples
+    --------
+    >>> found = neighbours_in_order(np.array([0, 3, 6, 9, 12]))
+    >>> found.moved.tolist(), [near.tolist() for near in found.near]
+    ([3, 9], [[0, 6], [6, 12]])
+    """
+    odd = np.arange(1, len(places) - 1, 2)
+    return Neighbours(places[odd], [places[[place - 1, place + 1]] for place in odd])
+
+
+def neighbours_on_graph(graph: DependencyGraph, nodes: IntArray) -> Neighbours:
+    """Return records no two of which have an edge, each with those that are two edges away.
+
+    Parameters
+    ----------
+    graph : DependencyGraph
+        Declared: no edge, no dependence.
+    nodes : ndarray
+        Which of its records are looked at, by number.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from graphs import DependencyGraph
+    >>> found = neighbours_on_graph(DependencyGraph(nx.path_graph(9)), np.arange(9))
+    >>> found.moved.tolist(), [near.tolist() for near in found.near]
+    ([0, 4, 8], [[2], [2, 6], [6]])
+    """
+    adjacent: list[list[int]] = [[] for _ in range(graph.n)]
+    for first, second in graph.edges.tolist():
+        adjacent[first].append(second)
+        adjacent[second].append(first)
+    apart: set[int] = set()
+    blocked: set[int] = set()
+    for node in nodes.tolist():
+        if node not in blocked:
+            apart.add(node)
+            blocked.update(adjacent[node])
+    moved: list[int] = []
+    near: list[IntArray] = []
+    fixed: set[int] = set()
+    for node in sorted(apart):
+        others = {other for middle in adjacent[node] for other in adjacent[middle]} & apart - {node}
+        if node not in fixed and others:
+            moved.append(node)
+            near.append(np.array(sorted(others), dtype=np.int64))
+            fixed.update(others)
+    return Neighbours(np.array(moved, dtype=np.int64), near)
+
+
+def sign_bound(values: FloatArray, neighbours: Neighbours) -> tuple[float, float]:
+    """Return a bound on the probability of as much agreement between neighbours by chance, and their correlation.
+
+    Notes
+    -----
+    Let the records be independent and of one law. Given the labels that stay, and for each pair (a, b) of moved records
+    the two labels without their order, both orders are equally likely, independently for all pairs. With u the mean
+    label of a record's neighbours, ``Z = (v_a - v_b)(u_a - u_b)`` has a random sign, so ``P(sum Z >= t sqrt(sum
+    Z^2)) <= exp(-t^2/2)`` by Hoeffding's inequality. That holds for any law, and whichever the records and the pairs
+    are, if labels did not choose them.
+    """
+    moved = values[neighbours.moved]
+    means = np.array([values[near].mean() for near in neighbours.near])
+    half = len(moved) // 2
+    # Pairs are far apart: labels of near records would be alike, and say little.
+    products = (moved[:half] - moved[half : 2 * half]) * (means[:half] - means[half : 2 * half])
+    squares = float(np.sum(products**2))
+    if squares == 0.0:
+        return 1.0, 0.0
+    deviations = float(np.sum(products)) / math.sqrt(squares)
+    chance = 2.0 * math.exp(-0.5 * deviations * deviations)
+    return min(1.0, chance), _correlation(moved, np.array([values[near[0]] for near in neighbours.near]))
+
+
+def beyond_declared(
+    labels: Any, declared: object, model: DependenceModel, groups: NDArray[Any] | None, nodes: IntArray | None
+) -> str:
+    """Say what the training labels show beyond the declared dependence; empty where they show nothing.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_train,)
+        Of the training part.
+    declared : object
+        As it was given: a dependency graph with all its nodes.
+    model : DependenceModel
+        Of the holdout.
+    groups : ndarray or None
+        Group of each training record.
+    nodes : ndarray or None
+        Which nodes of a declared graph the training records are.
+    """
+    from graphs import DependencyGraph, Groups, MovingWindow
+
+    column = _column(labels)
+    if column is None:
+        return ""
+    values, classes = column
+    if isinstance(declared, DependencyGraph):
+        if nodes is None:
+            return ""
+        placed = np.full(declared.n, np.nan)
+        placed[nodes[: len(values)]] = values
+        return _on_edges(declared, placed, nodes[: len(values)], classes)
+    if isinstance(model, MovingWindow):
+        stride = (round(float(model.leakage(1.0, adversary="uninformed").max())) + 1) // 2
+        return _in_order(values, np.arange(0, len(values), stride), f"{stride:,} rows apart", "window=", labels)
+    if isinstance(model, Groups) and groups is not None:
+        firsts = np.sort(np.unique(np.asarray(groups)[: len(values)], return_index=True)[1])
+        return _in_order(values, firsts, "in groups that follow each other", "groups=", None)
+    return ""
+
+
+def _column(labels: Any) -> tuple[FloatArray, int] | None:
+    """Return labels as numbers, or as indicators of the most frequent class with the number of classes."""
+    values = np.asarray(labels)[:_MOST]
+    if values.ndim != 1 or len(values) < _FEWEST:
+        return None
+    if values.dtype.kind == "f":
+        return (values.astype(np.float64), 0) if np.isfinite(values).all() else None
+    try:
+        names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    except TypeError:
+        return None
+    if not 2 <= len(names) <= _MOST_CLASSES:
+        return (values.astype(np.float64), 0) if values.dtype.kind in "iu" else None
+    return (codes == int(np.argmax(counts))).astype(np.float64), len(names)
+
+
+def _in_order(values: FloatArray, places: IntArray, where: str, argument: str, series: Any) -> str:
+    neighbours = neighbours_in_order(places.astype(np.int64))
+    if len(neighbours.moved) < _FEWEST // 2:
+        return ""
+    chance, seen = sign_bound(values, neighbours)
+    if chance > FALSE_ALARM or abs(seen) < _SEEN:
+        return ""
+    reach = None if series is None else seen_range(np.asarray(series)[:_MOST])
+    fits = "a model in which dependence passes on from group to group, or larger groups, would fit"
+    if reach is not None and reach[0]:
+        fits = (
+            f"a window of {reach[0]} rows reaches as far as correlations are seen, and a MarkovChain or "
+            "graphs.estimation.fit_autoregression fits where dependence passes on from record to record"
+        )
+    return f"labels of training records {where}, which {argument} declares independent, {_words(seen)}; {fits}"
+
+
+def _correlation(first: FloatArray, second: FloatArray) -> float:
+    return float(np.corrcoef(first, second)[0, 1]) if len(first) > 2 and np.ptp(first) and np.ptp(second) else 0.0
+
+
+def _words(seen: float) -> str:
+    return (
+        f"have a correlation of about {seen:.2g}, so intervals may be too narrow (by chance, such a warning has the "
+        f"probability {FALSE_ALARM:g} at most)"
+    )
+
+
+def _on_edges(graph: DependencyGraph, placed: FloatArray, nodes: IntArray, classes: int) -> str:
+    neighbours = neighbours_on_graph(graph, nodes)
+    if len(neighbours.moved) < _FEWEST // 2:
+        return ""
+    chance, seen = sign_bound(placed, neighbours)
+    if chance > FALSE_ALARM or abs(seen) < _SEEN:
+        return ""
+    edges = graph.edges[np.isfinite(placed[graph.edges]).all(axis=1)]
+    along = _correlation(placed[edges[:, 0]], placed[edges[:, 1]])
+    fits = "a GaussianField or another model in which dependence passes along edges would fit"
+    if classes == 2 and abs(along) < 1.0:
+        coupling = math.atanh(along)
+        fits = f"MarkovField.ising(graph, coupling), with a coupling of about {coupling:.2g} on a tree, would fit"
+    return (
+        "labels of training records two edges apart, which the DependencyGraph declares independent, "
+        f"{_words(seen)}: dependence passes along the edges; {fits}"
+    )
