@@ -16,7 +16,7 @@ ORDER = (
     *("grid_search", "hill_climbing", "gate", "kfold", "optuna_study", "lightgbm_early_stopping"),
     "holdout_in_files",
     *("agent_over_mcp", "client_that_crashes"),
-    *("grunfeld", "sunspots", "karate_club", "wells", "ratings"),
+    *("grunfeld", "sunspots", "karate_club", "wells", "ratings", "correlated_holdout"),
     *("private_digits", "audit_a_learner"),
 )
 

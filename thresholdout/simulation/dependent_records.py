@@ -32,7 +32,8 @@ class DependentRecords:
     ----------
     model : graphs.DependenceModel
         How the records depend on each other: any model whose `sample` returns states 0, 1, ..., K - 1 (for a
-        `HiddenMarkov` with emissions, the number of the symbol).
+        `HiddenMarkov` with emissions, the number of the symbol), or real values: the state is whether they are
+        positive.
     attributes : int
         d, the number of attributes.
     states : int, default=2
@@ -134,6 +135,8 @@ class DependentRecords:
         found = []
         for _ in range(self.draws):
             states: NDArray[Any] = np.asarray(self.model.sample(rng))
+            if states.dtype.kind == "f":
+                states = states > 0.0
             if states.dtype.kind not in "iub" or states.min() < 0 or states.max() >= self.states:
                 raise InputError("states", f"{self.states}, and a state outside", "the number of states of the model")
             found.append((states.astype(np.int64)[:, None] >> np.arange(bits) & 1).astype(np.bool_))

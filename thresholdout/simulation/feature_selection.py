@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,32 @@ def from_unit(values: ArrayLike) -> NDArray[np.float64]:
     return (np.asarray(values, dtype=np.float64) - 0.5) * (2 * REACH)
 
 
+def signed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return booleans as -1 and 1, and numbers as they are.
+
+    Examples
+    --------
+    >>> signed(np.array([True, False])).tolist()
+    [1, -1]
+    """
+    return np.where(values, np.int8(1), np.int8(-1)) if values.dtype == np.bool_ else values
+
+
+def signed_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as -1 and 1.
+
+    Raises
+    ------
+    InputError
+        For labels that are neither booleans nor -1 and 1.
+    """
+    found = signed(labels)
+    if not np.isin(found, (-1, 1)).all():
+        other = found[~np.isin(found, (-1, 1))]
+        raise InputError("labels", f"{other[0]!r} among them", "-1 and 1, or booleans")
+    return found
+
+
 def correlation(column: int) -> Query:
     """Return the query for the mean product of label (-1 or 1) and attribute, as a mean of values in [0, 1].
 
@@ -54,7 +80,7 @@ def correlation(column: int) -> Query:
     """
 
     def query(part: Part) -> NDArray[np.float64]:
-        return to_unit(part.features[:, column] * part.labels)
+        return to_unit(signed(part.features[:, column]) * signed_labels(part.labels))
 
     return query
 
@@ -82,8 +108,8 @@ class SignVote:
 
     def __call__(self, part: Part) -> NDArray[np.bool_]:
         """Return for each record whether the sign is right."""
-        total = part.features[:, self.columns] @ self.signs
-        right: NDArray[np.bool_] = np.where(total >= 0, 1, -1) == part.labels
+        total = signed(part.features[:, self.columns]) @ self.signs
+        right: NDArray[np.bool_] = np.where(total >= 0, 1, -1) == signed_labels(part.labels)
         return right
 
 
@@ -91,9 +117,10 @@ class SignVote:
 class FeatureSelectionAnalyst:
     """Keeps the attributes whose correlation with the label looks real on both parts, and adds them up.
 
-    Attributes are normal numbers, labels -1 or 1. The analyst knows the correlations on the training part, asks for
-    those on the holdout, keeps the attributes for which both have the same sign and exceed the cut, ranks them by the
-    correlation on the training part, and asks for the accuracy of the sign of the sum of the best k, for every size k.
+    Attributes are normal numbers and labels -1 or 1; booleans stand for -1 and 1 in both. The analyst knows the
+    correlations on the training part, asks for those on the holdout, keeps the attributes for which both have the same
+    sign and exceed the cut, ranks them by the correlation on the training part, and asks for the accuracy of the sign of
+    the sum of the best k, for every size k.
 
     Parameters
     ----------
@@ -157,7 +184,7 @@ class FeatureSelectionAnalyst:
         """Ask for all correlations, then for the accuracy at every size."""
         count = train.features.shape[1]
         cut = len(train) ** -0.5 if self.cut is None else self.cut
-        products = np.clip(train.features * train.labels[:, None], -REACH, REACH)
+        products = np.clip(signed(train.features) * signed_labels(train.labels)[:, None], -REACH, REACH)
         answers = from_unit([ask(correlation(column)).value for column in range(count)])
         columns, signs = self.select(products.mean(axis=0), answers, cut)
         vote = SignVote(columns[:0], signs[:0])

@@ -1,0 +1,252 @@
+"""Analysts who query dependent records: plain reuse beside guards that know the dependence and guards that do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphs.progress_bar import progress_bar
+from thresholdout.data.arguments import check_count, check_number
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.noise.sources import SeededNoise
+from thresholdout.planning.planner import plan
+from thresholdout.plotting import BLUE, GREY, ORANGE, axes
+from thresholdout.simulation.dependent_records import DependentRecords
+from thresholdout.simulation.simulated_session import NaiveReuse, SimulatedGuard, interview
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from graphs import DependenceModel
+    from thresholdout.simulation.simulated_session import Analyst, Answering, Query
+
+__all__ = ["DECLARED", "IGNORED", "REUSE", "Simulation", "simulate"]
+
+REUSE: Final = "plain reuse"
+IGNORED: Final = "as if independent"
+DECLARED: Final = "as declared"
+
+_FRESH: Final = 30
+"""Draws of all records from which truths are estimated: their error is a fifth of that of a holdout's mean."""
+
+_COLOURS: Final = (GREY, ORANGE, BLUE)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What became of each session; made by `simulate`.
+
+    Attributes
+    ----------
+    queries : pandas.DataFrame
+        One row per query of each session and way: ``session``, ``answers`` (the way), ``query`` (its number), then
+        ``answer``, ``half_width``, ``source``, ``train``, ``holdout``, ``truth``, ``error`` and ``broken``.
+    """
+
+    queries: pd.DataFrame
+
+    @cached_property
+    def sessions(self) -> pd.DataFrame:
+        """One row per session and way: largest half-width and error, the last answer, its truth, whether any broke."""
+        grouped = self.queries.groupby(["answers", "session"], sort=False)
+        found = grouped.agg(
+            queries=("query", "size"),
+            half_width=("half_width", "max"),
+            error=("error", "max"),
+            reported=("answer", "last"),
+            truth=("truth", "last"),
+            broken=("broken", "any"),
+        )
+        return found.reset_index()
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per way: means over its sessions, and the share of them in which any interval missed the truth."""
+        grouped = self.sessions.groupby("answers", sort=False)
+        return grouped[["half_width", "error", "reported", "truth", "broken"]].mean()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the largest error of each session (dots) over the half-widths that were promised (bars).
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        """
+        ax = axes() if ax is None else ax
+        for place, (way, row) in enumerate(self.table.iterrows()):
+            errors = self.sessions.loc[self.sessions["answers"] == way, "error"].to_numpy()
+            colour = _COLOURS[place % len(_COLOURS)]
+            if math.isfinite(row["half_width"]):
+                ax.bar(place, row["half_width"], 0.6, color=colour, alpha=0.3)
+            spread = np.linspace(-0.2, 0.2, len(errors)) if len(errors) > 1 else np.zeros(1)
+            ax.plot(place + spread, errors, "o", color=colour, markersize=4)
+        names = [f"{way}\n{_missed(row)}" for way, row in self.table.iterrows()]
+        ax.set_xticks(range(len(names)), names)
+        ax.set_ylabel("largest error of a session (dots)\nand half-width that was promised (bars)")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def plot_answers(self, sizes: Sequence[float], ax: Any = None) -> Any:
+        """Draw the mean answers to the last queries of a session, and what is true, over the size of each.
+
+        Parameters
+        ----------
+        sizes : sequence of float
+            What the last queries were about, such as the numbers of attributes of `FeatureSelectionAnalyst`.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Raises
+        ------
+        InputError
+            When some session has fewer answers.
+        """
+        fewest = int(self.sessions["queries"].min())
+        if not 1 <= len(sizes) <= fewest:
+            raise InputError("sizes", f"{len(sizes)} of them", f"1 to {fewest} sizes, one for each of the last answers")
+        ax = axes() if ax is None else ax
+        last = self.queries.groupby(["answers", "session"], sort=False).tail(len(sizes)).copy()
+        last["size"] = np.tile(np.asarray(sizes), len(last) // len(sizes))
+        for place, (way, rows) in enumerate(last.groupby("answers", sort=False)):
+            mean = rows.groupby("size")[["answer", "truth"]].mean()
+            colour = _COLOURS[place % len(_COLOURS)]
+            ax.plot(mean.index, mean["answer"], "o-", color=colour, label=f"{way}: answers")
+            ax.plot(mean.index, mean["truth"], "--", color=colour, label=f"{way}: truth")
+        ax.legend(frameon=False)
+        ax.set_ylabel("accuracy")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+
+def simulate(
+    records: DependenceModel | DependentRecords,
+    analyst: Analyst,
+    *,
+    protection: Mapping[str, DependenceModel | SimulatedGuard] | None = None,
+    queries: int | None = None,
+    confidence: float = 0.95,
+    sessions: int = 20,
+    truth: float | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Let an analyst query dependent records, with and without protection.
+
+    Every session draws a training part and a holdout from the law, and gives the same two to plain reuse and to each
+    guard.
+
+    Parameters
+    ----------
+    records : graphs.DependenceModel or DependentRecords
+        How the records depend on each other; a model alone stands for ``DependentRecords(model, attributes=1)``.
+    analyst : Analyst
+        Who queries, such as `ClusterAnalyst`.
+    protection : mapping of str to graphs.DependenceModel or SimulatedGuard, optional
+        Guards by name: a model that a guard of `plan` takes for granted, or a guard with another mechanism. By default
+        one guard that takes the records for independent and one that knows their model.
+    queries : int, optional
+        As guards are planned; any number by default.
+    confidence : float, default=0.95
+        Of the guards that are planned here, in (0, 1).
+    sessions : int, default=20
+        How many.
+    truth : float, optional
+        The true value of every query, where it is known: 1/2 for labels that are fair coins each. By default the mean
+        over 30 fresh draws of all records.
+    seed : int, default=0
+        Makes the simulation reproducible.
+
+    Returns
+    -------
+    Simulation
+        A table of all queries, one of sessions, one of ways, and two pictures.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For arguments that cannot be used.
+    PlanError
+        When a guard cannot certify anything about these records.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> from thresholdout.simulation import ClusterAnalyst, simulate
+    >>> villages = np.arange(2000) // 20
+    >>> found = simulate(Groups(villages), ClusterAnalyst(villages // 5), truth=0.5, sessions=5)
+    >>> found.table["broken"]
+    answers
+    plain reuse          1.0
+    as if independent    0.8
+    as declared          0.0
+    Name: broken, dtype: float64
+    """
+    import pandas as pd
+
+    from graphs import DependenceModel, Independent
+
+    law = records if isinstance(records, DependentRecords) else None
+    if law is None and not isinstance(records, DependenceModel):
+        expected = "a model of graphs, or DependentRecords(model, attributes=...)"
+        raise InputTypeError("records", f"a {type(records).__name__}", expected)
+    if law is None:
+        assert isinstance(records, DependenceModel)
+        law = DependentRecords(records, attributes=1)
+    check_count("sessions", sessions)
+    if truth is not None:
+        check_number("truth", truth, -math.ulp(0.0), 1.0, "a number in [0, 1]")
+    assumed = {IGNORED: Independent(law.model.n), DECLARED: law.model} if protection is None else protection
+    guards = {name: _guard(name, found, law.model.n, queries, confidence) for name, found in assumed.items()}
+    rng = np.random.default_rng(seed)
+    known = truth if truth is not None else _Truth(law, rng)
+    width = law.model.half_width(confidence)
+    rows = []
+    for session in progress_bar(range(sessions), doing="simulate", unit="sessions"):
+        train, holdout, number = law.draw(rng), law.draw(rng), int(rng.integers(2**62))
+        for name in (REUSE, *guards):
+            mechanism: Answering = NaiveReuse() if name == REUSE else guards[name].renewed(SeededNoise(number))
+            held = interview(analyst, mechanism, train, holdout, np.random.default_rng(number), known)
+            found = held.table()
+            if name == REUSE:  # the interval of one query that is fixed in advance, under the true model
+                found["half_width"] = width
+                found["broken"] = found["error"] > width
+            found.insert(0, "query", range(len(found)))
+            found.insert(0, "answers", name)
+            found.insert(0, "session", session)
+            rows.append(found)
+    return Simulation(pd.concat(rows, ignore_index=True))
+
+
+class _Truth:
+    """The mean of a query over fresh draws of all records."""
+
+    def __init__(self, law: DependentRecords, rng: np.random.Generator) -> None:
+        self._fresh = [law.draw(rng) for _ in range(_FRESH)]
+
+    def __call__(self, query: Query) -> float:
+        return float(np.mean([query(part).mean() for part in self._fresh]))
+
+
+def _guard(
+    name: str, assumed: DependenceModel | SimulatedGuard, n: int, queries: int | None, confidence: float
+) -> SimulatedGuard:
+    from graphs import DependenceModel
+
+    if isinstance(assumed, SimulatedGuard):
+        return assumed
+    checked: object = assumed
+    if not isinstance(checked, DependenceModel):
+        expected = "a model of graphs that a guard takes for granted, or a SimulatedGuard"
+        raise InputTypeError(f"protection[{name!r}]", f"a {type(checked).__name__}", expected)
+    if checked.n != n:
+        raise InputError(f"protection[{name!r}]", f"a model of {checked.n} records", f"one of {n}, as are drawn")
+    parameters = plan(checked, queries=queries, confidence=confidence).parameters
+    return SimulatedGuard(parameters, checked, SeededNoise(0), confidence)
+
+
+def _missed(row: pd.Series) -> str:
+    return f"{row['broken']:.0%} of sessions missed"
