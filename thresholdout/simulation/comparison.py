@@ -21,6 +21,7 @@ from thresholdout.simulation.simulated_session import NaiveReuse, SimulatedGuard
 
 if TYPE_CHECKING:
     import pandas as pd
+
     from graphs import DependenceModel
     from thresholdout.simulation.simulated_session import Analyst, Answering, Query
 

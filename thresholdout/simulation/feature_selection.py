@@ -119,8 +119,8 @@ class FeatureSelectionAnalyst:
 
     Attributes are normal numbers and labels -1 or 1; booleans stand for -1 and 1 in both. The analyst knows the
     correlations on the training part, asks for those on the holdout, keeps the attributes for which both have the same
-    sign and exceed the cut, ranks them by the correlation on the training part, and asks for the accuracy of the sign of
-    the sum of the best k, for every size k.
+    sign and exceed the cut, ranks them by the correlation on the training part, and asks for the accuracy of the sign
+    of the sum of the best k, for every size k.
 
     Parameters
     ----------

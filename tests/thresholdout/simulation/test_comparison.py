@@ -141,11 +141,9 @@ def test_the_analyst_who_selects_attributes_reads_booleans() -> None:
     assert [x.reply.value for x in first.history] == [x.reply.value for x in again.history]
     assert first.reported is not None
     assert first.reported.holdout > 0.95  # nine attributes, each right with probability 0.8: 0.98
+    zeros = Part(numbers[0].features, labels[0].astype(int))
     with pytest.raises(InputError, match="-1 and 1, or booleans"):
-        zeros = [Part(part.features, part.labels.astype(int)) for part in numbers]
-        interview(
-            FeatureSelectionAnalyst([1]), NaiveReuse(), Part(zeros[0].features, labels[0].astype(int)), zeros[1], rng
-        )
+        interview(FeatureSelectionAnalyst([1]), NaiveReuse(), zeros, zeros, rng)
 
 
 def test_what_cannot_be_simulated_is_refused() -> None:
