@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from thresholdout.privacy.accounting import SelfComposed, best_epsilon, minibatch_variance
+from benchmarks.papers.minibatch_variance import minibatch_variance
+from thresholdout.privacy.accounting import SelfComposed, best_epsilon
 from thresholdout.privacy.learning import DPSGDClassifier
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 

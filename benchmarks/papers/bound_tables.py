@@ -17,9 +17,9 @@ from thresholdout.privacy.accounting.composition.adaptive_steps import (
     compose_kov,
 )
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
-from thresholdout.privacy.accounting.generalization.divergences import kl_bound
 from thresholdout.privacy.accounting.generalization.generalization_bounds import (
     high_probability_bound,
+    kl_bound,
     on_average_bound,
 )
 from thresholdout.privacy.accounting.published_bounds import (

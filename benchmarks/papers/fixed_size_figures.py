@@ -12,9 +12,9 @@ import numpy as np
 from thresholdout.plotting import axes, finish
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
+from thresholdout.privacy.accounting.minibatches.moments import rdp_wang
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.replace_one import TaylorSeries
-from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
 from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr, rdp_fswr_lower
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.suppressed_warnings import suppress_warnings

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_friedman1
 
 from thresholdout.privacy.learning import DPSGDClassifier, DPSGDRegressor, EPLinearRegression
-from thresholdout.privacy.learning.low_signal import noise_share
+from thresholdout.privacy.learning.privacy_report import noise_share
 
 SEEDS = 4
 

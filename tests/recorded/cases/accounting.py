@@ -9,6 +9,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.bound_tables import compare_composition, compare_high_probability, compare_kl
+from tests.oracles.divergences import (
+    approx_max_divergence,
+    hockey_stick,
+    kl_divergence,
+    max_divergence,
+    pure_decomposition,
+    statistical_distance,
+)
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import (
     Accountant,
@@ -31,7 +39,6 @@ from thresholdout.privacy.accounting import (
     UnsupportedEvent,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
-    approx_max_divergence,
     assumed_training_error,
     azuma_tail,
     best_epsilon,
@@ -52,10 +59,7 @@ from thresholdout.privacy.accounting import (
     federated_privacy,
     gaussian_step,
     high_probability_bound,
-    hockey_stick,
     kl_bound,
-    kl_divergence,
-    max_divergence,
     multidatabase_bound,
     nissim_stemmer_bound,
     on_average_bound,
@@ -63,13 +67,11 @@ from thresholdout.privacy.accounting import (
     oneto_variance_bound,
     pac_guarantee,
     pac_plan,
-    pure_decomposition,
     sample_size_required,
     sgld_generalization,
     sgld_privacy,
     smallest_delta,
     smallest_eps,
-    statistical_distance,
     subsample,
     tv_bound,
 )
@@ -82,8 +84,8 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     rdp_to_epsilon,
     refine_epsilon,
 )
+from thresholdout.privacy.accounting.composition.adaptive_steps import gaussian_delta
 from thresholdout.privacy.accounting.composition.optimal import optimal_delta_bounds, optimal_epsilon_bounds
-from thresholdout.privacy.accounting.composition.subsampling import gaussian_delta
 from thresholdout.privacy.accounting.events.event_files import event_to_dict
 from thresholdout.privacy.accounting.generalization.iterative_learners import federated_step, sgld_step
 

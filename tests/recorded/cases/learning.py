@@ -54,7 +54,6 @@ from thresholdout.privacy.learning.propagation.ep_privacy import (
 )
 from thresholdout.privacy.learning.propagation.ep_runs import information_fraction, run_adf
 from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_cap
 from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
 from thresholdout.privacy.learning.sgld.posterior_bound import (
     paper_order,
@@ -63,7 +62,7 @@ from thresholdout.privacy.learning.sgld.posterior_bound import (
     posterior_size_terms,
 )
 from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_privacy
-from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon, uniform_sampling_cap
 
 CASES = Cases()
 

@@ -20,13 +20,12 @@ from thresholdout.limits.noisy import (
     noisy_hoeffding_lower,
 )
 from thresholdout.limits.random_estimands import line
-from thresholdout.privacy.accounting.binomial_probabilities import window
+from thresholdout.privacy.accounting.binomial_probabilities import clopper_pearson_upper, window
 from thresholdout.privacy.auditing import (
     audit_delta,
     audit_epsilon,
     audit_outputs,
     audit_sampler,
-    clopper_pearson_upper,
 )
 from thresholdout.privacy.auditing.neighbours import deepfool
 

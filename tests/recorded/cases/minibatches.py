@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.minibatch_variance import minibatch_variance
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import (
     E_tilde,
     F_tilde,
     H_taylor,
-    minibatch_variance,
     pld_fswor,
     pld_fswr,
     rdp_fswor,

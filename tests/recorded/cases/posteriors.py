@@ -59,10 +59,9 @@ from thresholdout.privacy.learning.propagation.gaussian_models import (
     site_logistic,
 )
 from thresholdout.privacy.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
-from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_bound
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_trace
-from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve
+from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve, uniform_sampling_bound
 
 CASES = Cases()
 

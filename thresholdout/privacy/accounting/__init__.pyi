@@ -47,23 +47,14 @@ from .composition.optimal import (
     compose_optimal_delta as compose_optimal_delta,
     compose_optimal_epsilon as compose_optimal_epsilon,
 )
-from .composition.subsampling import (
+from .composition.adaptive_steps import (
     gaussian_step as gaussian_step,
     subsample as subsample,
 )
-from .generalization.divergences import (
-    approx_max_divergence as approx_max_divergence,
-    azuma_tail as azuma_tail,
-    hockey_stick as hockey_stick,
-    is_indistinguishable as is_indistinguishable,
-    kl_bound as kl_bound,
-    kl_divergence as kl_divergence,
-    max_divergence as max_divergence,
-    pure_decomposition as pure_decomposition,
-    statistical_distance as statistical_distance,
-    tv_bound as tv_bound,
-)
 from .generalization.generalization_bounds import (
+    azuma_tail as azuma_tail,
+    kl_bound as kl_bound,
+    tv_bound as tv_bound,
     assumed_training_error as assumed_training_error,
     best_error as best_error,
     high_probability_bound as high_probability_bound,
@@ -89,11 +80,8 @@ from .minibatches.replace_one import (
     E_tilde as E_tilde,
     F_tilde as F_tilde,
 )
-from .minibatches.sampling import (
-    minibatch_variance as minibatch_variance,
-    sample_minibatch as sample_minibatch,
-)
-from .minibatches.wang import rdp_wang as rdp_wang
+from .minibatches.minibatch_arguments import sample_minibatch as sample_minibatch
+from .minibatches.moments import rdp_wang as rdp_wang
 from .minibatches.with_replacement import (
     rdp_fswr as rdp_fswr,
     rdp_fswr_lower as rdp_fswr_lower,

@@ -23,6 +23,7 @@ from thresholdout.privacy.accounting.bound_arguments import (
     unit,
 )
 from thresholdout.privacy.accounting.composition.adaptive_steps import (
+    FORMULAS,
     candidates,
     compose_chernoff,
     compose_kov,
@@ -31,7 +32,6 @@ from thresholdout.privacy.accounting.composition.adaptive_steps import (
     log_tail,
 )
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
-from thresholdout.privacy.accounting.composition.subsampling import FORMULAS
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, UnsoundBoundWarning
 
 __all__ = [

@@ -17,6 +17,5 @@ from .output_audits import audit_sampler as audit_sampler
 
 # Importable too, and not public.
 from .neighbours import Neighbours as Neighbours
-from .probability_limits import clopper_pearson_upper as clopper_pearson_upper
 
 __all__: list[str]

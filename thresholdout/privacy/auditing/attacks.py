@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.auditing.audit_goals import Goal
-from thresholdout.privacy.auditing.probability_limits import approximate_upper
+from thresholdout.privacy.accounting.binomial_probabilities import approximate_upper
+from thresholdout.privacy.auditing.audit_settings import Goal
 
 __all__ = [
     "ATTACKS",
@@ -192,7 +192,7 @@ def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[f
 
     Examples
     --------
-    >>> from thresholdout.privacy.auditing.audit_goals import EpsilonGoal
+    >>> from thresholdout.privacy.auditing.audit_settings import EpsilonGoal
     >>> best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1)
     (1.0, 100.0)
     """

@@ -13,9 +13,13 @@ from scipy import optimize, special
 
 from graphs.numerics.bisection import bisect_each_integer, bisect_integers
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.binomial_probabilities import (
+    approximate_limits,
+    check_successes,
+    clopper_pearson_upper,
+)
 from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability
-from thresholdout.privacy.auditing.audit_goals import Goal, check_goal
-from thresholdout.privacy.auditing.probability_limits import approximate_limits, check_successes, clopper_pearson_upper
+from thresholdout.privacy.auditing.audit_settings import Goal, check_goal
 
 __all__ = [
     "METHODS",

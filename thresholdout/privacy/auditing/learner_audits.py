@@ -16,6 +16,7 @@ from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.auditing.attacks import Attack
 from thresholdout.privacy.auditing.audit_result import AuditResult
+from thresholdout.privacy.auditing.audit_settings import entropy_of, run_seed
 from thresholdout.privacy.auditing.claim_audits import ClaimAudit
 from thresholdout.privacy.auditing.claimed_curves import Claim
 from thresholdout.privacy.auditing.error_counts import Method
@@ -29,7 +30,6 @@ from thresholdout.privacy.auditing.output_audits import (
     check_options,
     claim_setting,
 )
-from thresholdout.privacy.auditing.seeds import entropy_of, run_seed
 from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = ["RunFile", "audit_learner"]

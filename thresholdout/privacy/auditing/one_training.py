@@ -15,9 +15,9 @@ from graphs.numerics.rounding import shown_below
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, probability
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
+from thresholdout.privacy.auditing.audit_settings import entropy_of, own_stream
 from thresholdout.privacy.auditing.claim_audits import GaussianBound
 from thresholdout.privacy.auditing.claimed_curves import Claim, ClaimedCurve, CurvePoint, claimed_curve
-from thresholdout.privacy.auditing.seeds import entropy_of, own_stream
 
 __all__ = ["CanaryAudit", "audit_canaries", "audit_training", "chance_of_guesses"]
 

@@ -13,12 +13,11 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.auditing.attacks import Attack, Score, best_cut, check_attack
-from thresholdout.privacy.auditing.audit_goals import EpsilonGoal, Goal, check_goal
 from thresholdout.privacy.auditing.audit_result import AuditResult
+from thresholdout.privacy.auditing.audit_settings import EpsilonGoal, Goal, check_goal, entropy_of, own_stream
 from thresholdout.privacy.auditing.claim_audits import ClaimAudit, GaussianBound, audit_claim, gaussian_bound
 from thresholdout.privacy.auditing.claimed_curves import Claim, ClaimedCurve, claimed_curve
 from thresholdout.privacy.auditing.error_counts import Method, bound, check_method, fitted_on, method_for
-from thresholdout.privacy.auditing.seeds import entropy_of, own_stream
 
 __all__ = [
     "AuditOptions",

@@ -3,7 +3,7 @@ from .dpsgd.classifier import DPSGDClassifier as DPSGDClassifier
 from .dpsgd.descent import DivergedWarning as DivergedWarning
 from .dpsgd.regressor import DPSGDRegressor as DPSGDRegressor
 from .federated_classifier import FederatedClassifier as FederatedClassifier
-from .low_signal import LowSignalWarning as LowSignalWarning
+from .privacy_report import LowSignalWarning as LowSignalWarning
 from .privacy_report import PrivacyReport as PrivacyReport
 from .propagation.dpvi import DPVIRegressor as DPVIRegressor
 from .propagation.ep_linear_models import (
@@ -76,7 +76,7 @@ from .sgld.regression_model import (
     worst_case_pair as worst_case_pair,
 )
 from .sgld.sampler import sgld_sample as sgld_sample
-from .sgld.theorem_constants import theorem_parameters as theorem_parameters
+from .sgld.worst_case_pair import theorem_parameters as theorem_parameters
 from .sgld.worst_case_pair import pair_epsilon as pair_epsilon
 
 __all__: list[str]

@@ -22,12 +22,13 @@ from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.federated import ClientModels, client_numbers, federated_assumptions
 from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused, check_alike
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, draw, keep_steps
-from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
 from thresholdout.privacy.learning.privacy_report import (
     CLASSES_LEAK,
     PrivacyReport,
     account_for,
+    noise_share,
     standing_assumptions,
+    warn_of_noise,
 )
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.targets import Search, Spent, TargetNoise, further_steps, noise_of_call

@@ -15,7 +15,7 @@ from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Event
-from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import sample_minibatch
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions

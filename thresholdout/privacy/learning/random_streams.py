@@ -1,16 +1,22 @@
-"""Separate streams of random numbers for the start, the sampling of records and the noise."""
+"""Resources of a run: separate streams of random numbers for the start, the sampling and the noise; threads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["Streams", "is_seeded", "streams"]
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from threadpoolctl import ThreadpoolController
+
+__all__ = ["Streams", "is_seeded", "streams", "threads_for"]
 
 
 @dataclass(frozen=True)
@@ -92,3 +98,23 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     root = np.random.SeedSequence(entropy, spawn_key=(number,))
     initial, sampling, noise = (np.random.default_rng(seed) for seed in root.spawn(3))
     return Streams(initial, sampling, noise)
+
+
+def threads_for(small: bool) -> AbstractContextManager[object]:
+    """Return a context in which products and decompositions use one thread, if they are small.
+
+    Examples
+    --------
+    >>> with threads_for(small=True):
+    ...     pass
+    """
+    limits: AbstractContextManager[object] = _controller().limit(limits=1 if small else None, user_api="blas")
+    return limits
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Find the loaded libraries once: that takes milliseconds, longer than a small fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -23,7 +23,7 @@ from thresholdout.privacy.auditing import (
     audit_outputs,
     models_needed,
 )
-from thresholdout.privacy.auditing.audit_goals import DeltaGoal, EpsilonGoal
+from thresholdout.privacy.auditing.audit_settings import DeltaGoal, EpsilonGoal
 from thresholdout.privacy.auditing.error_counts import Method, _Extreme
 
 Floats = NDArray[np.float64]

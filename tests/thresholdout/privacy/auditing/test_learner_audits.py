@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.auditing import AuditResult, audit_learner
-from thresholdout.privacy.auditing.seeds import entropy_of, run_seed
+from thresholdout.privacy.auditing.audit_settings import entropy_of, run_seed
 
 Floats = NDArray[np.float64]
 

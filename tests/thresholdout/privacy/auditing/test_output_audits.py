@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.oracles.divergences import approx_max_divergence, hockey_stick
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting import approx_max_divergence, hockey_stick
 from thresholdout.privacy.auditing import AuditResult, audit_outputs, audit_sampler
 from thresholdout.privacy.auditing.attacks import best_cut, gaussian, histogram
-from thresholdout.privacy.auditing.audit_goals import EpsilonGoal
+from thresholdout.privacy.auditing.audit_settings import EpsilonGoal
 
 Floats = NDArray[np.float64]
 

@@ -49,8 +49,6 @@ def towards(client: Any, theta: Any) -> Any:
 
 
 SGLD: dict[str, Any] = {"theta0": [0.0, 0.0], "step_sizes": 0.1, "T": 9, "batch_size": 7, "sigma": 0.1, "L": 1.0}
-
-
 ROUNDS: dict[str, Any] = {"theta0": [0.0, 0.0], "T": 9, "batch_size": 1, "sigma": 0.3, "L": 1.0}
 
 
@@ -564,10 +562,8 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_no_learner_resumes_a_fit_that_was_not_interrupted(name: str) -> None:
-    model = quiet_fit(clone(ESTIMATORS[name]))
-    targets = LABELS if "Classifier" in name else Y
     with pytest.raises(InputError, match="resume: no call that was interrupted"):
-        model.resume(X, targets)
+        quiet_fit(clone(ESTIMATORS[name])).resume(X, LABELS if "Classifier" in name else Y)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -19,8 +19,8 @@ from thresholdout.privacy.learning import (
     PBPRegressor,
     SGLDRegressor,
 )
-from thresholdout.privacy.learning.low_signal import noise_share
-from thresholdout.privacy.learning.propagation.noisy_predictions import best_r2
+from thresholdout.privacy.learning.privacy_report import noise_share
+from thresholdout.privacy.learning.propagation.ep_privacy import best_r2
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (4000, 4))

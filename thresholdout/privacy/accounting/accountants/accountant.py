@@ -14,8 +14,13 @@ from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.bound_arguments import positive, probability, sum_up
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event, leaves
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
-from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of
+from thresholdout.privacy.accounting.events.event_types import (
+    Adjacency,
+    Event,
+    adjacency_refusal,
+    check_adjacency,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,13 +19,15 @@ from thresholdout.privacy.accounting.events.event_types import (
     GaussianAnswer,
     LaplaceAnswer,
     ThresholdoutInteraction,
+    adjacency_refusal,
+    parameters_of,
+    shift_of,
 )
 from thresholdout.privacy.accounting.events.learning_steps import (
     PoissonGaussianStep,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of, shift_of
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,

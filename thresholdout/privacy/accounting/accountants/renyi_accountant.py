@@ -20,13 +20,20 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     rdp_to_epsilon,
 )
 from thresholdout.privacy.accounting.bound_arguments import chosen
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, GaussianAnswer, LaplaceAnswer
+from thresholdout.privacy.accounting.events.event_types import (
+    Adjacency,
+    Event,
+    GaussianAnswer,
+    LaplaceAnswer,
+    adjacency_refusal,
+    parameters_of,
+    shift_of,
+)
 from thresholdout.privacy.accounting.events.learning_steps import (
     PoissonGaussianStep,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of, shift_of
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import orders as check_orders
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr

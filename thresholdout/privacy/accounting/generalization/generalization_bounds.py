@@ -1,4 +1,4 @@
-"""Generalisation bounds that follow from (eps, delta)-differential privacy alone.
+"""Generalisation bounds that follow from (eps, delta)-differential privacy alone, and the lemmas they stand on.
 
 The loss is any [0, 1]-valued function of a hypothesis and a record, records are independent and identically
 distributed, neighbours replace one record. R is the population risk, Rhat the empirical one.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import down_relative, up_relative
@@ -27,11 +29,14 @@ from thresholdout.privacy.accounting.bound_arguments import (
 from thresholdout.privacy.accounting.results import GeneralizationBound, SampleSizeError
 
 __all__ = [
+    "AzumaTail",
     "MultidatabaseBound",
     "PacPlan",
     "assumed_training_error",
+    "azuma_tail",
     "best_error",
     "high_probability_bound",
+    "kl_bound",
     "multidatabase_bound",
     "on_average_bound",
     "pac_guarantee",
@@ -39,6 +44,7 @@ __all__ = [
     "sample_size_required",
     "smallest_delta",
     "smallest_eps",
+    "tv_bound",
 ]
 
 _NINTH = 1 / 9 * (1 - 1e-15)  # errors from 1 on say nothing, rounding included
@@ -408,3 +414,99 @@ def assumed_training_error(T: float, K1: float, K2: float) -> float:
     """
     T, K1, K2 = positive(T, "T", zero=True), positive(K1, "K1"), number(K2, "K2")
     return math.exp(min(0.0, K2 - K1 * T))
+
+
+def kl_bound(eps: float, rule: str = "he") -> float:
+    """Return a bound on the Kullback-Leibler divergence of the outputs of an eps-private mechanism on neighbours.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    rule : {"he", "dwork_rothblum", "dwork_rothblum_vadhan"}
+        ``eps tanh(eps/2)``, which randomised response attains [He, Lemma 5; PROOFS.md, V2]; ``eps (e^eps - 1)/2``;
+        ``eps (e^eps - 1)``.
+
+    Returns
+    -------
+    float
+        In nats, rounded up; infinite where it is above the largest float.
+
+    Examples
+    --------
+    >>> round(kl_bound(1.0), 12), round(kl_bound(1.0, "dwork_rothblum"), 12)
+    (0.46211715726, 0.85914091423)
+    """
+    eps = positive(eps, "eps", zero=True)
+    rule = chosen(rule, "rule", ("he", "dwork_rothblum", "dwork_rothblum_vadhan"))
+    if eps == 0:
+        return 0.0
+    if rule == "he":
+        return up_relative(eps * math.tanh(eps / 2))
+    if math.log(eps) + eps > 709.0:
+        return math.inf
+    return up_relative(eps * math.expm1(eps) * (0.5 if rule == "dwork_rothblum" else 1.0))
+
+
+def tv_bound(eps: float, delta: float) -> float:
+    """Return the largest total variation distance of an (eps, delta)-indistinguishable pair.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    float
+        ``(e^eps - 1 + 2 delta)/(e^eps + 1)``, rounded up, at most 1 (PROOFS.md, V3).
+
+    Examples
+    --------
+    >>> round(tv_bound(0.5, 1e-6), 10)
+    0.2449194175
+    """
+    eps, delta = positive(eps, "eps", zero=True), probability(delta, "delta")
+    if eps == 0:
+        return delta
+    decay = math.exp(-eps)
+    return min(1.0, up_relative(math.tanh(eps / 2) + 2 * delta * decay / (1 + decay)))
+
+
+class AzumaTail(NamedTuple):
+    """A deviation and the probability of exceeding it."""
+
+    deviation: float
+    probability: float
+
+
+def azuma_tail(a: Any, t: float) -> AzumaTail:
+    """Return how far a sum of bounded differences exceeds the sum of its conditional means, and how probably.
+
+    Parameters
+    ----------
+    a : array_like, shape (terms,)
+        Each ``Y_i`` lies in ``[-a_i, a_i]``; at least 0.
+    t : float
+        At least 0.
+
+    Returns
+    -------
+    AzumaTail
+        ``t sqrt(sum a_i^2)`` and ``exp(-t^2/2)``, both rounded up.
+
+    Examples
+    --------
+    >>> azuma_tail([3.0, 4.0], 2.0)
+    AzumaTail(deviation=10.0000..., probability=0.1353352832...)
+    """
+    array = np.asarray(a)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
+        raise InputError("a", f"an array of {array.dtype}, shape {array.shape}", "one bound for each term")
+    found = array.astype(np.float64)
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise InputError("a", "a bound that is negative or not finite", "numbers, 0 or more")
+    t = positive(t, "t", zero=True)
+    return AzumaTail(up_relative(t * math.hypot(*found.tolist())), min(1.0, up_relative(math.exp(-t * t / 2), 1e-12)))

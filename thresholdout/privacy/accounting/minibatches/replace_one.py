@@ -12,7 +12,6 @@ from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, order, rate, sigma_of, terms
 from thresholdout.privacy.accounting.minibatches.moments import Moments, binomial_moments
 from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess, log_power_excess
-from thresholdout.privacy.accounting.minibatches.wang import wang_upper
 
 __all__ = ["E_tilde", "F_tilde", "TaylorSeries", "envelope", "envelope_floor", "replace_one"]
 
@@ -358,7 +357,7 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 
         return sums
     if method == "envelope":
         return envelope(alpha, 2.0 / sigma, q)
-    best = np.minimum(sums, wang_upper(alpha, sigma, q, variant="min"))
+    best = sums.copy()  # each term of the sum of Wang et al. is at least the one here, so that it is never smaller
     # The others take long, and are left out where something below them is above the best.
     if (envelope_floor(alpha, 2.0 / sigma, q) < best).any():
         best = np.minimum(best, envelope(alpha, 2.0 / sigma, q))

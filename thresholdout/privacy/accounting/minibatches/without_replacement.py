@@ -24,10 +24,9 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     sigma_of,
     terms,
 )
-from thresholdout.privacy.accounting.minibatches.moments import Moments
+from thresholdout.privacy.accounting.minibatches.moments import Moments, wang_upper
 from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess
 from thresholdout.privacy.accounting.minibatches.replace_one import replace_one
-from thresholdout.privacy.accounting.minibatches.wang import wang_upper
 
 __all__ = ["H_taylor", "add_remove", "from_log", "rdp_fswor", "rdp_fswor_lower", "remainder_add_remove", "taylor_log"]
 
@@ -86,8 +85,9 @@ def rdp_fswor(
         Neighbouring data sets: one more or less record, or another record in its place.
     method : {"auto", "exact", "taylor", "envelope", "binomial", "wang"}
         "auto": the exact value for add/remove; for replace-one the smallest valid bound per order, of Theorem 3.4 with
-        the sharpened leading term (m = 3 to 6), the envelope, the binomial sum and Wang et al. "exact" exists for
-        add/remove only. The last three are replace-one bounds, valid for add/remove as well.
+        the sharpened leading term (m = 3 to 6), the envelope and the binomial sum. "exact" exists for
+        add/remove only. The last three are replace-one bounds, valid for add/remove as well; "wang" is the published
+        one of Wang et al.
     m : int
         Taylor terms of method "taylor", 3 or more.
     leading : {"sharp", "paper"}

@@ -24,8 +24,8 @@ from thresholdout.privacy.learning.dpem.record_statistics import (
 )
 from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused, check_alike
 from thresholdout.privacy.learning.iterates import LEAST_NOISE, keep_steps
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
+    LowSignalWarning,
     PrivacyReport,
     account_for,
     standing_assumptions,

@@ -13,7 +13,7 @@ from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, GaussianAnswer, check_adjacency
 from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
-from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import sample_minibatch
 from thresholdout.privacy.learning.dpsgd.clipping import BATCH_LIMIT
 
 __all__ = ["PLACES", "Batches", "PlannedSteps", "Sampling", "check_public_size"]

@@ -23,11 +23,9 @@ from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Outpu
 from thresholdout.privacy.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.privacy.learning.dpsgd.spending import Account, noise_for_target, per_step, search_for
 from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, check_alike
-from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
-from thresholdout.privacy.learning.privacy_report import PrivacyReport
-from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, noise_share, warn_of_noise
+from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams, threads_for
 from thresholdout.privacy.learning.targets import TargetNoise, further_steps, noise_of_call
-from thresholdout.privacy.learning.threads import threads_for
 
 __all__ = ["Call", "Descent", "DivergedWarning", "PrivateDescent", "Steps", "descend", "plan_fit", "plan_partial_fit"]
 

@@ -22,8 +22,13 @@ from thresholdout.privacy.learning.interrupted_calls import (
     check_alike,
     kept_if_interrupted,
 )
-from thresholdout.privacy.learning.low_signal import noise_share, warn_of_noise
-from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+from thresholdout.privacy.learning.privacy_report import (
+    PrivacyReport,
+    account_for,
+    noise_share,
+    standing_assumptions,
+    warn_of_noise,
+)
 from thresholdout.privacy.learning.propagation.natural_parameters import clip_norm_of
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments
 from thresholdout.privacy.learning.propagation.scaling import GaussianPredictions, Scaling, checked_numbers

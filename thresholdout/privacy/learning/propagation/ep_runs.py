@@ -24,8 +24,7 @@ from thresholdout.privacy.learning.propagation.natural_parameters import (
     Natural,
     clip_norm_of,
 )
-from thresholdout.privacy.learning.random_streams import streams
-from thresholdout.privacy.learning.threads import threads_for
+from thresholdout.privacy.learning.random_streams import streams, threads_for
 
 __all__ = [
     "SAMPLINGS",

@@ -18,8 +18,8 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrd
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, floats, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
 from thresholdout.privacy.learning.privacy_report import (
+    LowSignalWarning,
     PrivacyReport,
     account_for,
     proved_epsilon,
@@ -27,9 +27,11 @@ from thresholdout.privacy.learning.privacy_report import (
 )
 from thresholdout.privacy.learning.propagation.ep_privacy import (
     BOUNDS,
+    best_r2,
     calibrate_sep_sigma,
     epsilon_of,
     joint_sigma,
+    noise_of_predictions,
     sensitivity,
     sep_event,
     sep_noise_std,
@@ -52,7 +54,6 @@ from thresholdout.privacy.learning.propagation.natural_parameters import (
     Natural,
     clip_norm_of,
 )
-from thresholdout.privacy.learning.propagation.noisy_predictions import best_r2, noise_of_predictions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
 from thresholdout.suppressed_warnings import suppress_warnings

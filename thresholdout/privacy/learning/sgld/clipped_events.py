@@ -1,8 +1,9 @@
-"""What a clipped chain leaks, as events for an accountant."""
+"""Clipped chains: their events, and warnings of chains that are worth nothing."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,20 @@ from numpy.typing import NDArray
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_types import BlackBox, Event, GaussianAnswer
 from thresholdout.privacy.accounting.events.learning_steps import WithReplacementGaussianStep
+from thresholdout.privacy.learning.privacy_report import LowSignalWarning, warn_of_noise
+from thresholdout.privacy.learning.sgld.sampler import Problem
 
-__all__ = ["PlannedSteps", "clipped_event", "noise_multiplier_of", "step_size_of"]
+__all__ = [
+    "PlannedSteps",
+    "clipped_event",
+    "noise_multiplier_of",
+    "step_size_of",
+    "swing",
+    "warn_of_noisy_steps",
+    "warn_of_start",
+    "warn_of_swing",
+    "way",
+]
 
 Floats = NDArray[np.float64]
 MOST_GROUPS = 24
@@ -152,3 +165,122 @@ def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:
     groups = np.searchsorted(edges, sizes)
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     return np.maximum.reduceat(sizes, starts), np.add.reduceat(times, starts)
+
+
+Floats = NDArray[np.float64]
+MOST_NOISE = 0.05  # of what is learned
+MOST_SWING = 0.15
+LEAST_WAY = 0.4
+
+
+def warn_of_noisy_steps(problem: Problem, *, stacklevel: int) -> None:
+    """Warn when the noise of all steps is too long beside the way of gradients which all agree; the mean has less."""
+    if problem.clip is None or not problem.eta.size:
+        return
+    total = float(problem.eta.sum())
+    way = total / 2 * problem.y.size * problem.clip
+    share = math.sqrt(problem.x.shape[1] * total / problem.chains) / way
+    warn_of_noise(share, MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=stacklevel + 1)
+
+
+def swing(before: Floats, after: Floats, slopes: int) -> float:
+    """Return the square of half the last step of the chains' mean, over that of the slopes in its middle.
+
+    Parameters
+    ----------
+    before, after : ndarray, shape (chains, coefficients)
+        The chains before and after their last step. Each state of a clipped chain is charged for, so that looking at
+        them is free.
+    slopes : int
+        The first coefficients; an intercept, which explains nothing, may follow.
+
+    Returns
+    -------
+    float
+        About the share of what the slopes explain that swinging takes from it, for features that are alike.
+
+    Notes
+    -----
+    Near the minimum a step takes a deviation e of the chain to ``(1 - k) e + sqrt(eta) z``, with
+    ``k = eta (alpha + n beta m) / 2`` and m the mean square of the features in a direction. For k below 2 it settles
+    with a variance of ``eta / (k (2 - k))``, and the share expected here is ``d eta / (2 (2 - k))`` over the square of
+    the slopes: for k up to 1 it is large only where the noise of one step is as long as the slopes. Above 2 each step
+    overshoots by more than the last, until the gradients of so many records are clipped that it is thrown back exactly
+    as far: the two states are then on both sides of the minimum, up to ``eta n clip / 2`` apart. With the noise
+    that a target epsilon asks for, eta is proportional to ``clip**-2``: a clip that is too small makes this longer.
+
+    Examples
+    --------
+    >>> swing(np.array([[7.0, -4.0]]), np.array([[-5.0, 6.0]]), 2)
+    30.5
+    """
+    middle, half = (after + before).mean(axis=0) / 2, (after - before).mean(axis=0) / 2
+    size = float(middle[:slopes] @ middle[:slopes])
+    return float(half @ half) / size if size else math.inf
+
+
+def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int) -> None:
+    """Warn when the last step of clipped chains is so long that they are likely to be worth nothing.
+
+    Of 317 good fits, with at least half the R2 that is possible, whose noise did not give them away, none was above the
+    limit; of 56 with an R2 below -1 and clips that were too small, 53 were (``benchmarks/README.md``).
+    """
+    found = swing(before, after, slopes)
+    if not found <= MOST_SWING:
+        message = (
+            f"the chain swings: half of its last step has {found:.2g} times the square of its slopes, and above "
+            f"{MOST_SWING:g} fits are worth nothing: a larger clip (twice the clip makes the step for a target epsilon "
+            "four times smaller), a smaller step_size, or more records are needed"
+        )
+        warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)
+
+
+def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
+    """Return how far chains came from their start, and how much of their pace was left in the second half.
+
+    Parameters
+    ----------
+    start, halfway, after : ndarray, shape (chains, coefficients)
+        The chains before the first step, after half of them, and after the last. Each state of a clipped chain is
+        charged for, so that looking at them is free.
+
+    Returns
+    -------
+    tuple of float
+        The square of the way from the start over that of the start, and the second half of the way, along the first
+        one, over the first.
+
+    Notes
+    -----
+    Where half of the steps leave a share r of a deviation e from the minimum, the two halves of the way are
+    ``(r - 1) e`` and ``(r - 1) r e``: the pace that is left is r, and the square of the way ``(1 - r^2)^2 e^2``. A
+    start that is drawn from the prior is about as far from the minimum as from 0, or further, so that a small r comes
+    with a way that is not short, and a chain that has not arrived has a short one at nearly the first pace.
+
+    Examples
+    --------
+    >>> way(np.array([[4.0, 3.0]]), np.array([[2.0, 3.0]]), np.array([[1.0, 3.0]]))
+    (0.36, 0.5)
+    """
+    first, second, size = halfway - start, after - halfway, float((start * start).sum())
+    taken, gone = float((first * first).sum()), float(((after - start) ** 2).sum())
+    return gone / size if size else math.inf, float((first * second).sum()) / taken if taken else 0.0
+
+
+def warn_of_start(start: Floats, halfway: Floats, after: Floats, eta: Floats, *, stacklevel: int) -> None:
+    """Warn when chains are still near their start, and on their way: the steps were too short to arrive.
+
+    Those on their way moved further in the second half than noise alone would take them. Of 317 good fits,
+    with at least half the R2 that is possible, whose noise did not give them away, none was below the limit; of 111
+    with an R2 below -1 and clips that were not too small, 104 were (``benchmarks/README.md``). With few features a
+    random start may happen to be a good one: then a good fit is warned of.
+    """
+    gone, pace = way(start, halfway, after)
+    moved, noise = float(((after - halfway) ** 2).sum()), after.size * float(eta[eta.size // 2 :].sum())
+    if gone < LEAST_WAY * min(pace, 1.0) and moved > noise:
+        message = (
+            f"the chain has not arrived: it came {math.sqrt(gone):.2g} times as far as its random start is long, and "
+            f"still moves at {pace:.2g} times the pace of its first half: more steps, a smaller clip (half the clip "
+            "makes the step for a target epsilon four times larger), or a larger step_size are needed"
+        )
+        warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)

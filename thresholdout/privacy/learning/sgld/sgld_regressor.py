@@ -24,12 +24,14 @@ from thresholdout.privacy.learning.interrupted_calls import (
 )
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
-from thresholdout.privacy.learning.sgld.chain_warnings import warn_of_noisy_steps, warn_of_start, warn_of_swing
 from thresholdout.privacy.learning.sgld.clipped_events import (
     PlannedSteps,
     clipped_event,
     noise_multiplier_of,
     step_size_of,
+    warn_of_noisy_steps,
+    warn_of_start,
+    warn_of_swing,
 )
 from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain

@@ -13,15 +13,26 @@ from scipy.special import log_ndtr, logsumexp
 
 from thresholdout.errors import InputError
 from thresholdout.plotting import axes, finish
-from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit, positive
+from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch, worst_case_chain
-from thresholdout.privacy.learning.sgld.lower_bounds import DIRECTIONS, WorstEpoch, eps_tail, worst_epoch
+from thresholdout.privacy.learning.sgld.lower_bounds import DIRECTIONS, WorstEpoch, eps_tail, half, worst_epoch
+from thresholdout.privacy.learning.sgld.posterior_bound import Sizes, paper_order, posterior_dp, posterior_size_terms
+from thresholdout.privacy.learning.sgld.regression_model import exponent
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-__all__ = ["pair_curve", "pair_epsilon", "plot_pair_curve", "posterior_pair_epsilon", "worst_of_pair"]
+__all__ = [
+    "pair_curve",
+    "pair_epsilon",
+    "plot_pair_curve",
+    "posterior_pair_epsilon",
+    "theorem_parameters",
+    "uniform_sampling_bound",
+    "uniform_sampling_cap",
+    "worst_of_pair",
+]
 
 Floats = NDArray[np.float64]
 
@@ -322,3 +333,191 @@ def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Any = None) -> Any:
     ax.plot(curve["epoch"], curve["posterior"], "--", label="one draw from the posterior (never reached): exactly")
     ax.set_ylim(0.0, 1.25 * float(max(curve["iterate"].max(), curve["posterior"].max())))
     return finish(ax, "epochs", f"epsilon of the worst-case pair, nats, at delta = {delta:g}")
+
+
+def theorem_parameters(
+    eps: float,
+    eps_prime: float,
+    delta: float,
+    alpha: float,
+    beta: float,
+    x_h: float,
+    gamma1: float,
+    gamma2: float,
+    *,
+    printed_condition: bool = False,
+) -> dict[str, Any]:
+    """Return a number of records for which the posterior is private and the chain is not [HF, Theorem IV.1].
+
+    Parameters
+    ----------
+    eps, delta : float
+        One draw from the posterior is (eps, delta)-private; eps above 0, delta in (0, 1/2).
+    eps_prime : float
+        The iterate after ``K`` epochs is not (eps_prime, delta)-private; above 0.
+    alpha, beta, x_h : float
+        The model, with ``x_h^2 beta > 3``; the smallest input is ``x_h/2``.
+    gamma1, gamma2 : float
+        ``0 < gamma1 < 1/2`` and ``1 + gamma1 < gamma2 < 3/2``; the ratios are around ``c = n^gamma2``.
+    printed_condition : bool
+        With the paper's condition on n for the posterior, which is no guarantee for beta above 1 (defect E2).
+
+    Returns
+    -------
+    dict
+        ``n1`` to ``n4`` and ``terms`` (the five of `posterior_size_terms`, whose largest is ``n2``); ``n_p``, an
+        integer, the largest of all, rounded up (``inf`` where it is too large for a float); ``c_p``; ``nu``; ``K``, the
+        epoch of the proof. Two checks of both halves, that do not rest on the constants: ``posterior_epsilon``, an
+        upper bound (Lemma A.1), and ``sgld_epsilon``, a lower bound (`eps_tail` after K epochs).
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
+    Notes
+    -----
+    n_p is astronomical; nothing of its size is ever built. The paper does not round it up.
+
+    Examples
+    --------
+    >>> found = theorem_parameters(0.5, 38, 0.001, alpha=2, beta=1, x_h=1.8, gamma1=0.1, gamma2=1.2)
+    >>> f"{found['n_p']:.6e}", found["posterior_epsilon"] <= 0.5, found["sgld_epsilon"] > 38
+    ('1.894941e+14', True, True)
+    """
+    eps, eps_prime = positive(eps, "eps"), positive(eps_prime, "eps_prime")
+    delta = half(open_unit(delta, "delta"))
+    x_h, gamma1, gamma2 = positive(x_h, "x_h"), exponent(gamma1), positive(gamma2, "gamma2")
+    x_l = x_h / 2.0
+    sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
+    s, alpha, beta = sizes.s, sizes.alpha, sizes.beta
+    if s <= 3.0:
+        raise InputError("x_h", f"x_h^2 beta = {s:g}", "more than 3")
+    if not 1.0 + gamma1 < gamma2 < 1.5:
+        raise InputError("gamma2", repr(gamma2), f"a number in (1 + gamma1, 3/2) = ({1.0 + gamma1:g}, 1.5)")
+    nu = paper_order(eps, delta)
+    terms = posterior_size_terms(eps, delta, x_l, x_h, alpha, beta, gamma1, gamma2, printed_condition=printed_condition)
+    v1 = max(6.0, 1.0 + 2.0 * math.exp(1.0 / s))
+    wanted = eps_prime - math.log(0.5 - delta)
+    fourth = 2.0 * v1 / alpha * (32.0 * s / 3.0) ** 2 * wanted * math.exp(2.0 / s)
+    n1 = max(1.0 / (2.0 * alpha * s) - 1.0 / s, alpha / s, alpha / s * (math.exp(2.0 / s) - 2.0) + 0.5 / s) + 1.0
+    found: dict[str, Any] = {
+        "n1": n1,
+        "n2": max(terms),
+        "n3": sizes.least(nu, printed_condition) + 1.0,
+        "n4": math.exp(min(700.0, math.log(fourth) / (2.0 * (gamma2 - 1.0)))),
+        "terms": terms,
+        "nu": nu,
+    }
+    largest = max(found["n1"], found["n2"], found["n3"], found["n4"])
+    if not math.isfinite(largest) or largest > 1e200:
+        return {**found, "n_p": math.inf, "c_p": math.inf, "K": None, "posterior_epsilon": None, "sgld_epsilon": None}
+    n_p = math.ceil(largest)
+    c_p = float(n_p) ** gamma2
+    epochs = proof_epoch(n_p, x_h, alpha, beta).epochs
+    return {
+        **found,
+        "n_p": n_p,
+        "c_p": c_p,
+        "K": epochs,
+        "posterior_epsilon": posterior_dp(n_p, delta, x_l, x_h, alpha, beta, gamma1, c_p, nu=nu, sharp=False),
+        "sgld_epsilon": eps_tail(n_p, c_p, x_h, alpha, beta, epochs, delta=delta),
+    }
+
+
+def uniform_sampling_cap(n: int, j: int) -> float:
+    """Return the most that an event which is likely on the first data set can show, when records are drawn anew.
+
+    Parameters
+    ----------
+    n : int
+        Records, 2 or more.
+    j : int
+        Steps, each of which looks at one of them, drawn independently and uniformly.
+
+    Returns
+    -------
+    float
+        ``-j ln(1 - 1/n)``, about the number of epochs: the changed record is never drawn with probability
+        ``(1 - 1/n)^j``, and then both chains have the same law. So ``P1(S) <= e^cap P2(S)`` for all events; the proof's
+        events, above a threshold, cannot show more (defect E7). `uniform_sampling_bound` has the other direction.
+
+    Examples
+    --------
+    >>> round(uniform_sampling_cap(100, 1200), 4)
+    12.0604
+    """
+    return -count(j, "j") * math.log1p(-1.0 / count(n, "n", least=2))
+
+
+def uniform_sampling_bound(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    j: int,
+    *,
+    delta: float,
+    patterns: int = 4000,
+    error: float = 1e-6,
+    eta: float | None = None,
+    rng: Any = None,
+) -> float:
+    """Return a lower bound on the epsilon of the iterate when records are drawn anew, by simulation.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, eta
+        As in `epoch_law`.
+    j : int
+        Steps.
+    delta : float
+        In [0, 1/2).
+    patterns : int
+        How often the steps that see the changed record are drawn; half of them choose the event.
+    error : float
+        Probability that the bound is wrong, in (0, 1).
+    rng : None, int, numpy.random.RandomState or numpy.random.Generator
+        See `streams`.
+
+    Returns
+    -------
+    float
+        At least 0: ``ln((P2(S) - delta)/P1(S))`` for the event S below a threshold, with a lower confidence limit in
+        place of P2(S), by an empirical Bernstein inequality. Given when the changed record is seen, the iterate is
+        normal, and its mean and variance follow the exact recursion.
+
+    Examples
+    --------
+    >>> found = uniform_sampling_bound(100, 100**1.2, 1.0, 1.0, 4.0, 1200, delta=0.001, rng=0)
+    >>> found > uniform_sampling_cap(100, 1200)
+    True
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta, eta)
+    j, delta, error = count(j, "j"), half(delta), open_unit(error, "error")
+    half_of_them = count(patterns, "patterns", least=4) // 2
+    generator = streams(rng).sampling
+    gap, var = np.zeros(2 * half_of_them), np.full(2 * half_of_them, 1.0 / chain.alpha)
+    away = chain.limit  # of the first mean from where it goes
+    for _ in range(j):
+        seen = generator.random(gap.size) < 1.0 / chain.n
+        factor = 1.0 - np.where(seen, chain.shrink_changed, chain.shrink)
+        gap = factor * gap + np.where(seen, chain.difference * away + chain.push, 0.0)
+        var = factor**2 * var + chain.eta
+        away *= 1.0 - chain.shrink
+    first = chain.ordinary(j)
+    size = math.log(2.0 / error)
+
+    def value(part: slice, shift: float) -> float:
+        masses = np.exp(log_ndtr((shift + gap[part]) / np.sqrt(var[part])))
+        # An empirical Bernstein bound [Maurer and Pontil 2009, Theorem 4].
+        limit = math.sqrt(2.0 * float(masses.var(ddof=1)) * size / masses.size) + 7.0 * size / (3.0 * (masses.size - 1))
+        mass = float(masses.mean()) - limit - delta - 1e-9
+        score = shift / math.sqrt(first.var)
+        return math.log(mass) - float(log_ndtr(score)) * (1.0 - 1e-9) - 1e-9 if mass > 0 else -math.inf
+
+    trial, test = slice(0, half_of_them), slice(half_of_them, None)
+    low, high = -float(gap[trial].max()), 4.0 * math.sqrt(first.var)
+    shift = max(np.linspace(low, high, 400).tolist(), key=lambda each: value(trial, each))
+    return max(0.0, value(test, shift))

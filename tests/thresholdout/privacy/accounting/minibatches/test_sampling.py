@@ -3,8 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
+from benchmarks.papers.minibatch_variance import minibatch_variance
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting import minibatch_variance, sample_minibatch
+from thresholdout.privacy.accounting import sample_minibatch
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
 
 VALUES = [1, -2, 0.5, 3, 4, -1.5, 2, 0]

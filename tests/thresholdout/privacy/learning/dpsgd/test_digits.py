@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+from benchmarks.papers.minibatch_variance import minibatch_variance
 from tests.sizes import corners
-from thresholdout.privacy.accounting import minibatch_variance
 from thresholdout.privacy.learning import DPSGDClassifier
 
 TRAIN = 1437

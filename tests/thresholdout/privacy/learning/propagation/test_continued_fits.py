@@ -24,7 +24,7 @@ from thresholdout.privacy.learning import (
     PBPRegressor,
 )
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
+from thresholdout.privacy.learning.privacy_report import LowSignalWarning
 from thresholdout.privacy.learning.propagation import dpvi, ep_runs
 from thresholdout.privacy.learning.propagation.dpvi import clipped_gradient_sum
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step

@@ -16,7 +16,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
+from thresholdout.privacy.learning.privacy_report import LowSignalWarning
 from thresholdout.privacy.learning.propagation.dpvi import (
     INNER,
     DPVIRegressor,

@@ -13,7 +13,7 @@ from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
 from thresholdout.privacy.accounting.accountants.calibration import METHODS
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
+from thresholdout.privacy.learning.privacy_report import LowSignalWarning
 from thresholdout.privacy.learning.propagation.ep_linear_models import EPClassifier, EPLinearRegression
 from thresholdout.privacy.learning.propagation.fitting import (
     LooseDeltaWarning,

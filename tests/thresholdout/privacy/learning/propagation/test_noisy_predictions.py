@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from thresholdout.privacy.learning import EPLinearRegression, LowSignalWarning
+from thresholdout.privacy.learning.propagation.ep_privacy import noise_of_predictions
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-from thresholdout.privacy.learning.propagation.noisy_predictions import noise_of_predictions
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))

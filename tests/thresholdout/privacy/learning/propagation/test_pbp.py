@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes, make_friedman1
 from tests.estimator_checks import each_check
 from tests.sizes import corners
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning.low_signal import LowSignalWarning
+from thresholdout.privacy.learning.privacy_report import LowSignalWarning
 from thresholdout.privacy.learning.propagation.ep_privacy import sep_event
 from thresholdout.privacy.learning.propagation.fitting import LooseDeltaWarning, LowInformationWarning
 from thresholdout.privacy.learning.propagation.network_moments import evidence_gradients, layer_shapes

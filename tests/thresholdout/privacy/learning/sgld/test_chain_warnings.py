@@ -13,7 +13,7 @@ from thresholdout.privacy.learning import LowSignalWarning, SGLDRegressor
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.sgld import sampler
-from thresholdout.privacy.learning.sgld.chain_warnings import swing, warn_of_start, warn_of_swing, way
+from thresholdout.privacy.learning.sgld.clipped_events import swing, warn_of_start, warn_of_swing, way
 from thresholdout.privacy.learning.sgld.sampler import Problem, run
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import eps_tail, sgld_sample, step_size, worst_case_pair
-from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_bound, uniform_sampling_cap
+from thresholdout.privacy.learning.sgld.worst_case_pair import uniform_sampling_bound, uniform_sampling_cap
 
 
 def test_e7_the_directions_differ() -> None:

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.auditing import clopper_pearson_upper
-from thresholdout.privacy.auditing.probability_limits import approximate_limits
+from thresholdout.privacy.accounting.binomial_probabilities import approximate_limits, clopper_pearson_upper
 
 
 def at_most(k: int, n: int, p: float) -> mpmath.mpf:

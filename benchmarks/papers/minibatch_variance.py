@@ -1,17 +1,15 @@
-"""Minibatches as the accountants assume them, and the variance that each scheme gives a gradient."""
+"""The variance that each sampling scheme gives a minibatch gradient [B24, Sec. 4.1, App. F]."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 
-__all__ = ["minibatch_variance", "sample_minibatch"]
+__all__ = ["minibatch_variance"]
 
 
 def minibatch_variance(a: Any, batch_size: int) -> dict[str, float]:
@@ -67,47 +65,3 @@ def minibatch_variance(a: Any, batch_size: int) -> dict[str, float]:
         "wor/poisson": wor / poisson if poisson else float("nan"),
         "wr/poisson": wr / poisson if poisson else float("nan"),
     }
-
-
-def sample_minibatch(
-    rng: np.random.Generator, N: int, B: int, scheme: Literal["wor", "wr", "poisson"]
-) -> NDArray[np.int64]:
-    """Draw the indices of one batch.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For sampling only: draw the noise from another generator, so that neither stream tells of the other.
-    N, B : int
-        Records, and (expected) batch size, 1 <= B < N.
-    scheme : {"wor", "wr", "poisson"}
-        Without replacement, with replacement (duplicates stay and count), or every record with probability B / N.
-
-    Returns
-    -------
-    ndarray of int
-        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the
-        step adds its noise all the same.
-
-    Notes
-    -----
-    **Draw afresh at every step.** That is what the accountants of this package assume. A loader that shuffles once per
-    epoch and cuts the order into batches (epoch-partition shuffling) is *not* covered by any of them: its batches
-    depend on each other, and no such sampler is offered here. Numpy's generators are not cryptographic, and
-    noise drawn in floating point is not exactly Gaussian.
-
-    Examples
-    --------
-    >>> sampling, noise = np.random.default_rng(1).spawn(2)
-    >>> len(set(sample_minibatch(sampling, 100, 8, "wor").tolist()))
-    8
-    """
-    if not isinstance(rng, np.random.Generator):
-        raise InputTypeError("rng", f"a {type(rng).__name__}", "a numpy.random.Generator, for sampling only")
-    size, records = batch(B, N)
-    check_word("scheme", scheme, ("wor", "wr", "poisson"))
-    if scheme == "wor":
-        return rng.choice(records, size, replace=False)
-    if scheme == "wr":
-        return rng.integers(0, records, size)
-    return np.flatnonzero(rng.random(records) < size / records)
