@@ -18,7 +18,7 @@ from thresholdout.cli.guard_commands import close, compare, correct, create, pro
 from thresholdout.cli.guard_views import history, report, status
 from thresholdout.cli.ledger_commands import backup, encrypt, export, import_, move, new_key, rotate_key, verify
 from thresholdout.cli.plan_commands import demo, plan
-from thresholdout.cli.privacy_commands import account, calibrate
+from thresholdout.cli.privacy_commands import account, audit, calibrate
 from thresholdout.cli.receipt_commands import audit_report, receipt_keys, verify_receipt, witness
 from thresholdout.cli.running import EXIT_CODES, Commands, MainCommands
 from thresholdout.cli.serve_commands import serve
@@ -79,7 +79,7 @@ _AGENT = """Give agents and program optimisers a holdout of a service.
 thresholdout agent mcp --url http://127.0.0.1:8000
 """
 
-_PRIVACY = """Account for the privacy loss of learners.
+_PRIVACY = """Account for the privacy loss of learners, and audit it.
 
 \b
 thresholdout privacy account --noise 6 --batch-size 120 --records 50000 --steps 104000
@@ -127,7 +127,7 @@ main = click.version_option(package_name="thresholdout")(
                 witness,
             ),
             _group("agent", _AGENT, mcp, evaluate_server),
-            _group("privacy", _PRIVACY, account, calibrate),
+            _group("privacy", _PRIVACY, account, calibrate, audit),
         ),
     )
 )

@@ -10,16 +10,26 @@ import click
 
 from graphs.numerics.rounding import shown_above
 from thresholdout.cli.options import FILE
-from thresholdout.cli.running import Command, Failure, show
+from thresholdout.cli.running import Command, ExitCode, Failure, show
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from thresholdout.privacy.accounting.accountants.calibration import Method
     from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_files import Sampling
     from thresholdout.privacy.accounting.events.event_types import Adjacency
 
-__all__ = ["account", "calibrate"]
+__all__ = ["account", "audit", "calibrate"]
 
 _SAMPLING = ("wor", "wr", "poisson")
+_LOGGED: dict[str, Sampling] = {
+    "wor": "without_replacement",
+    "wr": "with_replacement",
+    "poisson": "poisson",
+    "shuffled": "shuffled",
+}
 _ADJACENCY = ("replace-one", "add-remove")
 _LIBRARY_NAMES = {"noise_multiplier": "--noise", "dataset_size": "--records", "target_epsilon": "--epsilon"}
 
@@ -35,29 +45,33 @@ def _minibatches(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--delta", type=float, help="Delta of epsilon. Default: 1e-5."),
         click.option("--records", type=click.IntRange(min=2), help="Number of records."),
         click.option("--batch-size", type=click.IntRange(min=1), help="Records in a batch (their mean, for poisson)."),
-        click.option(
-            "--sampling",
-            type=click.Choice(_SAMPLING),
-            default="wor",
-            show_default=True,
-            help="Fresh batches in each step: without or with replacement, or a coin for each record.",
-        ),
     ):
         command = option(command)
     return command
 
 
-@click.command(cls=Command, library_names=_LIBRARY_NAMES)
+@click.command(cls=Command, library_names=_LIBRARY_NAMES | {"log": "EVENTS"})
 @click.argument("events", type=FILE, required=False)
 @_minibatches
+@click.option(
+    "--sampling",
+    type=click.Choice(tuple(_LOGGED)),
+    help="Fresh batches in each step: without (wor, the default) or with replacement (wr), or a coin for each record "
+    "(poisson, the default of a log); or one shuffled order for each epoch (shuffled).",
+)
+@click.option(
+    "--like",
+    type=click.Choice(["opacus"]),
+    help="Read EVENTS as an Opacus history or a training log (JSON, JSON Lines, CSV); Poisson batches and one record "
+    "more or less are then the defaults.",
+)
 @click.option("--noise", type=float, multiple=True, help="Noise multiplier: standard deviation over clipping norm.")
 @click.option("--steps", type=click.IntRange(min=1), multiple=True, help="Steps with this noise.")
 @click.option("--epsilon", type=float, help="Compute delta at this epsilon instead.")
-@click.pass_context
 def account(
-    ctx: click.Context,
     events: Path | None,
-    sampling: str,
+    sampling: str | None,
+    like: str | None,
     batch_size: int | None,
     records: int | None,
     delta: float | None,
@@ -79,17 +93,23 @@ def account(
     batch_size = 120
     records = 50000
     count = 104000
+
+    With --like opacus the file is the history of an Opacus accountant, rows (noise multiplier, sample rate, steps), or
+    a log of your own with the columns noise_multiplier, sample_rate and num_steps.
     """  # noqa: D301
     from thresholdout.privacy.accounting.accountants.calibration import best_delta, best_epsilon
 
     given: dict[str, Any] = {}
+    if like is not None:
+        sampling = sampling or "poisson"
+        # A step that sees every record once has no price for one record more or less.
+        adjacency = adjacency or ("replace-one" if sampling == "shuffled" else "add-remove")
     if events is not None:
-        sampled = ctx.get_parameter_source("sampling") is not click.core.ParameterSource.DEFAULT
-        if sampled or any((batch_size, records, noise, steps)):
+        if any((batch_size, noise, steps)) or (like is None and any((sampling, records))):
             raise click.UsageError("give a file, or the options of a learner, not both")
-        happened, given = _from_file(events)
+        happened, given = _from_file(events) if like is None else (_from_log(events, sampling or "", records), {})
     else:
-        happened = _from_options(sampling, batch_size, records, noise, steps)
+        happened = _from_options(sampling or "wor", batch_size, records, noise, steps)
     neighbours = cast("Adjacency", adjacency.replace("-", "_") if adjacency else given.get("adjacency", "replace_one"))
     if epsilon is not None:
         if delta is not None:
@@ -134,6 +154,12 @@ def _from_file(path: Path) -> tuple[Composed, dict[str, Any]]:
     return happened, settings
 
 
+def _from_log(path: Path, sampling: str, records: int | None) -> Composed:
+    from thresholdout.privacy.accounting.events.event_files import training_events
+
+    return training_events(path, sampling=_LOGGED[sampling], records=records)
+
+
 def _from_options(
     sampling: str, batch_size: int | None, records: int | None, noise: tuple[float, ...], steps: tuple[int, ...]
 ) -> Composed:
@@ -144,12 +170,24 @@ def _from_options(
         raise click.UsageError("give a file of events, or --noise, --batch-size, --records and --steps")
     if len(noise) != len(steps):
         raise click.UsageError(f"give --noise and --steps equally often; seen: {len(noise)} and {len(steps)}")
-    pairs = zip(noise, steps, strict=True)
+    pairs = list(zip(noise, steps, strict=True))
+    if sampling == "shuffled":
+        from thresholdout.privacy.accounting.events.event_files import training_events
+
+        rows = [(sigma, batch_size / records, times) for sigma, times in pairs]
+        return training_events(rows, sampling="shuffled", records=records)
     return Composed([SelfComposed(step_of(sampling, sigma, batch_size, records), times) for sigma, times in pairs])
 
 
 @click.command(cls=Command, library_names=_LIBRARY_NAMES)
 @_minibatches
+@click.option(
+    "--sampling",
+    type=click.Choice(_SAMPLING),
+    default="wor",
+    show_default=True,
+    help="Fresh batches in each step: without or with replacement, or a coin for each record.",
+)
 @click.option("--epsilon", type=float, required=True, help="Target.")
 @click.option("--steps", type=click.IntRange(min=1), required=True, help="Number of steps.")
 @click.option("--method", type=click.Choice(["best", "rdp", "pld"]), default="best", show_default=True)
@@ -198,3 +236,90 @@ def calibrate(
         f"noise {shown_above(sigma, 6)}: epsilon {proved} at delta {at:g}, {_in_words(neighbours)}",
         f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each",
     )
+
+
+@click.command(cls=Command, library_names={"world_0": "WORLD_0", "world_1": "WORLD_1", "random_state": "--seed"})
+@click.argument("world_0", type=FILE)
+@click.argument("world_1", type=FILE)
+@click.option(
+    "--claim", type=FILE, help="Events that are claimed, in a TOML or JSON file; their whole curve is tested."
+)
+@click.option("--epsilon", type=float, help="Claimed at --delta; alone: measure delta here.")
+@click.option("--delta", type=float, help="Claimed at --epsilon; alone: measure epsilon here.")
+@click.option("--confidence", type=float, default=0.9, show_default=True, help="A right claim is refuted this rarely.")
+@click.option(
+    "--attack",
+    type=click.Choice(["logistic", "gaussian", "histogram", "score"]),
+    default="logistic",
+    show_default=True,
+    help="How outputs become scores.",
+)
+@click.option("--adjacency", type=click.Choice(_ADJACENCY), help="How the two data sets differ. Default: replace-one.")
+@click.option("--seed", type=click.IntRange(min=0), help="Repeat an audit. Default: fresh entropy.")
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    world_0: Path,
+    world_1: Path,
+    claim: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    confidence: float,
+    attack: str,
+    adjacency: str | None,
+    seed: int | None,
+) -> None:
+    """Test a privacy claim by outputs on two data sets that differ in one record.
+
+    WORLD_0 and WORLD_1 hold independent outputs, one in each row: numbers in a CSV file without a header, or a NumPy
+    array (.npy). A refuted claim ends with exit code 1.
+
+    \b
+    thresholdout privacy audit without.csv with.csv --epsilon 1 --delta 1e-5
+    thresholdout privacy audit without.csv with.csv --claim events.toml
+    thresholdout privacy audit without.csv with.csv --delta 1e-5
+    """  # noqa: D301
+    from thresholdout.privacy.auditing.output_audits import audit_outputs
+
+    if claim is not None and (epsilon is not None or delta is not None):
+        raise click.UsageError("give --claim, or --epsilon and --delta, not both")
+    if claim is None and epsilon is None and delta is None:
+        raise click.UsageError("give --claim, or --epsilon and --delta; or one of these two, to measure the other")
+    options: dict[str, Any] = {"confidence": confidence, "attack": attack, "random_state": seed}
+    outputs = _outputs(world_0), _outputs(world_1)
+    if claim is None and (epsilon is None or delta is None):
+        if adjacency is not None:
+            raise click.UsageError("--adjacency belongs to a claim; without one there is only what the outputs show")
+        measured = audit_outputs(*outputs, epsilon=epsilon, delta=delta, **options)
+        show({"epsilon": measured.epsilon, "delta": measured.delta, "confidence": confidence}, repr(measured)[1:-1])
+        return
+    claimed: Any = (epsilon, delta)
+    if claim is not None:
+        claimed, settings = _from_file(claim)
+        adjacency = adjacency or settings.get("adjacency")
+    neighbours = (adjacency or _ADJACENCY[0]).replace("-", "_")
+    tested = audit_outputs(*outputs, claim=claimed, adjacency=neighbours, **options)
+    found = {
+        "refuted": tested.refuted,
+        "epsilon": tested.epsilon,
+        "delta": tested.delta,
+        "at": {"epsilon": tested.at.epsilon, "delta": tested.at.delta},
+        "confidence": confidence,
+    }
+    show(found, repr(tested)[1:-1])
+    if tested.refuted:
+        ctx.exit(ExitCode.NO)
+
+
+def _outputs(path: Path) -> NDArray[np.float64]:
+    """Return the outputs in a file, one in each row."""
+    import numpy as np
+
+    try:
+        if path.suffix.lower() == ".npy":
+            found = np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+        else:
+            found = np.loadtxt(path, delimiter="," if path.suffix.lower() == ".csv" else None, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise Failure(f"{path}: {error}; expected: rows of numbers without a header, or a NumPy array") from None
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.thresholdout.cli.running import run
@@ -52,6 +54,67 @@ def test_account_of_a_file(tmp_path: Path) -> None:
     assert "'rate'" in run("privacy", "account", str(path), code=4).output
     path.write_text("[[event]]\nkind = 'black box'\n")
     assert "black_box" in run("privacy", "account", str(path), code=4).output
+
+
+def test_account_like_opacus(tmp_path: Path) -> None:
+    """The history (1, .01, 1000) costs 1.828 at 1e-5 [dp-accounting's privacy-loss distributions: 1.8282]."""
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"history": [[1.0, 0.01, 1000]], "mechanism": "prv"}))
+    shown = run("privacy", "account", str(path), "--like", "opacus").output
+    assert _epsilon(shown) == pytest.approx(1.8282, abs=2e-4)
+    assert "one record more or less" in shown
+    log = tmp_path / "log.csv"
+    log.write_text("epoch, noise_multiplier, sample_rate, num_steps\n1, 1.0, 0.01, 600\n2, 1.0, 0.01, 400\n")
+    assert _epsilon(run("privacy", "account", str(log), "--like", "opacus").output) == _epsilon(shown)
+    same = ("--noise", "1", "--batch-size", "50", "--records", "5000", "--steps", "1000", "--like", "opacus")
+    assert _epsilon(run("privacy", "account", *same).output) == _epsilon(shown)
+    # Ten epochs, in each of which a replaced record moves one sum by two clipping norms: mu = 2 sqrt(10).
+    shuffled = ("--sampling", "shuffled", "--records", "5000")
+    found = run("privacy", "account", str(path), "--like", "opacus", *shuffled).output
+    assert "one record replaced" in found
+    assert _epsilon(found) == pytest.approx(_gaussian_epsilon(2 * np.sqrt(10.0), 1e-5), rel=1e-4)
+    assert _epsilon(run("privacy", "account", *same[:-2], "--sampling", "shuffled").output) == _epsilon(found)
+    fixed = run("privacy", "account", str(path), "--like", "opacus", "--sampling", "wor", "--records", "5000").output
+    assert _epsilon(shown) < _epsilon(fixed) < _epsilon(found)
+
+
+def _gaussian_epsilon(mu: float, delta: float) -> float:
+    """Invert the delta of a Gaussian answer [Balle and Wang 2018, Theorem 8]."""
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    def above(epsilon: float) -> float:
+        exact = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+        return float(exact - delta)
+
+    return float(brentq(above, 0.0, 200.0))
+
+
+def test_audit_of_two_files(tmp_path: Path) -> None:
+    """Noise of half of the claimed scale is refuted; what is right, once in ten audits at most, is not at this seed."""
+    rng = np.random.default_rng(0)
+    first, second, events = tmp_path / "first.csv", tmp_path / "second.npy", tmp_path / "events.toml"
+    np.savetxt(first, rng.normal(size=300))
+    np.save(second, rng.normal(2.0, size=300))
+    events.write_text('[[event]]\nkind = "gaussian_answer"\nstd = 1.0\n')
+    words = ("privacy", "audit", str(first), str(second), "--seed", "0")
+    assert run(*words, "--claim", str(events), code=1).output.startswith("claim refuted: delta >= ")
+    events.write_text('[[event]]\nkind = "gaussian_answer"\nstd = 0.5\n')
+    assert run(*words, "--claim", str(events)).output.startswith("claim not refuted")
+    found = json.loads(run(*words, "--epsilon", "0.5", "--delta", "0.01", "--json", code=1).output)
+    assert (found["refuted"], found["at"]) == (True, {"epsilon": 0.5, "delta": 0.01})
+    measured = json.loads(run(*words, "--delta", "1e-5", "--json").output)
+    assert 1 < measured["epsilon"] < 8
+    wrong = [
+        (["--claim", str(events), "--delta", "0"], 2, "give --claim, or --epsilon and --delta, not both"),
+        ([], 2, "give --claim, or --epsilon and --delta"),
+        (["--delta", "0.1", "--adjacency", "add-remove"], 2, "--adjacency belongs to a claim"),
+        (["--delta", "2"], 2, "--delta: 2.0"),
+    ]
+    for more, code, message in wrong:
+        assert message in run(*words, *more, code=code).output
+    first.write_text("score\n1.0\n")
+    assert "rows of numbers without a header" in run(*words, "--delta", "1e-5", code=4).output
 
 
 def test_account_says_what_is_missing(tmp_path: Path) -> None:

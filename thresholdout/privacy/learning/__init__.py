@@ -24,6 +24,7 @@ __all__ = [
     "PBPRegressor",
     "PrivacyReport",
     "SGLDRegressor",
+    "SSPRegressor",
     "SpentTargetWarning",
     "UnprovedTargetWarning",
 ]

@@ -20,6 +20,7 @@ from .propagation.fitting import (
 from .propagation.mixture import EPGaussianMixture as EPGaussianMixture
 from .propagation.pbp import PBPRegressor as PBPRegressor
 from .sgld.sgld_regressor import SGLDRegressor as SGLDRegressor
+from .sufficient_statistics import SSPRegressor as SSPRegressor
 from .targets import (
     CostlyTargetWarning as CostlyTargetWarning,
     SpentTargetWarning as SpentTargetWarning,

@@ -25,6 +25,7 @@ from thresholdout.privacy.learning import (
     PBPRegressor,
     PrivacyReport,
     SGLDRegressor,
+    SSPRegressor,
     run_federated,
     run_sgld,
 )
@@ -46,7 +47,11 @@ ESTIMATORS: dict[str, Any] = {
     "FederatedClassifier": FederatedClassifier(noise_multiplier=3.0, rounds=2, classes=[0, 1]),
     "PBPRegressor": PBPRegressor((2,), **EP),
     "SGLDRegressor": SGLDRegressor(clip=1.0, step_size=1e-4, n_steps=2, n_chains=1, batch_size=60, order="cyclic"),
+    "SSPRegressor": SSPRegressor(noise_multiplier=3.0),
 }
+
+# What is released once and at once has no rest to resume.
+RESUMED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name], "resume")]
 
 
 def _federated(random_state: Any) -> PrivacyReport:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from tests.sizes import corners, sizes
 from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine, same, spoiled, stopped_late
-from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, quiet_fit
+from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, RESUMED, X, Y, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import SelfComposed
 from thresholdout.privacy.learning import (
@@ -560,13 +560,13 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
     assert at > 1
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", RESUMED)
 def test_no_learner_resumes_a_fit_that_was_not_interrupted(name: str) -> None:
     with pytest.raises(InputError, match="resume: no call that was interrupted"):
         quiet_fit(clone(ESTIMATORS[name])).resume(X, LABELS if "Classifier" in name else Y)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", RESUMED)
 def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> None:
     model = clone(ESTIMATORS[name])
     targets = LABELS if "Classifier" in name else Y
@@ -578,7 +578,7 @@ def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> No
         model.predict(X)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", RESUMED)
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
 def test_no_parameter_of_today_counts_in_the_rest_of_a_call(name: str) -> None:

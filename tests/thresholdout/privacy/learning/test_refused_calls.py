@@ -29,6 +29,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "FederatedClassifier": ({}, THREE, UNKNOWN),
     "PBPRegressor": ({"x_scale": [1.0, 1.0]}, THREE, Y),
     "SGLDRegressor": ({"batch_size": 7}, THREE, Y),
+    "SSPRegressor": ({"feature_bounds": ([-1.0, -1.0], [1.0, 1.0])}, THREE, Y),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import tomllib
@@ -254,6 +255,8 @@ _SAMPLING = ("poisson", "without_replacement", "with_replacement", "shuffled")
 
 _EXPECTED = "an Opacus accountant, its history, its state as JSON, or rows (noise multiplier, sample rate, steps)"
 
+_COLUMNS = ("noise_multiplier", "sample_rate", "num_steps")  # the names that Opacus' own code gives a row's parts
+
 
 def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | None = None) -> Composed:
     """Return the events of a training with clipped gradients and Gaussian noise, run by Opacus or by a torch loop.
@@ -261,9 +264,10 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
     Parameters
     ----------
     log : object, list of tuple, mapping, or path
-        An Opacus accountant; its ``history``, rows (noise multiplier, sample rate, steps); its ``state_dict()``; or a
-        JSON file with either of the two. The noise multiplier is that of the *sum* of clipped gradients, in units of
-        the clipping norm, as Opacus has it.
+        An Opacus accountant; its ``history``, rows (noise multiplier, sample rate, steps); its ``state_dict()``; a JSON
+        file with either of the two; or a log with the columns ``noise_multiplier``, ``sample_rate`` and ``num_steps``
+        (1 where it is missing), as a CSV or JSON Lines file or as mappings. The noise multiplier is that of the *sum*
+        of clipped gradients, in units of the clipping norm, as Opacus has it.
     sampling : {"poisson", "without_replacement", "with_replacement", "shuffled"}
         How batches were drawn. "poisson" is Opacus' own loader: a coin for each record. The next two are fresh batches
         of a fixed size in each step, of which Opacus has no accountant. "shuffled" is the usual loader of torch, which
@@ -312,7 +316,7 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
 def _rows(log: Any) -> list[Any]:
     if isinstance(log, (str, Path)):
         try:
-            log = json.loads(Path(log).read_text(encoding="utf-8"))
+            log = _logged(Path(log))
         except (OSError, ValueError) as error:
             raise InputError("log", f"{str(log)!r} ({error})", _EXPECTED) from None
     found = log.get("history") if isinstance(log, Mapping) else getattr(log, "history", log)
@@ -321,9 +325,27 @@ def _rows(log: Any) -> list[Any]:
     return list(found)
 
 
+def _logged(path: Path) -> Any:
+    text, kind = path.read_text(encoding="utf-8"), path.suffix.lower()
+    if kind == ".csv":
+        rows = csv.DictReader(text.splitlines(), skipinitialspace=True)
+        return [{name: _number(row[name]) for name in _COLUMNS if row.get(name)} for row in rows]
+    if kind == ".jsonl":
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return json.loads(text)
+
+
+def _number(text: str) -> float | int:
+    return int(text) if text.strip().isdigit() else float(text)
+
+
 def _row(row: Any, place: int) -> tuple[float, float, int]:
     try:
+        if isinstance(row, Mapping):
+            row = (row["noise_multiplier"], row["sample_rate"], row.get("num_steps", 1))
         noise, rate, steps = row
+    except KeyError as missing:
+        raise InputError("log", f"row {place} without {missing}", "the columns " + ", ".join(_COLUMNS)) from None
     except (TypeError, ValueError):
         expected = "a noise multiplier, a sample rate, and a number of steps"
         raise InputError("log", f"row {place}: {row!r}", expected) from None

@@ -299,7 +299,7 @@ class Fitting:
             message = (
                 f"an R2 below that of a constant, 0, is expected of these weights, down to about {found:.1e} where "
                 "features and target vary by about 1: the noise is too large for so few records. More records, a "
-                "larger epsilon or fewer features are needed; DPSGDRegressor and DPSGDClassifier need fewer records"
+                "larger epsilon or fewer features are needed; SSPRegressor and DPSGDClassifier need fewer records"
             )
             warnings.warn(message, LowSignalWarning, stacklevel=6)
 

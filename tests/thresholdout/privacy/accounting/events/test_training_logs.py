@@ -28,8 +28,18 @@ def test_a_history_in_every_form(tmp_path: Path) -> None:
     expected = Composed([SelfComposed(PoissonGaussianStep(n, q), k) for n, q, k in HISTORY])
     file = tmp_path / "history.json"
     file.write_text(json.dumps({"history": HISTORY, "mechanism": "prv"}))
-    for log in (HISTORY, SimpleNamespace(history=HISTORY), {"history": HISTORY}, file, str(file)):
+    lines, table = tmp_path / "log.jsonl", tmp_path / "log.csv"
+    rows = [{"noise_multiplier": n, "sample_rate": q, "num_steps": k} for n, q, k in HISTORY]
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table.write_text("noise_multiplier,epoch,sample_rate,num_steps\n1.1,1,0.02,300\n0.9,2,0.02,7\n")
+    opacus = SimpleNamespace(history=HISTORY)
+    for log in (HISTORY, opacus, {"history": HISTORY}, file, str(file), rows, lines, table):
         assert training_events(log) == expected
+
+
+def test_a_row_without_steps_is_one_step() -> None:
+    found = training_events([{"noise_multiplier": 2.0, "sample_rate": 0.5}] * 3)
+    assert found == Composed([SelfComposed(PoissonGaussianStep(2.0, 0.5), 1)] * 3)
 
 
 def test_a_rate_of_1_is_no_sampling() -> None:
@@ -84,6 +94,7 @@ def test_epsilon_is_that_of_dp_accounting() -> None:
         (HISTORY, {"sampling": "cyclic"}, "sampling"),
         (HISTORY, {"sampling": "shuffled", "records": 33}, "whole number"),
         ("nowhere.json", {}, "nowhere.json"),
+        ([{"noise_multiplier": 1.0}], {}, "row 0 without 'sample_rate'"),
     ],
 )
 def test_refusals(log: Any, options: dict[str, Any], words: str) -> None:
