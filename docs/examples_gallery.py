@@ -17,7 +17,7 @@ ORDER = (
     "holdout_in_files",
     *("agent_over_mcp", "client_that_crashes"),
     *("grunfeld", "sunspots", "karate_club", "wells", "ratings", "correlated_holdout"),
-    *("private_digits", "audit_a_learner"),
+    *("private_digits", "torch_digits", "audit_a_learner"),
 )
 
 

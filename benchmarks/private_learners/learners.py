@@ -27,6 +27,7 @@ from thresholdout.privacy.learning import (
     FederatedClassifier,
     PBPRegressor,
     SGLDRegressor,
+    SSPRegressor,
 )
 
 __all__ = ["NO_PRIVACY", "ONLY", "PRIVATE"]
@@ -137,6 +138,9 @@ PRIVATE: Mapping[str, Mapping[str, Make]] = {
             random_state=seed,
         ),
         "SGLDRegressor": _langevin,
+        "SSPRegressor": lambda task, n, epsilon, seed: SSPRegressor(
+            epsilon=epsilon, delta=DELTA, feature_bounds=(task.low, 1), target_bounds=task.targets, random_state=seed
+        ),
         "EPLinearRegression": lambda task, n, epsilon, seed: EPLinearRegression(
             noise_var=task.noise, **_scales(task), **_propagation(task, n, epsilon, seed)
         ),

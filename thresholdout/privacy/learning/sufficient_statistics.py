@@ -239,6 +239,8 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.epsilon is not None and self.noise_multiplier is not None:
             raise InputError("epsilon", "both epsilon and noise_multiplier", "one of the two")
         noise = None if self.noise_multiplier is None else positive(self.noise_multiplier, "noise_multiplier")
+        if noise is not None and not 0.01 <= noise <= 1e8:
+            raise InputError("noise_multiplier", repr(noise), "a number in [0.01, 1e8]; less protects nothing")
         return (DEFAULT_EPSILON if self.epsilon is None else positive(self.epsilon, "epsilon")), noise
 
     def _checked_targets(self) -> tuple[float, float]:

@@ -82,13 +82,13 @@ def test_an_audit_of_the_worst_pair_refutes_half_of_the_noise_and_no_more(scale:
     assert found.refuted is (scale < 1.0)
 
 
-def test_without_noise_they_are_the_least_squares() -> None:
+def test_with_hardly_any_noise_they_are_the_least_squares() -> None:
     """What no bound cuts, against numpy's least squares on the same records in their original units."""
     scaled, target = 5.0 + 2.0 * X, 10.0 + 4.0 * Y
-    model = SSPRegressor(noise_multiplier=1e-6, feature_bounds=(3, 7), target_bounds=(0, 20), random_state=0)
+    model = SSPRegressor(noise_multiplier=0.01, feature_bounds=(3, 7), target_bounds=(0, 20), random_state=0)
     model.fit(scaled, target)
     exact = np.linalg.lstsq(np.column_stack([scaled, np.ones(len(X))]), target, rcond=None)[0]
-    np.testing.assert_allclose([*model.coef_, model.intercept_], exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose([*model.coef_, model.intercept_], exact, atol=0.02)  # the noise: 5 standard deviations
 
 
 def test_with_noise_it_is_near_the_records_and_never_far_from_a_constant() -> None:
@@ -113,6 +113,7 @@ def test_refusals() -> None:
         ({"epsilon": 1.0, "noise_multiplier": 1.0}, "one of the two"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"noise_multiplier": 1e-3}, "noise_multiplier"),
         ({"delta": 1.0}, "delta"),
         ({"feature_bounds": (1, 0)}, "feature_bounds"),
         ({"feature_bounds": ([0, 0], [1, 1])}, "feature_bounds"),

@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -307,10 +308,12 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
     if how != "poisson" and records is None:
         raise InputError("records", "none", f"the number of records, which batches that are {how!r} need")
     total = None if records is None else count(records, "records", least=2)
-    found = [_logged_event(*_row(row, place), how, total, place == 0) for place, row in enumerate(_rows(log))]
-    if not found:
+    rows = [_row(row, place) for place, row in enumerate(_rows(log))]
+    if not rows:
         raise InputError("log", "no steps", _EXPECTED)
-    return Composed(found)
+    # A log of single steps is one training: rows of equal steps are taken together, so that epochs are counted right.
+    runs = [(*step, sum(row[2] for row in equal)) for step, equal in groupby(rows, key=lambda row: row[:2])]
+    return Composed([_logged_event(*run, how, total, place == 0) for place, run in enumerate(runs)])
 
 
 def _rows(log: Any) -> list[Any]:

@@ -39,7 +39,13 @@ def test_a_history_in_every_form(tmp_path: Path) -> None:
 
 def test_a_row_without_steps_is_one_step() -> None:
     found = training_events([{"noise_multiplier": 2.0, "sample_rate": 0.5}] * 3)
-    assert found == Composed([SelfComposed(PoissonGaussianStep(2.0, 0.5), 1)] * 3)
+    assert found == Composed([SelfComposed(PoissonGaussianStep(2.0, 0.5), 3)])
+
+
+def test_single_steps_of_a_shuffled_order_are_counted_by_epochs() -> None:
+    """Twenty rows of one step each are two epochs of ten batches, not twenty."""
+    found = training_events([(1.0, 0.1, 1)] * 20, sampling="shuffled", records=100)
+    assert found == Composed([SelfComposed(GaussianAnswer(1.0, 2.0), 2)])
 
 
 def test_a_rate_of_1_is_no_sampling() -> None:
