@@ -212,6 +212,15 @@ def _words_and_numbers(event: Event) -> list[str | float]:
     return [float(part) if k % 2 else part for k, part in enumerate(parts)]
 
 
+def _thinned(orders: Floats) -> Floats:
+    """Return some orders, the first and the last among them."""
+    found = [float(orders[0])]
+    for order in orders.tolist():
+        if order - 1 >= _APART * (found[-1] - 1):
+            found.append(order)
+    return np.unique(np.append(found, orders[-1]))
+
+
 def _spread(counted: Counted, size: int) -> Counted:
     """Return some events, from the first to the last, as often as all happen together."""
     found = [counted[k] for k in sorted(set(np.linspace(0, len(counted) - 1, size).round().astype(int).tolist()))]
@@ -339,7 +348,7 @@ class RenyiAccountant(Accountant):
         self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
     ) -> tuple[float, float]:
         """With many different events, search with some that stand for all, picked by what they cost near the best."""
-        probes, start = _spread(counted, _PROBES), self._thinned()
+        probes, start = _spread(counted, _PROBES), _thinned(self._orders)
         value, best = math.inf, math.nan
         for _ in range(_ROUNDS):
             expected, order = self._searched(convert, probes, start, _MORE_HALVINGS)
@@ -372,13 +381,24 @@ class RenyiAccountant(Accountant):
             found.append((event, times * (share / float(costs[others[k]]))))
         return found
 
-    def _thinned(self) -> Floats:
-        """Return some of the orders that a search starts from."""
-        found = [float(self._orders[0])]
-        for order in self._orders.tolist():
-            if order - 1 >= _APART * (found[-1] - 1):
-                found.append(order)
-        return np.unique(np.append(found, self._orders[-1]))
+    def _around_best(
+        self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted, start: Floats
+    ) -> Floats:
+        """Return the orders near the best one, seen from below with few others.
+
+        Divergences of batches with replacement are huge at high orders and take long there: past the best order values
+        rise, and after two that do no larger order is looked at.
+        """
+        few = _thinned(start)
+        best, at, risen = math.inf, 0, 0
+        for k, order in enumerate(few.tolist()):
+            value = convert(np.array([order]), self._sum(np.array([order]), counted))[0]
+            risen = risen + 1 if value > best else 0
+            best, at = (value, k) if value < best else (best, at)
+            if risen == 2:
+                break
+        near: Floats = start[(start >= few[max(at - 1, 0)]) & (start <= few[min(at + 1, few.size - 1)])]
+        return near
 
     def _searched(
         self,
@@ -388,9 +408,12 @@ class RenyiAccountant(Accountant):
         halvings: int = _HALVINGS,
     ) -> tuple[float, float]:
         """Refine around the best order: first outwards from the ends, then by halving intervals."""
+        first, last = float(start[0]), float(start[-1])
+        if any(isinstance(event, WithReplacementGaussianStep) for event, _ in counted):
+            start = self._around_best(convert, counted, start)
         value, order = convert(start, self._sum(start, counted))
-        if not self._given and order in (start[0], start[-1]):
-            further = np.array(LEAST_ORDERS if order == start[0] else MOST_ORDERS)
+        if not self._given and order in (first, last):
+            further = np.array(LEAST_ORDERS if order == first else MOST_ORDERS)
             start = np.unique(np.concatenate([start, further]))
             value, order = convert(start, self._sum(start, counted))
         for _ in range(halvings):

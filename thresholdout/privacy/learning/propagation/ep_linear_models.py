@@ -158,8 +158,8 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
     Notes
     -----
     More passes cost little privacy and reduce the noise, down to some tens of them. Sites of this model do not depend
-    on the cavity, so that `SSPRegressor`, which releases their sum once, needs less noise: "dp-sep" is here for comparison
-    with the models that need it.
+    on the cavity, so that `SSPRegressor`, which releases their sum once, needs less noise: "dp-sep" is here for
+    comparison with the models that need it.
 
     Examples
     --------
