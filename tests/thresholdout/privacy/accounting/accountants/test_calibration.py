@@ -15,6 +15,7 @@ from thresholdout.privacy.accounting import (
     DistributionAccountant,
     GaussianAnswer,
     LaplaceAnswer,
+    PureAccountant,
     RenyiAccountant,
     SelfComposed,
     WithoutReplacementGaussianStep,
@@ -127,3 +128,26 @@ def test_calibration_by_distributions() -> None:
     sigma = calibrate_sigma(1.12814, 1e-5, 1000, method="pld", tolerance=1e-3, **sizes)
     assert 2.0 <= sigma < 2.004
     assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
+
+
+def test_an_accountant_that_is_far_behind_is_asked_twice_near_the_target() -> None:
+    asked: dict[str, list[float]] = {"pure": [], "distribution": []}
+
+    class Pure(PureAccountant):
+        def epsilon(self, delta: float) -> float:
+            asked["pure"].append(super().epsilon(delta))
+            return asked["pure"][-1]
+
+    class Distribution(DistributionAccountant):
+        def epsilon(self, delta: float) -> float:
+            asked["distribution"].append(super().epsilon(delta))
+            return asked["distribution"][-1]
+
+    def make(scale: float) -> SelfComposed:
+        return SelfComposed(LaplaceAnswer(scale), 100)
+
+    found = calibrate(make, 1.0, 1e-6, accountants=(Pure, Distribution))
+    near = sum(1 / 1.5 <= epsilon <= 1.5 for epsilon in asked["distribution"])
+    assert near > 3
+    assert len(asked["pure"]) == len(asked["distribution"]) - near + 2
+    assert found == calibrate(make, 1.0, 1e-6, accountants=(DistributionAccountant,))
