@@ -311,7 +311,7 @@ def test_lower_bounds_of_parameters_are_about_events_of_which_only_these_are_kno
 
 @pytest.mark.parametrize(("sigma", "size", "steps"), [(4.0, 3, 100), (1.0, 5, 3)])
 def test_the_best_order_with_replacement_is_that_of_all_orders(sigma: float, size: int, steps: int) -> None:
-    """Few orders are looked at; a fine scan of all of them finds no better one, but for what lies between its orders."""
+    """Few orders are looked at; a fine scan of all finds no better one, but for what lies between its orders."""
     accountant = RenyiAccountant("add_remove").compose(WithReplacementGaussianStep(sigma, size, 100), steps)
     orders = 1.0 + np.geomspace(0.05, 500.0, 240)
     with np.errstate(over="ignore"):
