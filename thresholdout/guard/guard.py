@@ -101,17 +101,16 @@ class Thresholdout:
         Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
     mechanism : str or object, optional
         How queries are answered. "claims", the default, or `Claims` with rarer parameters. "leaderboard" is for many
-        clients, whose training values are guesses. "ladder" tells only the best score so far. "algorithm-1" has the
-        noise for an ``epsilon``, see `SparseVector.for_budget`; `SparseVector` takes its parameters by hand. Parameters
-        that ``plan(...)`` suggests serve as they are.
+        clients, whose training values are guesses. "ladder" tells only the best score so far. "algorithm-1" has noise
+        for an ``epsilon``, see `SparseVector.for_budget`. Parameters that ``plan(...)`` suggests serve as they are.
     epsilon : float, optional
         Beside "algorithm-1": nats that all answers together may tell about one record to whoever knows any others.
     prior_queries : int or PriorQueries, default=0
-        How many scores of this holdout were seen before the guard was made, each a share of the records or read to at
-        most four decimals; ``PriorQueries(10, values=301)`` counts the values that each could have had.
+        Scores of this holdout that were seen before, each a share of the records or read to at most four decimals;
+        ``PriorQueries(10, values=301)`` counts the values that each could have had.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives, in memory by default. A file name makes a SQLite file, or continues it exactly
-        where it was. A holdout has one guard, and one error budget, in a ledger, which finds it by its records.
+        Where the guard's state lives, in memory by default. A file name makes a SQLite file, or continues it. A
+        holdout has one guard, and one error budget, in a ledger, which finds it by its records.
     random_state : int, optional
         Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
     allow_duplicates : bool, default=False
@@ -135,8 +134,8 @@ class Thresholdout:
     Warns
     -----
     WideAnswersWarning, LikelyMistakeWarning, MechanismWarning
-        When answers will be wide; when the training part has an undeclared identifier, undeclared dates, or lacks a
-        class; when the dependence allows no claims, and Algorithm 1 answers.
+        When answers will be wide; when the training part hints at undeclared dependence, or lacks a class; when the
+        dependence allows no claims, and Algorithm 1 answers.
 
     Notes
     -----
@@ -146,8 +145,7 @@ class Thresholdout:
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
+    >>> X, y = np.random.default_rng(0).normal(size=(20_000, 3)), np.arange(20_000) % 2
     >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]))
     >>> answer = guard.ask(lambda X, y: (X[:, 0] > 0) == y)
     >>> abs(answer.value - 0.5) <= answer.half_width < 0.05
@@ -550,8 +548,7 @@ class Thresholdout:
         """Queries so far, answers and error budget that are left, information released, epsilon."""
         state, asked = self._engine.state(), self._ledger.count(self._id)
         start = math.log1p(-self._opened.confidence) - self.parameters.information_released
-        chosen = self._records.development is not None
-        return status_of(self._mechanism, state, asked, start, self.certificate, chosen=chosen)
+        return status_of(self._mechanism, state, asked, start, self.certificate, self._records.development is not None)
 
     @property
     def releases(self) -> Releases:

@@ -94,7 +94,6 @@ def status_of(
     asked: int,
     log_error_budget: float,
     worth: Certificate,
-    *,
     chosen: bool,
 ) -> GuardStatus:
     """Return the status of a guard whose mechanism is in this state, and began with the error budget of this logarithm.
