@@ -109,8 +109,8 @@ class Thresholdout:
         Scores of this holdout that were seen before, each a share of the records or read to at most four decimals;
         ``PriorQueries(10, values=301)`` counts the values that each could have had.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives, in memory by default. A file name makes a SQLite file, or continues it. A
-        holdout has one guard, and one error budget, in a ledger, which finds it by its records.
+        Where the guard's state lives, in memory by default; a file name makes or continues a SQLite file. A holdout has
+        one guard, and one error budget, in a ledger, which finds it by its records.
     random_state : int, optional
         Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
     allow_duplicates : bool, default=False
@@ -139,8 +139,7 @@ class Thresholdout:
 
     Notes
     -----
-    Proofs are in ``thresholdout/PROOFS.md``. Code in this process can read the holdout from memory: the guard keeps an
-    honest analyst from adapting to it, not a secret from a dishonest one.
+    Proofs: ``thresholdout/PROOFS.md``. The guard keeps an honest analyst from adapting; code here can read the holdout.
 
     Examples
     --------

@@ -37,7 +37,7 @@ __all__ = [
 Sampling: TypeAlias = Literal["independent", "iid", "fixed_features"]
 """How the holdout's records were drawn; see `thresholdout.Thresholdout`."""
 
-MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder", "algorithm-1"]
+MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder"]
 
 BudgetMethod: TypeAlias = Literal["best", "group", "quilt", "spectral", "messages"]
 """By which route a dependence model turns an epsilon into that of one record."""
@@ -203,8 +203,10 @@ class SparseVectorBudget:
                 raise InputError(name, repr(value), f"{', '.join(words[:-1])} or {words[-1]}")
 
 
-MechanismChoice: TypeAlias = MechanismName | Claims | SparseVector | SparseVectorBudget | Parameters
-"""What ``mechanism=`` takes."""
+MechanismChoice: TypeAlias = (
+    MechanismName | Literal["algorithm-1"] | Claims | SparseVector | SparseVectorBudget | Parameters
+)
+"""What ``mechanism=`` takes; "algorithm-1" only beside an epsilon."""
 
 
 def declared_epsilon(epsilon: object) -> float:

@@ -38,9 +38,9 @@ __all__ = ["check_choice", "check_final", "choose_parameters"]
 
 _PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
 
-_NAMES = get_args(MechanismName)
-_OBJECTS: Final = "Claims(...), SparseVector(...), SparseVector.for_budget(...), or the parameters of a plan"
 _OF_EPSILON: Final = "algorithm-1"
+_NAMES = (*get_args(MechanismName), _OF_EPSILON)
+_OBJECTS: Final = "Claims(...), SparseVector(...), SparseVector.for_budget(...), or the parameters of a plan"
 
 ALLOWANCE: Final = 24.0
 """Nats that the answers of one client may release on a leaderboard, where none are given: two or three guesses that are
