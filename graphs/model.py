@@ -327,7 +327,10 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         """
         if method in ("messages", "self-avoiding") and cut is not None:
             propagation = cut.propagation if method == "messages" else cut.remembering
-            return Profile.of(cut.leakages(epsilon, propagation))
+            try:
+                return Profile.of(cut.leakages(epsilon, propagation))
+            except RouteUnavailable:  # no loops are left to remember; those of the whole hold whatever is known
+                return self._profile(method, epsilon, "informed")
         return self._profile(method, epsilon, "informed")
 
     def _sample_given(

@@ -89,7 +89,9 @@ def test_no_mechanism_at_all_guesses_better(name: str, canaries: int, guesses: i
         bound = chance_of_guesses(correct, guesses, canaries, claim)
         assert worst <= bound + 1e-7
         failed |= worst > chance_of_guesses(correct, guesses, canaries, better) + 1e-4
-        if correct == guesses == canaries or claim is CURVES["pure"]:
+        if correct == guesses and claim is CURVES["pure"]:
+            assert bound == pytest.approx(worst, abs=1e-6)
+        elif correct == guesses == canaries:
             assert bound <= worst + 0.2  # not empty
     assert failed
 
