@@ -29,8 +29,7 @@ import numpy as np
 
 from thresholdout import Claims, Thresholdout
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry import Entry, fresh_key
 
 GUARD = "f" * 64
 STATE = "2:-123456789012345:10:1000"

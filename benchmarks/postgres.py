@@ -21,8 +21,7 @@ import psycopg
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.ledger import SQLLedger
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry import Entry, fresh_key
 
 STATE = "2:-123456789012345:10:1000"
 QUERIES = 1200

@@ -30,5 +30,4 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.limits.entropy": ("",),
     "thresholdout.limits.bets": ("log_wealth", "bet_lower"),  # the others are guesses, not limits
     "thresholdout.limits.random_estimands": ("",),
-    "thresholdout.limits.noisy": ("",),
 }

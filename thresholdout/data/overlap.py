@@ -15,9 +15,8 @@ import numpy as np
 
 from thresholdout.data.hashed_entries import Precision, rounded
 from thresholdout.data.identity import Part, record_count
-from thresholdout.data.piece_columns import block_of, columns_of, is_sparse, number_type
 from thresholdout.data.record_labels import aligned
-from thresholdout.data.row_hashes import record_keys
+from thresholdout.data.row_hashes import block_of, columns_of, is_sparse, number_type, record_keys
 from thresholdout.errors import InputError, OverlapError
 
 if TYPE_CHECKING:

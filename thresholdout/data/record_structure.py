@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphs.errors import ArgumentError
 from thresholdout.data.arguments import check_count
-from thresholdout.data.record_columns import is_name
+from thresholdout.data.record_labels import is_name
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from thresholdout.evaluations.difference import smallest_drop
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, shown
 from thresholdout.evaluations.set_parts import as_kept, from_kept, hidden_items, part, split
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import CONTENT, fresh_key
+from thresholdout.ledger.entry import CONTENT, Entry, fresh_key
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger

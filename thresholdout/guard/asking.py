@@ -22,7 +22,7 @@ from thresholdout.guard.likely_mistakes import warn_of_gap
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import key_of_list
 from thresholdout.guard.training_values import checked_cv
-from thresholdout.ledger.entry_checks import ContentKey, check_short_texts
+from thresholdout.ledger.entry import ContentKey, check_short_texts
 from thresholdout.mechanisms.claims.lists import PRECISE
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.scoring.metrics import Metric

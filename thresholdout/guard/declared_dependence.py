@@ -15,8 +15,7 @@ from graphs.errors import ArgumentError
 from graphs.numerics.rounding import shown_above
 from graphs.structure.sort_keys import sort_ranks
 from thresholdout.data.overlap import check_groups
-from thresholdout.data.record_columns import is_name, record_column
-from thresholdout.data.record_labels import aligned
+from thresholdout.data.record_labels import aligned, is_name, record_column
 from thresholdout.data.record_structure import TimeOrder, group_model, series_model, window_model
 from thresholdout.data.series_range import seen_range
 from thresholdout.errors import InputError, InputTypeError, OverlapError

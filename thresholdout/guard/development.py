@@ -16,8 +16,7 @@ from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.data.identity import Part, check_labels, kept, part, record_count
 from thresholdout.data.overlap import check_disjoint, check_groups
-from thresholdout.data.record_columns import record_column
-from thresholdout.data.record_labels import aligned, record_labels
+from thresholdout.data.record_labels import aligned, record_column, record_labels
 from thresholdout.errors import DevelopmentOverfitWarning, InputError, OverlapError, outside
 from thresholdout.guard.registration import SPLIT, is_there
 from thresholdout.guard.training_values import trained

@@ -29,7 +29,7 @@ from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
 from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.guard.training_values import check_refit, without_fits
-from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
+from thresholdout.ledger.entry import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
     PROVED,

@@ -35,7 +35,7 @@ from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.guard.training_values import TrainingFolds
 from thresholdout.ledger import Ledger
-from thresholdout.ledger.entry_checks import ContentKey
+from thresholdout.ledger.entry import ContentKey
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, MechanismChoice, Sampling

@@ -19,8 +19,7 @@ from graphs.progress_bar import progress_bar
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.data.parts.engines import is_lazy
-from thresholdout.data.record_columns import is_name, record_column
-from thresholdout.data.record_labels import record_labels
+from thresholdout.data.record_labels import is_name, record_column, record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds

@@ -9,8 +9,7 @@ from typing import Any, Final, Literal, cast, get_args
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.query_keys import check_own
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import ContentKey
+from thresholdout.ledger.entry import ContentKey, Entry
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 from thresholdout.mechanisms.base import AnswerSource
 

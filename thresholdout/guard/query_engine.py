@@ -21,8 +21,7 @@ from thresholdout.errors import EngineFailed, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.guard_state import GuardState, corrected_of
 from thresholdout.guard.query import Query
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import MADE, ContentKey, check_queries, check_repeat, check_short_texts
+from thresholdout.ledger.entry import MADE, Asked, ContentKey, Entry, check_queries, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesErrorBudget, refuse_if
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict

@@ -29,7 +29,7 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError, LedgerMismatch, outside
 from thresholdout.guard.content_keys import Unrecognised, content_digest
-from thresholdout.ledger.entry_checks import MADE, ContentKey, SpareKey
+from thresholdout.ledger.entry import MADE, ContentKey, SpareKey
 from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from thresholdout.guard.guard_state import check_standing
 from thresholdout.guard.likely_mistakes import warn_of_width
 from thresholdout.guard.query_engine import FAILURES
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.ledger.entry_checks import CONTENT, fresh_key
+from thresholdout.ledger.entry import CONTENT, fresh_key
 from thresholdout.mechanisms.catalogue import build_mechanism, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise, SystemNoise

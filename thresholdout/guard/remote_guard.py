@@ -12,7 +12,7 @@ from thresholdout.guard.query_keys import Digest, QueryKeys, estimator_digest
 from thresholdout.guard.releases import RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Proxy, Reference
 from thresholdout.guard.training_values import Trained, checked_cv, fixed, trained
-from thresholdout.ledger.entry_checks import SpareKey, fresh_key
+from thresholdout.ledger.entry import SpareKey, fresh_key
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 

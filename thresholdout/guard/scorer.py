@@ -27,7 +27,7 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.guard.train_split import check_width, placeholder_size, rows_of
-from thresholdout.ledger.entry_checks import SpareKey, fresh_key
+from thresholdout.ledger.entry import SpareKey, fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.scoring.statistics.scorers import is_scorer
 

@@ -34,7 +34,7 @@ from thresholdout.errors import (
 from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
 from thresholdout.integrations.verdicts import CandidateVerdict, Outcome, outcome_of
-from thresholdout.ledger.entry_checks import check_short_texts
+from thresholdout.ledger.entry import check_short_texts
 from thresholdout.scoring.metrics import Metric
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import Final, NoReturn, Self, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerError, SharingError
 from thresholdout.ledger.digest_chain import first_digest, next_digest
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import (
+from thresholdout.ledger.entry import (
     JSON,
+    Asked,
+    Entry,
     Refusals,
     check_entry,
     check_queries,

@@ -23,10 +23,10 @@ from typing import IO, Any, Final, Self
 
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger.digest_chain import first_digest, next_digest
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import (
+from thresholdout.ledger.entry import (
     JSON,
     LARGEST_COUNT,
+    Entry,
     check_entry,
     check_query,
     check_texts,

@@ -14,10 +14,11 @@ from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import LedgerUnusable, SharingError
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.digest_chain import first_digest, next_digest
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import (
+from thresholdout.ledger.entry import (
     CONTENT,
     JSON,
+    Asked,
+    Entry,
     check_creation,
     check_document,
     check_history,

@@ -9,17 +9,18 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from thresholdout.data.client_states import client_key, join_state, split_state
-from thresholdout.ledger.address import connect
+from thresholdout.ledger.backends import connect
 from thresholdout.ledger.cipher import Key
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.digest_chain import Chain, first_digest
 from thresholdout.ledger.encryption import SECRETS, check_encryption, keyed_digest, open_encryption, secret_of
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import (
+from thresholdout.ledger.entry import (
     CONTENT,
     JSON,
     LARGEST_COUNT,
+    Asked,
+    Entry,
     check_creation,
     check_document,
     check_history,

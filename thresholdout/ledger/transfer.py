@@ -11,8 +11,7 @@ from thresholdout.data.client_states import join_state
 from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerMismatch
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.digest_chain import Chain, first_digest
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import CONTENT, parameters_text, read_parameters
+from thresholdout.ledger.entry import CONTENT, Entry, parameters_text, read_parameters
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
 from thresholdout.ledger.memory import MemoryLedger
 

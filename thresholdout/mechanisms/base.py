@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, T
 
 from thresholdout.data.arguments import check_count
 from thresholdout.data.parts.totals import Totals
-from thresholdout.data.unit_sums import UnitSums
+from thresholdout.data.values import UnitSums
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise.sources import NoiseSource
 

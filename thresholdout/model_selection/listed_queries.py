@@ -10,7 +10,7 @@ from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.exhaustion import Exhausted
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry import fresh_key
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import LedgerDamaged
 from thresholdout.guard.guard_state import check_clients
-from thresholdout.ledger.entry_checks import scoped_key
+from thresholdout.ledger.entry import scoped_key
 from thresholdout.service.standings import served_metric
 from thresholdout.service.store.submissions import SubmissionRow, Verdict, submission_id
 

@@ -23,7 +23,7 @@ from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.given_features import described
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import LabelsCorrected
-from thresholdout.ledger.entry_checks import check_short_texts
+from thresholdout.ledger.entry import check_short_texts
 from thresholdout.mechanisms import Part
 
 if TYPE_CHECKING:

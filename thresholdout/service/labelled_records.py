@@ -1,12 +1,15 @@
 """What a ledger keeps of the labels behind a guard, and how it is found again.
 
-One secret document says what there is, with a digest of each column; each column is a document of its own
-(`thresholdout.data.packed_columns`).
+One secret document says what there is, with a digest of each column; each column is a document of its own.
+
+Numbers are the bytes of an array in base64, little end first; integers take as few bytes as the largest needs. Texts
+are a list, or, where they repeat, a list of the different ones and the numbers of those that stand in each row.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -15,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.data.overlap import check_disjoint
-from thresholdout.data.packed_columns import packed_numbers, packed_texts, unpacked_numbers, unpacked_texts
 from thresholdout.data.table_dependence import described, model_of
 from thresholdout.data.tables import (
     check_table,
@@ -29,7 +31,7 @@ from thresholdout.data.tables import (
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import Ledger
-from thresholdout.ledger.entry_checks import CONTENT
+from thresholdout.ledger.entry import CONTENT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,8 +47,86 @@ __all__ = [
     "documents_of",
     "known_records",
     "labelled",
+    "packed_numbers",
+    "packed_texts",
     "stored_records",
+    "unpacked_numbers",
+    "unpacked_texts",
 ]
+
+_INTEGERS: Final = ("<i1", "<i2", "<i4", "<i8")
+_KINDS: Final = (*_INTEGERS, "<f8")
+
+
+def packed_numbers(column: NDArray[Any]) -> str:
+    """Return integers or floats as text.
+
+    Examples
+    --------
+    >>> packed_numbers(np.array([0, 1, 1]))
+    '{"kind": "<i1", "data": "AAEB"}'
+    """
+    if column.dtype.kind == "f":
+        kind = "<f8"
+    else:
+        ends = (int(column.min()), int(column.max())) if column.size else (0, 0)
+        kind = next(one for one in _INTEGERS if all(np.iinfo(one).min <= end <= np.iinfo(one).max for end in ends))
+    return json.dumps({"kind": kind, "data": b64encode(column.astype(kind).tobytes()).decode("ascii")})
+
+
+def unpacked_numbers(text: str) -> NDArray[Any]:
+    """Return the column that `packed_numbers` wrote, as 64-bit integers or floats.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        When it is something else.
+    """
+    found = json.loads(text)
+    if found["kind"] not in _KINDS:
+        raise ValueError
+    column = np.frombuffer(b64decode(found["data"], validate=True), dtype=found["kind"])
+    return column.astype(np.float64 if column.dtype.kind == "f" else np.int64)
+
+
+def packed_texts(column: list[str]) -> str:
+    """Return texts as one text.
+
+    Examples
+    --------
+    >>> packed_texts(["a", "b"])
+    '{"texts": ["a", "b"]}'
+    >>> packed_texts(["no", "yes", "no", "no"])
+    '{"texts": ["no", "yes"], "rows": {"kind": "<i1", "data": "AAEAAA=="}}'
+    """
+    different = dict.fromkeys(column)
+    if 2 * len(different) > len(column):
+        return json.dumps({"texts": column})
+    places = {text: place for place, text in enumerate(different)}
+    rows = np.fromiter(map(places.__getitem__, column), dtype=np.int64, count=len(column))
+    return json.dumps({"texts": list(different), "rows": json.loads(packed_numbers(rows))})
+
+
+def unpacked_texts(text: str) -> list[str]:
+    """Return the column that `packed_texts` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, IndexError
+        When it is something else.
+    """
+    found = json.loads(text)
+    texts: list[str] = found["texts"]
+    if not isinstance(texts, list) or set(map(type, texts)) - {str}:
+        raise ValueError
+    if "rows" not in found:
+        return texts
+    rows = unpacked_numbers(json.dumps(found["rows"]))
+    if rows.size and int(rows.min()) < 0:
+        raise ValueError
+    column: list[str] = np.asarray(texts, dtype=object)[rows].tolist()
+    return column
+
 
 _FOR_EACH_RECORD: Final = 160
 """Bytes: a text object and two references to it, a place in an index, labels twice and hashes."""

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from thresholdout.errors import InputError, ThresholdoutError
-from thresholdout.service.agents.mounted import mounted_server
+from thresholdout.service.agents.server import mounted_server
 from thresholdout.service.evaluation import EvaluationService
 from thresholdout.service.http.app import make_app
 from thresholdout.service.http.health import SHARED

@@ -11,14 +11,17 @@ import numpy as np
 from tests.recorded.cases.registry import Cases
 from thresholdout import SeededNoise
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
-from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail, log_one_law_tail
-from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
-from thresholdout.limits.noisy import (
+from thresholdout.limits.binomial import (
+    binomial_lower,
+    binomial_upper,
+    log_binomial_tail,
     log_laplace_moment,
+    log_one_law_tail,
     noisy_binomial_lower,
     noisy_entropy_lower,
     noisy_hoeffding_lower,
 )
+from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
 from thresholdout.limits.random_estimands import line
 from thresholdout.privacy.accounting.binomial_probabilities import clopper_pearson_upper, window
 from thresholdout.privacy.auditing import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresholdout.data.packed_columns import packed_numbers, packed_texts, unpacked_numbers, unpacked_texts
+from thresholdout.service.labelled_records import packed_numbers, packed_texts, unpacked_numbers, unpacked_texts
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200))
 floats = st.lists(st.floats(allow_nan=False))

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from graphs.numerics.sliced_sums import SLICE
 from thresholdout import SparseVector, Thresholdout
-from thresholdout.data.unit_sums import UnitSums
-from thresholdout.data.values import record_bits, unit_records
+from thresholdout.data.values import UnitSums, record_bits, unit_records
 from thresholdout.errors import InputError
 
 UNIT = (0.0, 1.0)

@@ -126,13 +126,11 @@ def test_what_a_guard_declares() -> None:
     assert len(np.unique(folds.groups)) == 8
     assert all(len({*folds.groups[groups == name]}) == 1 for name in "abcdefgh")
     assert not folds.ordered
-    assert guard._records.train_independent == 8
     chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]], n=4)
     assert Thresholdout((holdout, y), train=(train, Y), dependence=chain)._records.training_folds.ordered
     plain = Thresholdout((holdout, y), train=(train, Y))._records
     assert plain.training_folds.groups is None
     assert not plain.training_folds.ordered
-    assert plain.train_independent == 40
 
 
 def test_series() -> None:

@@ -47,8 +47,7 @@ from thresholdout.errors import (
     SharingError,
 )
 from thresholdout.ledger import Ledger, MemoryLedger
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import JSON
+from thresholdout.ledger.entry import JSON, Asked, Entry
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))

@@ -12,8 +12,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechan
 from thresholdout.errors import InputError, LedgerClosed, LedgerError, LedgerMismatch
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.contract import ComputeAll
-from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import CONTENT
+from thresholdout.ledger.entry import CONTENT, Asked, Entry
 
 
 class ListsContract:

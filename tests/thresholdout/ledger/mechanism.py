@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from thresholdout.errors import BudgetExhausted
 from thresholdout.ledger import Ledger
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import JSON
+from thresholdout.ledger.entry import JSON, Entry
 
 SECRET = "s3cr3t-threshold"
 FIRST = f"{SECRET}:0:{'0' * 64}"

@@ -17,8 +17,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.digest_chain import first_digest, next_digest
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import CONTENT
+from thresholdout.ledger.entry import CONTENT, Entry
 
 OTHER = "another guard"
 ENTRY = Entry(1, "a", "accuracy", 0.5, 0.25, 0.2, 0.3, "holdout", 9, 0.0, 1.0)

@@ -18,7 +18,7 @@ from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerDamaged, LedgerUnusable
 from thresholdout.ledger import Ledger, SQLLedger, encrypt, make_key_file, move, open_ledger, rotate_key
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, new_key
-from thresholdout.ledger.entry_checks import CONTENT
+from thresholdout.ledger.entry import CONTENT
 
 LABELS = f"{SECRET}-labels"
 DOCUMENTS = {"labels": LABELS, CONTENT: f"{SECRET}-records"}

@@ -20,8 +20,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from thresholdout.errors import InputError, LedgerClosed, LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
 from thresholdout.ledger.cipher import new_key
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.entry_checks import JSON
+from thresholdout.ledger.entry import JSON, Entry
 from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
 
 ROOT = Path(__file__).parents[3]

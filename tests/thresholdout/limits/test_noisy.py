@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import thresholdout.limits.noisy as noisy
+import thresholdout.limits.binomial as noisy
 from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
 from tests.sizes import corners, sizes
-from thresholdout.limits.binomial import binomial_lower
-from thresholdout.limits.entropy import entropy_lower
-from thresholdout.limits.noisy import (
+from thresholdout.limits.binomial import (
+    binomial_lower,
     log_laplace_moment,
     noisy_binomial_lower,
     noisy_entropy_lower,
     noisy_hoeffding_lower,
 )
+from thresholdout.limits.entropy import entropy_lower
 
 _STEPS = (Fraction(1, 7), Fraction(1), Fraction(1, 2), Fraction(5, 3))
 _SCALES = ((0.3, 0.6), (1.0, 2.0), (0.05,), (0.8, 0.8))

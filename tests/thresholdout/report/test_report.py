@@ -24,7 +24,7 @@ from thresholdout.mechanisms import LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
-from thresholdout.report.report_pictures import plot_against_train, plot_budget, thinned
+from thresholdout.report.page import plot_against_train, plot_budget, thinned
 from thresholdout.service.prediction_guard import PredictionGuard
 
 VOID = {"meta", "img", "link", "br"}

@@ -14,7 +14,7 @@ from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_cont
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import MemoryLedger
-from thresholdout.ledger.entry_checks import CONTENT
+from thresholdout.ledger.entry import CONTENT
 from thresholdout.mechanisms import LadderParameters
 from thresholdout.scoring.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
 from thresholdout.service.prediction_guard import PredictionGuard, read_table

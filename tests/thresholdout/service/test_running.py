@@ -12,9 +12,9 @@ import pytest
 
 from tests.patience import PATIENCE
 from thresholdout.errors import LedgerUnusable
-from thresholdout.service import worker_pool
+from thresholdout.service import submissions
 from thresholdout.service.store.submissions import Submissions
-from thresholdout.service.worker_pool import LEASE, Running
+from thresholdout.service.submissions import LEASE, Running
 
 
 class Told:
@@ -33,7 +33,7 @@ class Told:
 
 
 def test_it_is_said_again_until_the_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "_AGAIN", 0.005)
+    monkeypatch.setattr(submissions, "_AGAIN", 0.005)
     told, before = Told(), time.time()
     work: Future[Any] = Future()
     says = Running(cast(Submissions, told))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.patience import PATIENCE
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.worker_pool import WorkerPool
+from thresholdout.service.submissions import WorkerPool
 
 
 def test_more_than_are_at_work_and_wait_are_refused() -> None:

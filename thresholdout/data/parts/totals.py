@@ -149,7 +149,7 @@ class Joint:
 
 
 def grid_steps(value: float, bits: int, bounds: tuple[float, float]) -> int:
-    """Return one value of a range in steps of a grid, by the operations that `thresholdout.data.unit_sums` uses.
+    """Return one value of a range in steps of a grid, by the operations that `thresholdout.data.values` uses.
 
     Examples
     --------

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from thresholdout.errors import InputTypeError, SharingError
 from thresholdout.guard.sharing.private_socket import check_private, hung_up_after, listen, remove
-from thresholdout.ledger.entry_checks import SpareKey, fresh_key
+from thresholdout.ledger.entry import SpareKey, fresh_key
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -2,7 +2,7 @@
 
 A claim has edges lo and hi, in steps of a grid from 0 to ``steps`` on which the holdout's value is expected, and stands
 for an interval of truths. Its test has two halves, each with its own noise, and the edges share theirs (delta). For a
-count or a mean K, see `thresholdout.limits.noisy`:
+count or a mean K, see `thresholdout.limits.binomial`:
 
     K + gamma > hi + delta:    *above*
     K - gamma' < lo - delta:   *below* (looked at only if not above)
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 from graphs.numerics.rounding import UNIT
 from thresholdout.limits.bets import bet_lower, log_wealth, placed_bet
-from thresholdout.limits.noisy import (
+from thresholdout.limits.binomial import (
     log_laplace_moment,
     noisy_binomial_lower,
     noisy_entropy_lower,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from thresholdout.data.parts.totals import Joint, Totals
-from thresholdout.data.unit_sums import UnitSums
-from thresholdout.data.values import ExactMean, UnitRecords, unit_records
+from thresholdout.data.values import ExactMean, UnitRecords, UnitSums, unit_records
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Moments, Sums, ThreeValues
 from thresholdout.mechanisms.base import Known, PairedCounts

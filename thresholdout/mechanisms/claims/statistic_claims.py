@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from graphs.numerics.bisection import bisect
-from thresholdout.limits.noisy import log_laplace_moment
+from thresholdout.limits.binomial import log_laplace_moment
 from thresholdout.mechanisms.claims.evidence import Evidence, Expected
 from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Noise, Scales, TwoEnds, mirror
 

@@ -4,26 +4,120 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Body, FastAPI, Path, Request, Response
 from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
-from thresholdout.service.http import holdout_routes, operation_routes, submission_routes
-from thresholdout.service.http.access import Served, answer_refusals
+from thresholdout.errors import ThresholdoutError
+from thresholdout.service.http import holdout_routes, submission_routes
+from thresholdout.service.http.access import By, Has, Served, answer_refusals, said
 from thresholdout.service.http.admission import Admission
-from thresholdout.service.http.health import Health, Metrics
-from thresholdout.service.http.json_schemas import HoldoutSettings
+from thresholdout.service.http.health import CONTENT_TYPE_LATEST, Health, Metrics
+from thresholdout.service.http.json_schemas import (
+    HoldoutSettings,
+    Live,
+    NewToken,
+    Ready,
+    ReceiptKeys,
+    TokenList,
+    TokenMade,
+    TokenView,
+)
 from thresholdout.service.http.logs import Observed
 from thresholdout.service.limits import Limits
+from thresholdout.service.receipts.signing_keys import published_keys
+from thresholdout.service.refusals import ServiceRefused
 
 if TYPE_CHECKING:
     from thresholdout.service.evaluation import EvaluationService
 
 __all__ = ["document", "make_app"]
+
+_REFUSALS: Final = ("no_token", "unknown_token", "forbidden", "stopping", "unavailable")
+
+_keys = APIRouter(prefix="/v1/keys", tags=["keys"])
+
+
+@_keys.get("", response_model=TokenList, responses=said(*_REFUSALS))
+async def keys(has: Has, by: By) -> Any:
+    """Return all API tokens, the oldest first; none of their texts is kept."""
+    return {"keys": await has.admission.read(has.service.keys, by)}
+
+
+@_keys.post("", status_code=201, response_model=TokenMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
+async def new_key(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
+    """Make an API token; its text is in this answer, and nowhere else."""
+    text, key = await has.admission.read(has.service.new_key, by, new.role, new.team, new.note)
+    return {"text": text, "key": key}
+
+
+@_keys.delete("/{id}", response_model=TokenView, responses=said(*_REFUSALS, "bad_request", "not_found"))
+async def revoke(
+    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the API token.")]
+) -> Any:
+    """Revoke an API token."""
+    return await has.admission.read(has.service.revoke, by, id)
+
+
+_log = logging.getLogger("thresholdout.service.http")
+
+_operation = APIRouter(tags=["operation"])
+
+
+@_operation.get("/live", response_model=Live)
+async def live() -> Any:
+    """Return that this process runs, whatever its database does: an orchestrator starts another one otherwise."""
+    return {"status": "ok"}
+
+
+@_operation.get(
+    "/ready",
+    response_model=Ready,
+    response_model_exclude_none=True,
+    responses={503: {"model": Ready, "description": "It does not answer."}},
+)
+async def ready(request: Request, response: Response) -> Any:
+    """Return whether answers can be stored, as it was found within the last seconds; nothing waits for that.
+
+    "unavailable" where the database can be neither read nor written (a full disk), "damaged" where a holdout failed its
+    check when the service started.
+    """
+    found: Ready = request.app.state.health.ready()
+    response.status_code = 503 if found.status == "unavailable" else 200
+    return found
+
+
+@_operation.get("/v1/receipt-key", response_model=ReceiptKeys, responses=said("stopping", "unavailable"))
+async def receipt_key(has: Has) -> Any:
+    """Return the public keys for `thresholdout ledger receipt verify`, as JSON Web Keys, the present one first."""
+    return await has.admission.read(_published, has)
+
+
+def _published(has: Served) -> dict[str, Any]:
+    try:
+        return published_keys(has.service.ledger)
+    except ThresholdoutError as error:
+        _log.error("the public keys were not read: %s", type(error).__name__)
+    raise ServiceRefused("unavailable", retry_after=5)
+
+
+@_operation.get(
+    "/metrics",
+    response_class=Response,
+    responses=said("no_token", "unknown_token", "forbidden", "stopping", "unavailable")
+    | {200: {"description": "Numbers for Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request, by: By) -> Response:
+    """Return counts and times of requests, for viewers and administrators."""
+    if not by.key or by.role == "team":
+        raise ServiceRefused("forbidden" if by.key else "no_token")
+    return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
 
 _ABOUT: Final = """A holdout that is asked many adaptive queries, and says what every answer is worth.
 
@@ -127,8 +221,8 @@ def make_app(
     app.state.metrics = Metrics(admission, health)
     answer_refusals(app)
     own = (
-        operation_routes.router,
-        operation_routes.key_router,
+        _operation,
+        _keys,
         holdout_routes.router,
         submission_routes.router,
     )

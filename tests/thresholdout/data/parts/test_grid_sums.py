@@ -16,8 +16,7 @@ from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts import engines as engine_module
 from thresholdout.data.parts import lazy_part
 from thresholdout.data.parts.lazy_part import LazyPart, Wanted
-from thresholdout.data.unit_sums import UnitSums
-from thresholdout.data.values import record_bits
+from thresholdout.data.values import UnitSums, record_bits
 from thresholdout.errors import InputError
 
 engines = pytest.mark.parametrize("engine", ENGINES)

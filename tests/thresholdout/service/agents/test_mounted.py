@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 
 from tests.patience import PATIENCE
 from tests.thresholdout.service.agents.service_double import ServiceDouble, read
-from thresholdout.service.agents import mounted
-from thresholdout.service.agents.mounted import MOST_BYTES, mounted_server
+from thresholdout.service.agents import server as mounted
+from thresholdout.service.agents.server import MOST_BYTES, mounted_server
 
 CALL = {
     "jsonrpc": "2.0",
