@@ -194,7 +194,7 @@ class ModelQueries:
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self.records.apply(train_values)
-        mean, known = self.records.train_mean(values, limits, self.mechanism, binary)
+        mean, known = self._train_mean(values, limits, self.mechanism, binary)
         key = self.keys.known_by(key, "ask", train_values, limits, binary, rounded(values))
         query = Query(mean, limits, name, key, known)
         return query, self.reading("train_values", query, on_holdout), True
@@ -211,7 +211,7 @@ class ModelQueries:
         """Return a query of values for both parts, which are read at once: a refusal of them is free."""
         if binary is None and as_real(train_values) is not None:
             binary = is_boolean(holdout_values)
-        mean, known = self.records.train_mean(train_values, limits, self.mechanism, binary)
+        mean, known = self._train_mean(train_values, limits, self.mechanism, binary)
         query = Query(mean, limits, name, key, known)
         holdout_values = self.records.ordered(holdout_values, "holdout_values")
         read = self.engine.read(holdout_values, self.records.n, query, "holdout_values")
@@ -262,7 +262,7 @@ class ModelQueries:
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds, found.tested)
-        mean, known = self.records.train_mean(values, limits, self.mechanism, tested=found.tested)
+        mean, known = self._train_mean(values, limits, self.mechanism, tested=found.tested)
         if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
             known = self._resembling(chosen.of(estimator, *train), mean, limits)
         query = Query(mean, limits, chosen.name, key, known)
@@ -290,6 +290,11 @@ class ModelQueries:
 
         return query, read
 
+    def _train_mean(self, *args: Any, **rest: Any) -> tuple[float, Known]:
+        """Return the mean of training values, what they say of the holdout's, and whether its records have one law."""
+        mean, known = self.records.train_mean(*args, **rest)
+        return mean, replace(known, one_law=self.declared.iid) if self.declared.iid else known
+
     def trained(
         self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
     ) -> Trained:
@@ -308,7 +313,7 @@ class ModelQueries:
 
     def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
         """Return what values on the records that a model was fitted to say, beside a mean over others."""
-        fitted, known = self.records.train_mean(values, limits, self.mechanism)
+        fitted, known = self._train_mean(values, limits, self.mechanism)
         if known.variance is None:
             return known
         return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
@@ -409,7 +414,7 @@ class ModelQueries:
                 mean, known = _guessed(expected, most, 1.0), UNKNOWN
             else:
                 difference = _trained(b) - _trained(a)
-                mean, known = self.records.train_mean(difference, (-most, most), self.mechanism, False, b.tested)
+                mean, known = self._train_mean(difference, (-most, most), self.mechanism, False, b.tested)
             signs = expected is None and most == 1.0 and _right_or_wrong(_trained(b), _trained(a))
             known = replace(
                 known,

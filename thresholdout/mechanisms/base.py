@@ -144,6 +144,8 @@ class Known:
         Of a statistic that is no mean over records; ``None`` for means.
     difference : bool
         Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
+    one_law : bool
+        Whether the records were declared to have one law, so that their order may be drawn.
     trinomial : bool
         Whether it is about a difference of two models that are right or wrong, on records of one law.
     part : Part or None
@@ -171,6 +173,7 @@ class Known:
     binary: bool = False
     layout: Layout | None = None
     difference: bool = False
+    one_law: bool = False
     trinomial: bool = False
     part: Part | None = None
     paired_counts: PairedCounts | None = None

@@ -109,3 +109,18 @@ def test_without_claims_nothing_is_precise() -> None:
     guard = Thresholdout(data(2000, 0.0), train=data(2000, 0.0, seed=5), mechanism="ladder", random_state=0)
     with pytest.raises(InputError, match="claims"):
         guard.score(B, cv="training", precise=True)
+
+
+def test_losses_of_one_law_are_bet_on_in_a_random_order() -> None:
+    """Sorted values, too: the guard draws the order."""
+    rng = np.random.default_rng(7)
+    train, holdout = rng.beta(1.0, 9.0, size=(2, 2000))
+    wald = float(norm.isf(0.025)) * holdout.std() / math.sqrt(2000)
+    halves = {}
+    for sampling in ("iid", "independent"):
+        guard = Thresholdout(np.arange(2000.0), sampling=sampling, random_state=0)
+        (answer,) = guard.ask_all([(train, np.sort(holdout))], reserve=0.0)
+        low, high = answer.interval
+        assert low < holdout.mean() < high
+        halves[sampling] = 0.5 * (high - low) / wald
+    assert halves["iid"] < 1.3 < halves["independent"]

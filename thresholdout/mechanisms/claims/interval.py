@@ -29,6 +29,7 @@ from thresholdout.limits.binomial import (
     noisy_entropy_lower,
     noisy_hoeffding_lower,
 )
+from thresholdout.limits.ordered_bets import ordered_lower
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,6 +188,8 @@ class BetTest(TwoEnds):
         The value that most records are expected to have, in (0, 1): a half for differences of two models.
     times : float
         By how much the variance is taken to be larger: more after each claim that was too narrow.
+    ordered : ndarray of shape (n,), optional
+        The values in a random order, where they have one law: stated limits are those of predictable bets then.
 
     Notes
     -----
@@ -205,12 +208,18 @@ class BetTest(TwoEnds):
         variance: float,
         common: float = 0.5,
         times: float = 1.0,
+        ordered: NDArray[np.float64] | None = None,
     ) -> None:
+        self._ordered = ordered
         self.steps = steps
         self._values = values
         self._variance = variance
         self._common = common
         self._times = times
+
+    def in_order(self, ordered: NDArray[np.float64]) -> BetTest:
+        """Return the same test for values of one law, with these in a random order."""
+        return BetTest(self.steps, self._values, self._variance, self._common, self._times, ordered)
 
     def wider(self) -> BetTest:
         """Return the same test for a larger variance."""
@@ -224,6 +233,12 @@ class BetTest(TwoEnds):
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
         """Return the limits of two bets, rounded outwards to the grid."""
         limits = []
+        if self._ordered is not None:
+            limits = [
+                ordered_lower(self._ordered, expected, self._variance, log_level, mirrored=upper)
+                for upper in (False, True)
+            ]
+            return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
         for upper in (False, True):
             _, bet = self._place(expected, log_level, (), upper=upper)
             limits.append(bet_lower(self._values, bet, log_level, mirrored=upper) if bet > 0.0 else 0.0)

@@ -22,12 +22,13 @@ from typing import ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import Joint, Totals
-from thresholdout.data.values import record_rounding
+from thresholdout.data.values import UnitRecords, record_rounding
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.ordered_bets import random_order
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
-from thresholdout.mechanisms.claims.interval import ClaimOutcome, TwoEnds
+from thresholdout.mechanisms.claims.interval import BetTest, ClaimOutcome, MeanTest, TwoEnds
 from thresholdout.mechanisms.claims.lists import (
     FEW,
     NOTHING,
@@ -288,7 +289,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         self, made: Prediction, variance: float, reading: Reading, noise: NoiseSource, level: float, fine: int
     ) -> tuple[Told, int, int, int]:
         """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
-        claim = self._claim(made, variance, reading, noise, fine)
+        claim = _in_order(self._claim(made, variance, reading, noise, fine), reading, noise)
         steps = claim.steps
         if isinstance(claim, TwoEnds):
             middle = round(min(max(made.mean, 0.0), 1.0) * steps)
@@ -351,7 +352,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
         made, variance = self._predict(state, train, holdout.known)
-        claim = self._claim(made, variance, holdout, noise)
+        claim = _in_order(self._claim(made, variance, holdout, noise), holdout, noise)
         inner = CHOSEN if holdout.known.chosen else INNER
         low, high = _rounded(*final_interval(claim, state.log_error_budget, made.mean, inner), self._n)
         if isinstance(claim, StatisticTest):
@@ -491,6 +492,14 @@ def _given(state: ClaimsState, known: Known) -> ClaimsState:
     if known.layout is None or not known.layout.given or state.given:
         return state
     return replace(state, log_error_budget=lowered(state.log_error_budget - math.log(2.0) * (1.0 + 1e-12)), given=True)
+
+
+def _in_order(claim: MeanTest | TwoEnds, reading: Reading, noise: NoiseSource) -> MeanTest | TwoEnds:
+    """Draw the order of values of one law whose limits are stated; of totals there is none."""
+    if not isinstance(claim, BetTest) or not reading.known.one_law or not isinstance(reading.values, UnitRecords):
+        return claim
+    values = reading.values.unit()
+    return claim.in_order(values[random_order(values.size, noise)])
 
 
 def _rounded(low: float, high: float, n: int) -> tuple[float, float]:

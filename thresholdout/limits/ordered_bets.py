@@ -1,0 +1,84 @@
+"""Predictable bets in a random order: limits for the mean of independent values in [0, 1] of one law.
+
+Each bet is fixed by the values before it, and the largest wealth on the way counts. Proof: PROOFS.md of this package,
+"Bets in a random order".
+
+References
+----------
+I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86, 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphs.numerics.bisection import bisect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.noise.sources import NoiseSource
+
+__all__ = ["ordered_lower", "random_order"]
+
+_SLACK: Final = 1e-9
+_BOLDEST: Final = 0.8  # of the largest bet against the expected mean
+_PRIOR: Final = 0.1  # of the records, that the expected variance counts for
+_FAR: Final = 5.0  # standard deviations by which the mean may be above what is expected, before bets lose their limit
+_HALVINGS: Final = 50
+
+
+def random_order(size: int, noise: NoiseSource) -> NDArray[np.intp]:
+    """Draw an order, each with the same probability: words that tie are drawn again."""
+    while True:
+        words = noise.uniform(64, size)
+        order = np.argsort(words)
+        if not bool(np.any(words[order[1:]] == words[order[:-1]])):
+            return np.asarray(order)
+
+
+def ordered_lower(
+    values: NDArray[np.float64], expected: float, variance: float, log_level: float, *, mirrored: bool = False
+) -> float:
+    """Return a lower limit for the expectation of values of one law.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        In [0, 1], in a random order.
+    expected, variance : float
+        Of a value; public numbers. Wrong ones cost width and nothing else.
+    log_level : float
+        Natural logarithm of the level.
+    mirrored : bool, default=False
+        Take ``1 - x`` for x.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).beta(2.0, 6.0, size=1000)
+    >>> limit = ordered_lower(values, 0.25, 0.02, math.log(0.025))
+    >>> wald = float(values.mean()) - 1.96 * float(values.std()) / math.sqrt(1000)
+    >>> round(float((values.mean() - limit) / (values.mean() - wald)), 1)
+    1.1
+    """
+    x, mean = (1.0 - values, 1.0 - expected) if mirrored else (values, expected)
+    n = x.size
+    squares = (x - mean) ** 2
+    prior = _PRIOR * n + 1.0
+    before = np.concatenate(([0.0], np.cumsum(squares)[:-1]))
+    likely = (prior * variance + before) / (prior + np.arange(n))
+    most = _BOLDEST / min(1.0, max(1.0 / n, mean + _FAR * math.sqrt(variance / n)))
+    bets = np.minimum(most, np.sqrt(-2.0 * log_level / (n * np.maximum(likely, 1e-12))))
+
+    def refuted(against: float) -> bool:
+        terms = np.log1p(bets * (x - against))
+        wealth = np.cumsum(terms)
+        rounding = _SLACK + 2.0**-51 * n * (float(np.abs(wealth).max()) + float(np.abs(terms).max()))
+        return float(wealth.max()) - rounding >= -log_level
+
+    if not refuted(0.0):
+        return 0.0
+    return bisect(refuted, min(1.0, (1.0 - _SLACK) / float(bets.max())), 0.0, halvings=_HALVINGS)
