@@ -20,24 +20,13 @@ from graphs.numerics.bisection import bisect
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.noise.sources import NoiseSource
-
-__all__ = ["ordered_lower", "random_order"]
+__all__ = ["ordered_lower"]
 
 _SLACK: Final = 1e-9
 _BOLDEST: Final = 0.8  # of the largest bet against the expected mean
 _PRIOR: Final = 0.1  # of the records, that the expected variance counts for
 _FAR: Final = 5.0  # standard deviations by which the mean may be above what is expected, before bets lose their limit
 _HALVINGS: Final = 50
-
-
-def random_order(size: int, noise: NoiseSource) -> NDArray[np.intp]:
-    """Draw an order, each with the same probability: words that tie are drawn again."""
-    while True:
-        words = noise.uniform(64, size)
-        order = np.argsort(words)
-        if not bool(np.any(words[order[1:]] == words[order[:-1]])):
-            return np.asarray(order)
 
 
 def ordered_lower(

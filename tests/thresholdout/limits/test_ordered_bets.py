@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import norm
 
 from thresholdout.limits.bets import bet_lower, placed_bet
-from thresholdout.limits.ordered_bets import ordered_lower, random_order
+from thresholdout.limits.ordered_bets import ordered_lower
+from thresholdout.mechanisms.claims.reading import random_order
 from thresholdout.noise.sources import SeededNoise
 
 LAW = ((0.0, 0.5, 1.0), (0.5, 0.3, 0.2))

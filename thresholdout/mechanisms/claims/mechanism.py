@@ -24,7 +24,6 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import UnitRecords, record_rounding
 from thresholdout.errors import BudgetExhausted
-from thresholdout.limits.ordered_bets import random_order
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
@@ -46,6 +45,7 @@ from thresholdout.mechanisms.claims.reading import (
     COARSE,
     FINE,
     Reading,
+    random_order,
     read_sums,
     read_totals,
     read_values,

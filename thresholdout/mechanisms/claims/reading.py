@@ -25,6 +25,7 @@ __all__ = [
     "Reading",
     "grid_steps",
     "grid_value",
+    "random_order",
     "read_sums",
     "read_totals",
     "read_values",
@@ -191,3 +192,12 @@ def variance_of(mean: float, known: Known, n: float) -> float:
     floor = 1.0 / max(n, 2.0)
     coin = mean * (1.0 - mean)
     return max(floor * (1.0 - floor), coin if known.variance is None else min(known.variance, coin + floor))
+
+
+def random_order(size: int, noise: NoiseSource) -> NDArray[np.intp]:
+    """Draw an order, each with the same probability: words that tie are drawn again."""
+    while True:
+        words = noise.uniform(64, size)
+        order = np.argsort(words)
+        if not bool(np.any(words[order[1:]] == words[order[:-1]])):
+            return np.asarray(order)
