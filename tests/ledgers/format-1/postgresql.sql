@@ -57,7 +57,7 @@ CREATE TABLE thresholdout.entries (
     remaining bigint,
     lower double precision NOT NULL,
     upper double precision NOT NULL,
-    risk double precision,
+    log_error_budget double precision,
     list bigint,
     candidate text NOT NULL,
     client text NOT NULL,
@@ -108,25 +108,25 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:0oI4Lb+ilrEFPSHe3uwda9JjTDOqiB+x5o4+6HW08jazlPI9QARmKFg0zHy7NUmDoopLlR/Hu0uIO6P+qZ575lS7XKRL9zT5OApuid7KVRn6rVG78Ul5imh/rtM=');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:5zzQ/j72vTWzxv9+QFtFzK87dukX/X6zwn/wF09pmryrHMRwNd/uXBxAYGwfPrBfTuPWKZW5GvJTKJl9nT6mwFKkMcn/IJ9FqnlPTs42p/ilV1lC+mp4O6do/SI=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'encrypted:1:3aJs1dhlHZRaYX48Mlpqft3T2NealkUom2FQypyw0f1Ffn4X+OisXQK/SFPjWq5dwKGd6Y4yOq6U7YxO1vl6QpXLjKUvkjX9L5PYH8SxUw8uVzbNNWhrd0GyhNI=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'encrypted:1:Lzkhk0RAy1Dt0KClEj0d3jsTPnfeAWChVOVMLVeYZuPlkC6bnNmDK7ajIRYI7/8DXDaQPj9/cxh7SZl1yu+dmvWEfzwhb7VoIF2E+KsMZ2wvs4VIKS9z1VNgrUI=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795853585.2509527, '57102a6e12cb6b91d3369978909dc345bc77a519a327e17f31d8c008cd68a0c7');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.2598979639590002, 0.11402037715974282, 0.4259302151421441, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795853585.3276467, 'cc1ca38651f00fe74f4277094468475556749226ada9e93b3e55cfc2a491f17e');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.740522843335631, 0.5745024292312404, 0.8863552825606897, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795853585.3662226, '7f298142bafbf7520651d0546d5940ab1b32cd06ef5c1031ad18b0d7c4e10f20');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.3359338301059747, 0.6640661698940254, 'train', 4, 0, 1, NULL, NULL, '', '', 1795865703.838783, 'ec156d1fb8198c3fcdcafdf18e34d076b73e4d20facfecbfa1d44986a3e5c77c');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24345588839620902, 0.09937562186506883, 0.4089842998857159, 'holdout', 3, 0, 1, NULL, NULL, '', '', 1795865704.0469143, '896e6ffb3c1b96ed9d976bbcc104022b8a2741d66c94a13763a63d03b86969b1');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.739956635636899, 0.5739203073051169, 0.8858498117288526, 'holdout', 2, 0, 1, NULL, NULL, '', '', 1795865704.206967, 'e55e2fefccc252e0697c0cb69aae37c492609a0a8d9925c2c2e7bcee973fad2e');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'c76d170a43e9e5e63b8aaa03d7fead02', '3433ad11d556f668010cbae922e974506487b90eac0004b0109bca6117516e66', 'encrypted:1:j7XqGiR4sRjGE22wYEBUjWvkOcIcQLp57yvP+Z21nX6R5qpp1AVscvy4U9o4QOTt2oycV09Vln1pTeseboY=', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '7f298142bafbf7520651d0546d5940ab1b32cd06ef5c1031ad18b0d7c4e10f20', NULL);
+INSERT INTO thresholdout.guards VALUES (1, '2bdb79f3059f61e2c19a103c55c9de92', 'cb6143202ab1807e9eba64e104579ecb16dbb760da2ca5d01987de7642cb74ad', 'encrypted:1:dJCUeuFy/FPbJ9v0wxIHdVNIH+3i4oVYmx/xhW3Piq7vIc6/8jykV3nggJk7ZegRMuwDNBof4t9ltOPkZUk=', '{"rules": 1, "declared": {"queries": 1000, "confidence": 0.95, "mechanism": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "sampling": "independent", "final_check": false, "development": null, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true, "prior_queries": null}, "chosen": {"mechanism": "sparse-vector", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'e55e2fefccc252e0697c0cb69aae37c492609a0a8d9925c2c2e7bcee973fad2e', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:WUT/TuurdRg7L95/6ZoDvbkgIAnbH9PfBLTLBp61S5RRlNKvdOVy2Q==');
-INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:erTro4ZZEW5no8I2xNh0pur2BVo/bmv49TUZbvvJI745ZXBFnURYIJV1rt9JN/7PFtQWmfyhNmGeuvXhpfkUu+1PFdkZy++RH0dRKSyJxQsbvl+LHWBRwoxmkkQ=');
-INSERT INTO thresholdout.settings VALUES ('identity', '88cf8fababf71e0df56d05b8447225b0');
+INSERT INTO thresholdout.settings VALUES ('encryption', 'encrypted:1:HZnpV0okBtCldz2Me3jME2z7VJKu6xnnqaW7geV9SeDJNcd5oUnevw==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'encrypted:1:En0YNc0KgN4SRUEliiqXFeAqyr7JK/Xdr3yKhx3Y4gzO9dxCdp4Y5sUOpP0GpN0xhsSac2g2c9lqO1ZTTFUyCrcXStbctEO9RB1l7l8fbrT4B5VnYl9KQvrH5ws=');
+INSERT INTO thresholdout.settings VALUES ('identity', '1c822f3348b7059c49856d1c67b3051f');
 
 
 

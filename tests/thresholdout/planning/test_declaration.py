@@ -19,8 +19,8 @@ KEPT = Path(__file__).parents[2] / "ledgers" / "format-1"
 TEXT = (
     '{"queries": 20, "confidence": 0.95, "mechanism": {"mechanism": "ladder", "confidence": 0.95, "direction": '
     '"maximize", "queries": 20, "inflation": 1.0, "effective": null, "random_estimands": false}, '
-    '"sampling": "independent", "final_check": false, "dependence": "a model", "for_release": true, '
-    '"prior_queries": null}'
+    '"sampling": "independent", "final_check": false, "development": null, "dependence": "a model", '
+    '"for_release": true, "prior_queries": null}'
 )
 
 DECLARED = [
@@ -79,7 +79,7 @@ def test_nothing_in_it_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("argument", "value"),
     [("queries", 21), ("confidence", 0.9), ("mechanism", "claims"), ("mechanism", Claims(max_half_width=0.3)),
-     ("sampling", "iid"), ("final_check", True), ("random_state", 1), ("prior_queries", 1)],
+     ("sampling", "iid"), ("final_check", True), ("development", 0.5), ("random_state", 1), ("prior_queries", 1)],
 )  # fmt: skip
 def test_a_guard_is_opened_as_it_was_declared(argument: str, value: object) -> None:
     ledger, records = MemoryLedger(), np.arange(500.0)
