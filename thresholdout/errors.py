@@ -249,7 +249,13 @@ class GuardExhaustedWarning(UserWarning):
 
 
 class DevelopmentOverfitWarning(UserWarning):
-    """A development part gives a model a better score than the guarded records allow: it is overfitted."""
+    """A development part gives a model a better score than the guarded records allow: it is overfitted.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=DevelopmentOverfitWarning)  # to stop a climb there
+    """
 
 
 class LikelyMistakeWarning(UserWarning):
@@ -260,7 +266,10 @@ class LikelyMistakeWarning(UserWarning):
     its cross-validated training value. Public numbers alone decide whether it is said: names, types, the training
     part, and answers that were given.
 
-    Where it is none: ``warnings.filterwarnings("ignore", category=LikelyMistakeWarning)``.
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=LikelyMistakeWarning)  # where it is none
     """
 
 
@@ -276,10 +285,7 @@ class WideAnswersWarning(UserWarning):
     ...     guard = Thresholdout(np.arange(30.0))
     >>> print(str(said[0].message)[:57])
     the answers of this guard will say next to nothing: about
-
-    Where that is known:
-
-    >>> warnings.filterwarnings("ignore", category=WideAnswersWarning)
+    >>> warnings.filterwarnings("ignore", category=WideAnswersWarning)  # where that is known
     """
 
 
@@ -288,10 +294,8 @@ class MechanismWarning(UserWarning):
 
     Examples
     --------
-    Where that is known:
-
     >>> import warnings
-    >>> warnings.filterwarnings("ignore", category=MechanismWarning)
+    >>> warnings.filterwarnings("ignore", category=MechanismWarning)  # where that is known
     """
 
 
