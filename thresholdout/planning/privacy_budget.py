@@ -134,7 +134,7 @@ def for_budget(
     >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=10_000)
     >>> found = for_budget(chain, SparseVector.for_budget(0.5), queries=None, confidence=0.95)
     >>> found.budget, found.queries, round(found.noise_scale, 4)
-    (5, 100, 0.0064)
+    (5, 100, 0.0095)
     """
     if None not in (queries, wanted.queries) and queries != wanted.queries:
         raise InputError("queries", f"{queries} beside for_budget(queries={wanted.queries})", "one of them")

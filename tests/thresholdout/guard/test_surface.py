@@ -18,7 +18,7 @@ def public(thing: object) -> set[str]:
     return {name for name in dir(thing) if not name.startswith("_")}
 
 
-def test_a_guard_has_its_names_and_fourteen_arguments() -> None:
+def test_a_guard_has_its_names_and_fifteen_arguments() -> None:
     guard = Thresholdout(np.arange(1000.0))
     assert public(guard) | {"train"} == QUERIES | STATE | OPEN
     assert len(QUERIES | STATE | OPEN) == 22
@@ -34,6 +34,7 @@ def test_a_guard_has_its_names_and_fourteen_arguments() -> None:
         "queries",
         "final_check",
         "mechanism",
+        "epsilon",
         "prior_queries",
         "ledger",
         "random_state",
