@@ -102,12 +102,15 @@ def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
     >>> round(transcript(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
     0.088
     """
+    from graphs.models.out_of_fold import OutOfFold
 
     def missing(why: str) -> Route:
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
 
     if why := setting.undeclared():
         return missing(why)
+    if isinstance(setting.model, OutOfFold):
+        return missing("truths of out-of-fold averages are functions of the records, and no query about them is fixed")
     grid = setting.parameters.grid
     if grid is None:
         return missing("answers from the holdout have no grid (grid=)")

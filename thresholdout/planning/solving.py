@@ -211,7 +211,7 @@ def fewest_of_a_kind(use: Use, name: WayName) -> tuple[Use, DependenceModel] | N
 
 def _first_of_a_kind(use: Use) -> int:
     """Return where to look for records of a family first: no fewer than independent ones would do."""
-    name = LIST if not use.adaptive else GUARD
+    name: WayName = GUARD if use.adaptive else LIST
     return fewest_records(dataclasses.replace(use, records=None), name) or MOST_OF_A_KIND
 
 

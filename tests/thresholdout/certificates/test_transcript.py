@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain
+from graphs.models.out_of_fold import OutOfFold
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.posterior import posterior
@@ -137,6 +138,7 @@ def test_the_route_needs_limits_and_a_grid() -> None:
         (Independent(1000), {"grid": None}, "no grid"),
         (Independent(1000), {"budget": None}, "budget"),
         (whole, {}, "bounds no deviation"),
+        (OutOfFold(np.arange(1000) % 5), {}, "functions of the records"),
         (Independent(100), {"budget": 50}, "too many"),
     ):
         given: dict[str, Any] = {"budget": 3, "queries": 50, "grid": 0.02, **changes}

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
@@ -42,7 +43,7 @@ def two_parents() -> BayesianNetwork:
     return BayesianNetwork(graph, tables)
 
 
-SMALL = {
+SMALL: dict[str, Callable[[], DependenceModel]] = {
     "chain": lambda: chain(0.6, 5),
     "tree": lambda: MarkovField.ising(nx.star_graph(3), 0.3),
     "loop": lambda: MarkovField.ising(nx.cycle_graph(4), 0.25),
@@ -154,7 +155,7 @@ def test_claims_have_the_noise_for_a_record_and_its_dependants() -> None:
     model = Groups(np.arange(6000) // 3)
     guard = Thresholdout(np.arange(6000.0), dependence=model, mechanism=Claims(epsilon=3.0), random_state=0)
     assert guard.status.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert guard.status.epsilon <= 1.0
+    assert (guard.status.epsilon or 9.0) <= 1.0
     assert guard.status.bayesian_epsilon == pytest.approx(3.0, rel=1e-6)
     alone = Thresholdout(np.arange(6000.0), mechanism=Claims(epsilon=1.0), random_state=0)
     assert alone.status.epsilon == alone.status.bayesian_epsilon
@@ -256,7 +257,7 @@ def test_plans_have_a_row_for_every_way() -> None:
         missing = {way.name for way in found.ways if not way.applies}
         assert missing == absent
         for name in missing:
-            way = found.way(name)  # type: ignore[arg-type]
+            way = found.way(name)
             assert way.why_not
             assert way.half_width == math.inf
             assert way.parameters is None
