@@ -327,7 +327,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         """
         queries = self.parameters.queries
         left = math.inf if queries is None else queries - state.queries
-        if left > FEW or self.parameters.final_check or self._private is not None or self.parameters.guesses:
+        declared = self.parameters
+        if left > FEW or declared.final_check or self._private is not None or declared.guesses:
+            return None
+        if declared.budget is not None or declared.max_half_width is not None:  # which interval hypotheses keep to
             return None
         if left <= 1:
             return 0.0
