@@ -297,7 +297,7 @@ def audit(
     if claim is not None:
         claimed, settings = _from_file(claim)
         adjacency = adjacency or settings.get("adjacency")
-    neighbours = (adjacency or _ADJACENCY[0]).replace("-", "_")
+    neighbours = cast("Adjacency", (adjacency or _ADJACENCY[0]).replace("-", "_"))
     tested = audit_outputs(*outputs, claim=claimed, adjacency=neighbours, **options)
     found = {
         "refuted": tested.refuted,

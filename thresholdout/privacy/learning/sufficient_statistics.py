@@ -140,7 +140,10 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     intercept_: float
     statistics_: Floats
     privacy_report_: PrivacyReport
+    noise_multiplier_: float
+    delta_: float
     n_features_in_: int
+    _target_range: tuple[float, float]
 
     def __init__(
         self,
