@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.change_of_measure import smallest_nats
-from thresholdout.certificates.posterior import PosteriorWidths, beside_pure_releases, beside_releases_with_a_delta
+from thresholdout.certificates.posterior import (
+    ASSUMES,
+    PosteriorWidths,
+    beside_pure_releases,
+    beside_releases_with_a_delta,
+    posterior_widths,
+)
+from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import ConstantWidth, Route
+from thresholdout.certificates.transcript import TranscriptWidths
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -125,6 +133,8 @@ def with_releases(
             changed = route
         elif isinstance(route.widths, PosteriorWidths):
             changed = _posterior(route, route.widths, model, releases, epsilon, spare)
+        elif isinstance(route.widths, TranscriptWidths) and math.isfinite(epsilon) and spare:
+            changed = _after_histories(route, model, parameters, epsilon, spare)
         else:
             changed = _lost(route, f"nothing is proved for this route beside other looks; {_CLAIMS}")
         routes.append(changed)
@@ -177,6 +187,17 @@ def _posterior(
     return dataclasses.replace(
         route, tolerance=moved.width, assumes=route.assumes + ALSO, source=f"{SOURCE}, {lemma}", widths=moved
     )
+
+
+def _after_histories(route: Route, model: DependenceModel, parameters: Any, epsilon: float, spare: float) -> Route:
+    """Certify answers from now on by posteriors, at the probability that is kept for releases (PROOFS.md, H4).
+
+    What others released is part of no history, so the count of histories holds for the answers before it only.
+    """
+    alone = posterior_widths(Setting(model, parameters, math.nextafter(1.0 - spare, 1.0)))
+    moved = beside_pure_releases(alone, model, epsilon)
+    source = "PROOFS.md, 'Transcript certificate', H4"
+    return dataclasses.replace(route, tolerance=moved.width, assumes=ASSUMES + ALSO, source=source, widths=moved)
 
 
 def _one_by_one(releases: Event) -> tuple[Event, ...]:

@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from graphs import DependencyGraph, Groups, Independent, MarkovChain
+from graphs import DependencyGraph, Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout import SparseVector, Thresholdout
+from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.posterior import posterior
-from thresholdout.certificates.problem import Setting
+from thresholdout.certificates.problem import LargestError, Setting
 from thresholdout.certificates.transcript import TranscriptWidths, fixed_limits, log_histories, transcript
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
@@ -194,12 +195,24 @@ def test_half_widths_without_the_noise_are_broken() -> None:
     assert binom.sf((errors > widths.width - widths.error).sum() - 1, len(errors), 0.5) < 1e-9
 
 
-def test_nothing_is_claimed_after_a_release() -> None:
-    chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], 4000)
+def test_releases_leave_posteriors_at_the_share_that_is_kept() -> None:
+    model = Groups(np.arange(8000) // 2)
     guard = Thresholdout(
-        np.arange(4000.0), dependence=chain, mechanism=SparseVector.for_budget(1.0, answers=2, queries=20)
+        np.arange(8000.0), dependence=model, mechanism=SparseVector.for_budget(1.0, answers=2, queries=20)
     )
+    parameters = guard.parameters
+    assert isinstance(parameters, SparseVectorParameters)
     assert guard.certificate.route == "transcript"
-    after = guard.releases.preview(BlackBox(0.01))
-    assert after.route == "none"
-    assert certify_parameters(chain, guard.parameters).route == "transcript"
+    after = guard.releases.preview(BlackBox(0.1))
+    share = 0.05 * 2.0**-22
+    law = LargestError(2, parameters.ratios)
+    scale, grid = parameters.noise_scale, parameters.grid or 0.0
+    noise = scale * law.superquantile(share, parameters.threshold / scale, grid / scale)
+    moved = math.tanh(2 * ((guard.certificate.epsilon or 0.0) + 0.1) / 4)
+    assert after.route == "transcript"
+    assert after.tolerance == pytest.approx(noise + moved, rel=1e-6)
+    assert after.tolerance > guard.certificate.tolerance
+    assert "other looks are as private as recorded" in after.statement
+    alone = certify_parameters(model, parameters)
+    for releases, spare in ((BlackBox(0.1), 0.0), (BlackBox(0.1, 1e-9), share)):
+        assert with_releases(alone, model, parameters, releases, spare).route == "none"
