@@ -81,7 +81,7 @@ def main(steps: int = 15) -> None:
         service = EvaluationService.open(Path(folder, "leaderboard.db"))
         owner = service.authenticate(service.first_admin_token())
         service.create_holdout(owner, "digits", train, holdout, label="digit", feedback="verdict")
-        key, _ = service.new_key(owner, "team", "climber")
+        key, _ = service.new_token(owner, "team", "climber")
         with serving_here(service) as url:
             asyncio.run(climb(url, key, train, holdout.drop(columns="digit"), steps))
 

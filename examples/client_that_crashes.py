@@ -78,7 +78,7 @@ def main() -> None:
         service = EvaluationService.open(Path(folder, "leaderboard.db"))
         owner = service.authenticate(service.first_admin_token())
         service.create_holdout(owner, "coins", table[:RECORDS], holdout, label="coin", quota=2)
-        key, _ = service.new_key(owner, "team", "ann")
+        key, _ = service.new_token(owner, "team", "ann")
         with serving_here(service) as url:
             for moment in ("before", "after", "after", "never"):
                 with started(url, key, file, moment) as program:

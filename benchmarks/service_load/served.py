@@ -39,7 +39,7 @@ def prepared(
         text = service.first_admin_token()
         admin = service.authenticate(text)
         service.create_holdout(admin, "load", *parts, label="y", public=True)
-        return [service.new_key(admin, "team", f"team-{number}")[0] for number in range(teams)]
+        return [service.new_token(admin, "team", f"team-{number}")[0] for number in range(teams)]
     finally:
         service.close()
 

@@ -123,7 +123,7 @@ def new_token(database: str, key_file: Path | None, role: str, team: str, note: 
     if role == "team" and not team:
         raise click.UsageError("--team is needed for a token of a team")
     with _opened(database, key_file) as (service, admin):
-        text, made = service.new_key(admin, cast(Role, role), team, note)
+        text, made = service.new_token(admin, cast(Role, role), team, note)
     show({"token": text, "id": made.id, "role": role, "team": team or None, "note": note or None}, text)
 
 
@@ -134,9 +134,12 @@ def new_token(database: str, key_file: Path | None, role: str, team: str, note: 
 def list_tokens(database: str, key_file: Path | None) -> None:
     """List the API tokens: role, team and purpose."""
     with _opened(database, key_file) as (service, admin):
-        found = service.keys(admin)
+        found = service.tokens(admin)
     columns = ("token", "role", "team", "made", "revoked", "note")
-    rows = [(key.id, key.role, key.team or None, _day(key.made), _day(key.revoked), key.note or None) for key in found]
+    rows = [
+        (token.id, token.role, token.team or None, _day(token.made), _day(token.revoked), token.note or None)
+        for token in found
+    ]
     show({"tokens": [dict(zip(columns, row, strict=True)) for row in rows]}, table(columns, rows))
 
 

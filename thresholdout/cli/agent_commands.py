@@ -19,18 +19,20 @@ __all__ = ["evaluate_server", "mcp"]
 
 _URL = click.option("--url", required=True, help="Address of the service, such as http://127.0.0.1:8000.")
 
-_KEY_FILE = click.option("--key-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_TOKEN.")
+_TOKEN_FILE = click.option(
+    "--token-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_TOKEN."
+)
 
 
 @click.command(cls=Command, prints_json=False)
 @_URL
-@_KEY_FILE
+@_TOKEN_FILE
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Let the agent submit files of predictions in this folder by name.",
 )
-def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
+def mcp(url: str, token_file: Path | None, folder: Path | None) -> None:
     """Serve the holdouts of a service to an agent, by the Model Context Protocol over standard input and output.
 
     The API token stays on this side. No tool shows it, and the agent needs none.
@@ -44,13 +46,13 @@ def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
     from thresholdout.service.limits import Limits
 
     read = None if folder is None else Folder(folder, Limits().most_bytes).read
-    with _client(url, key_file) as client:
+    with _client(url, token_file) as client:
         make_server(RemoteHoldouts(client), read_file=read).run("stdio")
 
 
 @click.command("evaluate-server", cls=Command)
 @_URL
-@_KEY_FILE
+@_TOKEN_FILE
 @click.option("--holdout", required=True, help="Name of the holdout.")
 @click.option(
     "--command",
@@ -70,7 +72,7 @@ def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
 @click.option("--script", type=NEW_FILE, help="Write a script eval.sh that calls this server.")
 def evaluate_server(
     url: str,
-    key_file: Path | None,
+    token_file: Path | None,
     holdout: str,
     command: str,
     candidate_name: str,
@@ -87,7 +89,7 @@ def evaluate_server(
     from thresholdout.client.scoring_command import ScoringCommand
 
     scoring = ScoringCommand.parse(command, candidate_name, seconds)
-    with _client(url, key_file) as client:
+    with _client(url, token_file) as client:
         client.status(holdout)
         server = EvaluateServer(client, holdout, scoring, port)
         try:
@@ -99,14 +101,14 @@ def evaluate_server(
             server.close()
 
 
-def _client(url: str, key_file: Path | None) -> Client:
+def _client(url: str, token_file: Path | None) -> Client:
     from thresholdout.client import Client
-    from thresholdout.client.scoring_command import KEY_VARIABLE
+    from thresholdout.client.scoring_command import TOKEN_VARIABLE
 
-    key = os.environ.get(KEY_VARIABLE) if key_file is None else key_file.read_text(encoding="utf-8")
-    if not key:
-        raise Misuse(f"An API token is needed: pass --key-file, or set {KEY_VARIABLE}")
-    return Client(url, key)
+    token = os.environ.get(TOKEN_VARIABLE) if token_file is None else token_file.read_text(encoding="utf-8")
+    if not token:
+        raise Misuse(f"An API token is needed: pass --token-file, or set {TOKEN_VARIABLE}")
+    return Client(url, token)
 
 
 def _write_script(path: Path, text: str) -> None:

@@ -113,8 +113,8 @@ class Client:
     ----------
     url : str
         Where the service is, such as ``http://127.0.0.1:8000``.
-    key : str, optional
-        The key; without one, leaderboards that are public are shown.
+    token : str, optional
+        The API token; without one, leaderboards that are public are shown.
     patience : float or RetryPolicy
         Seconds for which a call is tried again.
     timeout : float
@@ -129,7 +129,7 @@ class Client:
     ...     return httpx.Response(200, json={"id": "s1", "state": "answered", "low": 0.86, "high": 0.91})
     >>> import pandas as pd
     >>> predictions = pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})
-    >>> with Client("http://127.0.0.1:8000", "key", transport=httpx.MockTransport(service)) as client:
+    >>> with Client("http://127.0.0.1:8000", "tho_...", transport=httpx.MockTransport(service)) as client:
     ...     answer = client.submit("digits", predictions, expected=0.9)
     >>> answer.state, answer.low, answer.high
     ('answered', 0.86, 0.91)
@@ -138,7 +138,7 @@ class Client:
     def __init__(
         self,
         url: str,
-        key: str | None = None,
+        token: str | None = None,
         *,
         patience: float | RetryPolicy = 60.0,
         timeout: float = 30.0,
@@ -149,8 +149,8 @@ class Client:
         self._patience = patience if isinstance(patience, RetryPolicy) else RetryPolicy(patience)
         self._timeout = timeout
         headers = {"Accept": "application/json"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {_token(key)}"
+        if token is not None:
+            headers["Authorization"] = f"Bearer {_token(token)}"
         self._http = _httpx().Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, transport=transport)
 
     def __enter__(self) -> Self:
@@ -351,10 +351,10 @@ def _address(holdout: str) -> str:
     return f"/v1/holdouts/{quote(holdout, safe='')}"
 
 
-def _token(key: str) -> str:
-    text = key.strip()
+def _token(token: str) -> str:
+    text = token.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputError("key", "a text that is no API token", "an API token as the service printed it")
+        raise InputError("token", "a text that is no API token", "an API token as the service printed it")
     return text
 
 

@@ -15,9 +15,9 @@ from typing import Final
 from thresholdout.client.tables import CSV, Table
 from thresholdout.errors import InputError, ThresholdoutError
 
-__all__ = ["KEY_VARIABLE", "CommandFailed", "ScoringCommand"]
+__all__ = ["TOKEN_VARIABLE", "CommandFailed", "ScoringCommand"]
 
-KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_TOKEN"
+TOKEN_VARIABLE: Final = "THRESHOLDOUT_SERVICE_TOKEN"
 """Of the environment: the API token of a service, which no command is handed."""
 
 _OURS: Final = "THRESHOLDOUT_"

@@ -25,8 +25,8 @@ Result = TypeVar("Result")
 Method = Callable[Concatenate[Service, Principal, Given], Result]
 
 PERMITTED: Final[dict[str, frozenset[Role]]] = {
-    "new_key": frozenset({"admin"}),
-    "keys": frozenset({"admin"}),
+    "new_token": frozenset({"admin"}),
+    "tokens": frozenset({"admin"}),
     "revoke": frozenset({"admin"}),
     "create_holdout": frozenset({"admin"}),
     "set_phase": frozenset({"admin"}),
@@ -43,12 +43,12 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "holdout": frozenset({"admin", "team", "viewer"}),
     "leaderboard": frozenset({"admin", "team", "viewer"}),
 }
-"""By method of the service. Visitors without a key are viewers who see public holdouts only. Administrators submit
+"""By method of the service. Visitors without a token are viewers who see public holdouts only. Administrators submit
 nothing: a submission is a team's, with this team's allowance; who organises and submits has two API tokens."""
 
 
 def check_role(by: Principal, method: str) -> None:
-    """Refuse a method to those whose key is not for it.
+    """Refuse a method to those whose token is not for it.
 
     Raises
     ------
@@ -58,12 +58,12 @@ def check_role(by: Principal, method: str) -> None:
     Examples
     --------
     >>> check_role(Principal("k3", "team", "ann"), "submit")
-    >>> check_role(Principal("", "viewer"), "keys")
+    >>> check_role(Principal("", "viewer"), "tokens")
     Traceback (most recent call last):
     thresholdout.service.refusals.ServiceRefused: An API token is needed. Send it as 'Authorization: Bearer TOKEN'.
     """
     if by.role not in PERMITTED[method]:
-        raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_token")
+        raise ServiceRefused("forbidden" if by.token or by.role == "admin" else "no_token")
 
 
 def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Result]:
@@ -93,4 +93,4 @@ def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Re
 
 def may_see(by: Principal, holdout: HoldoutRow) -> bool:
     """Whether a holdout is shown: to all who have an API token, and to visitors where it is public."""
-    return bool(by.key) or by.role == "admin" or holdout.settings.public
+    return bool(by.token) or by.role == "admin" or holdout.settings.public

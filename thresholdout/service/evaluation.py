@@ -21,20 +21,20 @@ from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
 from thresholdout.service.guarantee_text import looked_at, mechanism_for
 from thresholdout.service.guard_cache import GuardCache
-from thresholdout.service.keys import Keys, Sessions
 from thresholdout.service.limits import Failures, Limits
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Feedback, Holdout, Key, Leaderboard, Outlook, Principal, Role, Submission
+from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Role, Submission, Token
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.standings import Leaderboards
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Champions, Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
+from thresholdout.service.tokens import Sessions, Tokens
 from thresholdout.service.views import facts_of, holdout_shown, outlook_of, shown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class EvaluationService:
     >>> service = EvaluationService.open(Path(folder.name, "leaderboard.db"))
     >>> admin = service.authenticate(service.first_admin_token())
     >>> holdout = service.create_holdout(admin, "parity", table[:2000], table[2000:], label="y")
-    >>> text, key = service.new_key(admin, "team", "ann")
+    >>> text, token = service.new_token(admin, "team", "ann")
     >>> right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
     >>> ann = service.authenticate(text)
     >>> told = service.submit(ann, "parity", right, idempotency_key="first", expected=1.0)
@@ -94,8 +94,8 @@ class EvaluationService:
         self.limits = limits
         self._proofs = proofs
         self._guards = GuardCache(ledger)
-        self._keys = Keys(store)
-        self.sessions = Sessions(store, self._keys)
+        self._tokens = Tokens(store)
+        self.sessions = Sessions(store, self._tokens)
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
@@ -137,7 +137,7 @@ class EvaluationService:
         accept_rollback : str, optional
             Why a ledger is accepted nevertheless; every leaderboard says so.
         answering : bool
-            Whether submissions are answered. Who only looks after keys and holdouts needs no witness.
+            Whether submissions are answered. Who only looks after tokens and holdouts needs no witness.
 
         Raises
         ------
@@ -160,10 +160,10 @@ class EvaluationService:
 
     def first_admin_token(self) -> str | None:
         """Return the text of the first administrator's API token, once; None where there is or was one."""
-        return self._keys.first("the first key")
+        return self._tokens.first("the first token")
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return who holds a key; a visitor, who sees public holdouts only, where there is none.
+        """Return who holds a token; a visitor, who sees public holdouts only, where there is none.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class EvaluationService:
 
     def _holder(self, text: str) -> Principal:
         try:
-            return self._keys.holder(text)
+            return self._tokens.holder(text)
         except ServiceRefused:
             raise
         except ThresholdoutError as error:
@@ -182,8 +182,8 @@ class EvaluationService:
         raise ServiceRefused("unavailable", retry_after=5)
 
     @checked
-    def new_key(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Key]:
-        """Make a key; return its text, which is shown this once, and the key as it is listed.
+    def new_token(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Token]:
+        """Make an API token; return its text, which is shown this once, and the token as it is listed.
 
         Parameters
         ----------
@@ -202,17 +202,17 @@ class EvaluationService:
             check_name("team", team)
         elif team:
             raise ServiceRefused("bad_request", argument="team")
-        return self._keys.add(role, team, check_text("note", note))
+        return self._tokens.add(role, team, check_text("note", note))
 
     @checked
-    def keys(self, by: Principal) -> list[Key]:
+    def tokens(self, by: Principal) -> list[Token]:
         """Return all API tokens, the oldest first; none of their texts."""
-        return self._keys.all()
+        return self._tokens.all()
 
     @checked
-    def revoke(self, by: Principal, id: str) -> Key:
+    def revoke(self, by: Principal, id: str) -> Token:
         """Revoke an API token."""
-        found = self._keys.revoke(id)
+        found = self._tokens.revoke(id)
         if found is None:
             raise ServiceRefused("not_found")
         return found
@@ -264,7 +264,7 @@ class EvaluationService:
         phase : {"open", "blind", "closed"}
             Whether it takes submissions, and tells what they are worth.
         public : bool
-            Whether visitors without a key see the leaderboard.
+            Whether visitors without a token see the leaderboard.
         quota, quota_days : optional
             Submissions of each team in so many days, or at all.
 

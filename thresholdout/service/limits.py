@@ -1,6 +1,6 @@
-"""How much the service takes: of one table, of one key, and at one moment.
+"""How much the service takes: of one table, of one token, and at one moment.
 
-All limits are public, and none depends on labels. Refused tables are free up to a rate for each key, so that nobody
+All limits are public, and none depends on labels. Refused tables are free up to a rate for each token, so that nobody
 probes for nothing all day.
 """
 
@@ -22,21 +22,21 @@ __all__ = ["Failures", "Limits"]
 
 _HOUR: Final = 3600
 
-_COUNT: Final = "SELECT count FROM service_failures WHERE key = ? AND hour = ?"
-_ADD: Final = """INSERT INTO service_failures (key, hour, count) VALUES (?, ?, 1)
-ON CONFLICT (key, hour) DO UPDATE SET count = service_failures.count + 1 RETURNING count"""
-_FORGET: Final = "DELETE FROM service_failures WHERE key = ? AND hour < ?"
+_COUNT: Final = "SELECT count FROM service_failures WHERE token = ? AND hour = ?"
+_ADD: Final = """INSERT INTO service_failures (token, hour, count) VALUES (?, ?, 1)
+ON CONFLICT (token, hour) DO UPDATE SET count = service_failures.count + 1 RETURNING count"""
+_FORGET: Final = "DELETE FROM service_failures WHERE token = ? AND hour < ?"
 
 
 class Failures:
-    """How many tables of each key were refused in this hour.
+    """How many tables of each token were refused in this hour.
 
     Parameters
     ----------
     store : Store
         Where they are counted, for all processes together.
     most : int
-        Refused tables of one key in an hour, after which its requests wait for the next hour.
+        Refused tables of one token in an hour, after which its requests wait for the next hour.
     """
 
     def __init__(self, store: Store, most: int) -> None:
@@ -45,7 +45,7 @@ class Failures:
 
     def check(self, by: Principal) -> None:
         """Refuse an API token with too many refused tables in this hour."""
-        rows = self._store.read(_COUNT, (by.key, int(time.time() // _HOUR)))
+        rows = self._store.read(_COUNT, (by.token, int(time.time() // _HOUR)))
         if rows and int(rows[0][0]) >= self._most:
             raise self._refusal()
 
@@ -56,8 +56,8 @@ class Failures:
         store = self._store
 
         def add(cursor: Cursor) -> None:
-            cursor.execute(store.statement(_FORGET), (by.key, hour))
-            cursor.execute(store.statement(_ADD), (by.key, hour))
+            cursor.execute(store.statement(_FORGET), (by.token, hour))
+            cursor.execute(store.statement(_ADD), (by.token, hour))
             if int(cursor.fetchone()[0]) > self._most:
                 raise self._refusal()  # which takes back the count
 
@@ -88,7 +88,7 @@ class Limits:
     most_rows, most_columns : int
         Of one table.
     failures_per_hour : int
-        Refused tables of one key that are free, in each hour; further requests wait.
+        Refused tables of one token that are free, in each hour; further requests wait.
     wait : float
         Seconds for which a submission waits for its answer, unless the request prefers another time.
     at_once : int

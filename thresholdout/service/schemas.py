@@ -10,7 +10,18 @@ from typing import Literal
 
 from thresholdout.service.standings import Standing
 
-__all__ = ["Feedback", "Holdout", "Key", "Leaderboard", "Outlook", "Phase", "Principal", "Role", "State", "Submission"]
+__all__ = [
+    "Feedback",
+    "Holdout",
+    "Leaderboard",
+    "Outlook",
+    "Phase",
+    "Principal",
+    "Role",
+    "State",
+    "Submission",
+    "Token",
+]
 
 Role = Literal["admin", "team", "viewer"]
 """Rights of an API token: all but submissions; submissions of one team; reading leaderboards that are not public."""
@@ -28,14 +39,14 @@ stop of the service, and the same request again finishes it at no second charge.
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: the holder of a key.
+    """Who asks: the holder of an API token.
 
     Attributes
     ----------
-    key : str
-        Public identity of the key; empty for a visitor without one.
+    token : str
+        Public identity of the token; empty for a visitor without one.
     role : {"admin", "team", "viewer"}
-        What the key is for.
+        Purpose of the token.
     team : str
         Whose it is; empty unless the role is "team".
 
@@ -45,19 +56,19 @@ class Principal:
     'ann'
     """
 
-    key: str
+    token: str
     role: Role
     team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key as it is listed; its text is shown once, when it is made, and only its digest is kept.
+class Token:
+    """An API token as it is listed; its text is shown once, when it is made, and only its digest is kept.
 
     Attributes
     ----------
     id : str
-        Public identity, the first characters of the key's text.
+        Public identity, the first characters of the token's text.
     role, team : str
         As of `Principal`.
     note : str
@@ -69,7 +80,7 @@ class Key:
 
     Examples
     --------
-    >>> Key("k3", "team", "ann", "laptop", 1.7e9, None).revoked is None
+    >>> Token("k3", "team", "ann", "laptop", 1.7e9, None).revoked is None
     True
     """
 
@@ -104,7 +115,7 @@ class Holdout:
     phase : {"open", "blind", "closed"}
         Whether it takes submissions, and tells what they are worth.
     public : bool
-        Whether the leaderboard is shown to visitors without a key.
+        Whether the leaderboard is shown to visitors without a token.
     records : int
         Records of the holdout.
     confidence : float

@@ -72,7 +72,7 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     ]
     with served(service) as url:
         process = subprocess.Popen(
-            [*command, "--url", url, "--key-file", tmp_path / "key", "--holdout", "digits", "--script", script],
+            [*command, "--url", url, "--token-file", tmp_path / "key", "--holdout", "digits", "--script", script],
             stdout=subprocess.PIPE,
             text=True,
             env=environment(),
@@ -96,7 +96,7 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     [
         (
             ["mcp", "--url", "http://127.0.0.1:1"],
-            "An API token is needed: pass --key-file, or set THRESHOLDOUT_SERVICE_TOKEN",
+            "An API token is needed: pass --token-file, or set THRESHOLDOUT_SERVICE_TOKEN",
         ),
         (["mcp", "--url", "ftp://h"], "--url: ftp://h; expected"),
         (

@@ -23,7 +23,7 @@ from thresholdout.client.client import RetryPolicy
 from thresholdout.client.evaluate_server import EvaluateServer, script_for
 from thresholdout.client.evaluation import evaluation_of, score_of
 from thresholdout.client.received import Holdout, Submission
-from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, ScoringCommand
+from thresholdout.client.scoring_command import TOKEN_VARIABLE, CommandFailed, ScoringCommand
 from thresholdout.errors import InputError
 from thresholdout.ledger import cipher
 
@@ -146,7 +146,7 @@ class TestCommands:
         )
         assert python(code).predictions("$(touch x); `id`").body == b"candidate.py $(touch x); `id`"
 
-    @pytest.mark.parametrize("variable", [KEY_VARIABLE, cipher.KEY_VARIABLE, cipher.KEY_FILE_VARIABLE])
+    @pytest.mark.parametrize("variable", [TOKEN_VARIABLE, cipher.KEY_VARIABLE, cipher.KEY_FILE_VARIABLE])
     def test_no_key_is_handed_on(self, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
         monkeypatch.setenv(variable, "secret")
         monkeypatch.setenv("OTHER", "shown")

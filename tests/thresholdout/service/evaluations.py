@@ -31,7 +31,7 @@ def made(where: str | Path, *, limits: Limits | None = None, **settings: Any) ->
 
 def team(service: EvaluationService, name: str) -> Principal:
     """Return a team with a new key."""
-    text, _ = service.new_key(ADMIN, "team", name)
+    text, _ = service.new_token(ADMIN, "team", name)
     return service.authenticate(text)
 
 

@@ -206,7 +206,7 @@ def prepare(database: str) -> dict[str, str]:
     for name, quota in (("open", None), ("few", QUOTA), ("duel", None)):
         table = pd.DataFrame({"id": [f"{name} {number}" for number in range(2 * RECORDS)], "y": LABELS})
         service.create_holdout(admin, name, table[:RECORDS], table[RECORDS:], label="y", quota=quota)
-    keys = {team: service.new_key(admin, "team", team)[0] for team in dict.fromkeys(LINES)}
+    keys = {team: service.new_token(admin, "team", team)[0] for team in dict.fromkeys(LINES)}
     service.close()
     return keys
 

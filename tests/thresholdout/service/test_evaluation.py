@@ -79,9 +79,9 @@ def code(call: Callable[..., object], *given: object) -> str:
 LABEL = pd.DataFrame({"id": HOLDOUT["id"][:1], "label": [1]})
 
 CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
-    "new_key": lambda service, by, name: service.new_key(by, "viewer"),
-    "keys": lambda service, by, name: service.keys(by),
-    "revoke": lambda service, by, name: service.revoke(by, service.new_key(ADMIN, "viewer")[1].id),
+    "new_token": lambda service, by, name: service.new_token(by, "viewer"),
+    "tokens": lambda service, by, name: service.tokens(by),
+    "revoke": lambda service, by, name: service.revoke(by, service.new_token(ADMIN, "viewer")[1].id),
     "create_holdout": lambda service, by, name: service.create_holdout(by, name, TRAIN, HOLDOUT, label="y"),
     "set_phase": lambda service, by, name: service.set_phase(by, name, "open"),
     "correct": lambda service, by, name: service.correct(by, name, LABEL, "a plate was turned"),
@@ -102,8 +102,8 @@ def annes(service: EvaluationService) -> str:
 
 
 EXPECTED = {  # by method: what an administrator, the owner, another team, a viewer with a key and a visitor are told
-    "new_key": ("", "forbidden", "forbidden", "forbidden", "no_token"),
-    "keys": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "new_token": ("", "forbidden", "forbidden", "forbidden", "no_token"),
+    "tokens": ("", "forbidden", "forbidden", "forbidden", "no_token"),
     "revoke": ("", "forbidden", "forbidden", "forbidden", "no_token"),
     "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_token"),
     "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_token"),
@@ -124,7 +124,7 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
 def test_who_may_do_what(service: EvaluationService, method: str) -> None:
     ann, bob = team(service, "ann"), team(service, "bob")
     service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
-    viewer = service.authenticate(service.new_key(ADMIN, "viewer")[0])
+    viewer = service.authenticate(service.new_token(ADMIN, "viewer")[0])
     told = [code(CALLS[method], service, by, "cells") for by in (ADMIN, ann, bob, viewer, VISITOR)]
     assert tuple(told) == EXPECTED[method]
 
@@ -151,7 +151,7 @@ def test_the_same_request_is_charged_once(service: EvaluationService) -> None:
 
 
 def test_a_key_is_known_by_its_holder_only_and_can_be_revoked(service: EvaluationService) -> None:
-    text, key = service.new_key(ADMIN, "team", "ann", "laptop")
+    text, key = service.new_token(ADMIN, "team", "ann", "laptop")
     assert service.authenticate(text) == Principal(key.id, "team", "ann")
     assert text.startswith(key.id)
     assert len(text) - len(key.id) - 1 == 43  # 43 digits of 6 bits hold 256
@@ -170,7 +170,7 @@ def test_the_first_key_is_made_once(tmp_path: Path) -> None:
     admin = with_key.authenticate(text)
     assert admin.role == "admin"
     assert with_key.first_admin_token() is None
-    with_key.revoke(ADMIN, admin.key)
+    with_key.revoke(ADMIN, admin.token)
     assert with_key.first_admin_token() is None  # who revokes it makes another one where the database is
     with_key.close()
 
@@ -250,7 +250,7 @@ def test_a_comparison_that_was_cut_off_is_finished_with_the_champion_it_was_begu
         "UPDATE service_submissions SET state = 'running', query = NULL, verdict = NULL, until = 0.0 WHERE id = ?",
         (told.id,),
     )
-    service._submissions._store.write("DELETE FROM service_incumbents WHERE submission = ?", (told.id,))
+    service._submissions._store.write("DELETE FROM service_champions WHERE submission = ?", (told.id,))
     assert service.submission(ann, "cells", told.id).state == "interrupted"
     assert service.submit(ann, "cells", right_in(0.99), idempotency_key="2").verdict == "better"
     again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1")

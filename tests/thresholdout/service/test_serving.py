@@ -102,7 +102,7 @@ def submit(address: str, key: str, name: str, share: float = 0.8) -> httpx.Respo
 def made_key(process: Process, team: str) -> str:
     admin = {"Authorization": f"Bearer {process.key()}"}
     answer = httpx.post(
-        f"{process.address}/v1/keys", json={"role": "team", "team": team}, headers=admin, timeout=PATIENCE
+        f"{process.address}/v1/tokens", json={"role": "team", "team": team}, headers=admin, timeout=PATIENCE
     )
     return str(answer.json()["text"])
 
@@ -126,7 +126,7 @@ def test_one_command_starts_a_leaderboard_that_finishes_what_it_began(tmp_path: 
         assert "tho_" not in process.printed
         assert handed.stat().st_mode & 0o777 == 0o600
         admin = {"Authorization": f"Bearer {handed.read_text().strip()}"}
-        assert httpx.get(f"{process.address}/v1/keys", headers=admin, timeout=PATIENCE).status_code == 200
+        assert httpx.get(f"{process.address}/v1/tokens", headers=admin, timeout=PATIENCE).status_code == 200
         answers: list[int] = []
         senders = [
             threading.Thread(target=lambda k=k: answers.append(_status(process.address, key, str(k)))) for k in range(4)
@@ -215,7 +215,7 @@ def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monke
     monkeypatch.setattr(admission, "_PATIENCE", 10.0 * PATIENCE)
     limits = Limits(at_once=2)
     service = made(tmp_path / "leaderboard.db", limits=limits)
-    keys = [service.new_key(ADMIN, "team", f"team-{number}")[0] for number in range(7)]
+    keys = [service.new_token(ADMIN, "team", f"team-{number}")[0] for number in range(7)]
     with serving_here(service) as address, ExitStack() as open_ones:
         host, port = address.removeprefix("http://").split(":")
         for number, key in enumerate(keys[:6]):

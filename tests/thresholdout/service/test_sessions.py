@@ -13,8 +13,8 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.service.evaluations import ADMIN
 from thresholdout.errors import LedgerUnusable
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.keys import MOST_OF_A_TOKEN, SESSION_SECONDS
 from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.tokens import MOST_OF_A_TOKEN, SESSION_SECONDS
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -34,7 +34,7 @@ def service(where: str | Path) -> Iterator[EvaluationService]:
 
 
 def rows(service: EvaluationService) -> list[Any]:
-    return service.ledger.database.read("SELECT digest, key, until FROM service_sessions")
+    return service.ledger.database.read("SELECT digest, token, until FROM service_sessions")
 
 
 def refused(service: EvaluationService, text: str) -> bool:
@@ -45,8 +45,8 @@ def refused(service: EvaluationService, text: str) -> bool:
     return False
 
 
-def test_a_session_is_its_keys(service: EvaluationService) -> None:
-    text, key = service.new_key(ADMIN, "team", "ann")
+def test_a_session_is_its_tokens(service: EvaluationService) -> None:
+    text, key = service.new_token(ADMIN, "team", "ann")
     one, other = service.sessions.begin(text), service.sessions.begin(text)
     assert one != other
     assert service.sessions.holder(one) == service.authenticate(text)
@@ -64,11 +64,11 @@ def test_a_session_is_its_keys(service: EvaluationService) -> None:
 
 
 def _at(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
-    monkeypatch.setattr("thresholdout.service.keys.time.time", lambda: moment)
+    monkeypatch.setattr("thresholdout.service.tokens.time.time", lambda: moment)
 
 
 def test_a_session_ends_by_itself(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, _ = service.new_key(ADMIN, "viewer")
+    text, _ = service.new_token(ADMIN, "viewer")
     session = service.sessions.begin(text)
     now = time.time()
     _at(monkeypatch, now + SESSION_SECONDS - 60)
@@ -79,8 +79,8 @@ def test_a_session_ends_by_itself(service: EvaluationService, monkeypatch: pytes
     assert len(rows(service)) == 1
 
 
-def test_a_key_has_so_many_sessions(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, other = (service.new_key(ADMIN, "viewer")[0] for _ in range(2))
+def test_a_token_has_so_many_sessions(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, other = (service.new_token(ADMIN, "viewer")[0] for _ in range(2))
     now = time.time()
     kept = service.sessions.begin(other)
     begun = []

@@ -447,8 +447,8 @@ class MountedServer:
     running: Callable[[], AbstractAsyncContextManager[None]]
 
 
-class _Keys:
-    """Keys of the service, as the protocol's library asks about them."""
+class _Tokens:
+    """API tokens of the service, as the protocol's library asks about them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -459,7 +459,7 @@ class _Keys:
             by = await anyio.to_thread.run_sync(self._service.authenticate, token)
         except ServiceRefused:
             return None
-        return AccessToken(token=by.key, client_id=by.key, scopes=[], claims={"role": by.role, "team": by.team})
+        return AccessToken(token=by.token, client_id=by.token, scopes=[], claims={"role": by.role, "team": by.team})
 
 
 def _who() -> Principal:
@@ -529,7 +529,7 @@ def mounted_server(
     """Return the address ``/mcp`` of a service.
 
     No state is kept between calls, so any process of several may answer any of them, and there is no stream to listen
-    to. Every call needs a key, so pages of other sites that reach this address by a name of their own (DNS rebinding)
+    to. Every call needs a token, so pages of other sites that reach this address by a name of their own (DNS rebinding)
     get nothing.
 
     Parameters
@@ -542,7 +542,7 @@ def mounted_server(
         Calls, each of which may have `MOST_BYTES`.
     """
     auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
-    server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Keys(service))
+    server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Tokens(service))
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,

@@ -108,7 +108,7 @@ def _places(error: RequestValidationError) -> list[dict[str, str]]:
 
 _LONGEST_KEY = 200
 
-_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API token, as the service printed it once.")
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API token, as the service printed it once.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ _PART_OF_ONE: Final = 4
 class _Turn:
     """A request that waits for room."""
 
-    key: str
+    token: str
     size: int
     came: asyncio.Future[None]
 
@@ -218,49 +218,49 @@ class Admission:
         self.places_taken = 0
         self._most_bytes = limits.at_once * limits.most_bytes
         self._most_of_one = max(limits.most_bytes, self._most_bytes // _PART_OF_ONE)
-        self._bytes_of_keys: Counter[str] = Counter()
+        self._bytes_of_tokens: Counter[str] = Counter()
         self._places = limits.at_once + limits.most_waiting
-        self._of_keys: Counter[str] = Counter()
+        self._of_tokens: Counter[str] = Counter()
         self._waiting: deque[_Turn] = deque()
         self._stopping = False
         self._workers = ThreadPoolExecutor(limits.at_once, thread_name_prefix="uploads")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reading")
 
     @asynccontextmanager
-    async def place(self, key: str) -> AsyncIterator[None]:
+    async def place(self, token: str) -> AsyncIterator[None]:
         """Take a place for a request with a table.
 
         Raises
         ------
         ServiceRefused
-            "busy" when there is none, or none for this key; "stopping" when nothing new is taken.
+            "busy" when there is none, or none for this token; "stopping" when nothing new is taken.
         """
         self._check_running()
         of_one = max(1, self._places // _PART_OF_ONE)
-        if self.places_taken >= self._places or self._of_keys[key] >= of_one:
+        if self.places_taken >= self._places or self._of_tokens[token] >= of_one:
             raise ServiceRefused("busy", retry_after=1)
         self.places_taken += 1
-        self._of_keys[key] += 1
+        self._of_tokens[token] += 1
         try:
             yield
         finally:
             self.places_taken -= 1
-            self._of_keys[key] -= 1
-            if not self._of_keys[key]:
-                del self._of_keys[key]
+            self._of_tokens[token] -= 1
+            if not self._of_tokens[token]:
+                del self._of_tokens[token]
 
     @asynccontextmanager
-    async def room(self, key: str, size: int) -> AsyncIterator[None]:
-        """Wait until there is room for so many bytes: of the key, and of all, in the order of requests.
+    async def room(self, token: str, size: int) -> AsyncIterator[None]:
+        """Wait until there is room for so many bytes: of the token, and of all, in the order of requests.
 
-        A request that waits for earlier ones of its own key is overtaken by those of others.
+        A request that waits for earlier ones of its own token is overtaken by those of others.
 
         Raises
         ------
         ServiceRefused
             "stopping" when the service stops meanwhile.
         """
-        turn = _Turn(key, min(size, self._most_bytes), asyncio.get_running_loop().create_future())
+        turn = _Turn(token, min(size, self._most_bytes), asyncio.get_running_loop().create_future())
         self._waiting.append(turn)
         self._wake()
         try:
@@ -282,7 +282,7 @@ class Admission:
     def _wake(self) -> None:
         """Give room to those who wait, as far as there is some."""
         for turn in list(self._waiting):
-            held = self._bytes_of_keys.get(turn.key, 0)
+            held = self._bytes_of_tokens.get(turn.token, 0)
             if held and held + turn.size > self._most_of_one:
                 continue
             if self.bytes_held + turn.size > self._most_bytes:
@@ -290,14 +290,14 @@ class Admission:
             self._waiting.remove(turn)
             if not turn.came.cancelled():
                 self.bytes_held += turn.size
-                self._bytes_of_keys[turn.key] += turn.size
+                self._bytes_of_tokens[turn.token] += turn.size
                 turn.came.set_result(None)
 
     def _give_back(self, turn: _Turn) -> None:
         self.bytes_held -= turn.size
-        self._bytes_of_keys[turn.key] -= turn.size
-        if not self._bytes_of_keys[turn.key]:
-            del self._bytes_of_keys[turn.key]
+        self._bytes_of_tokens[turn.token] -= turn.size
+        if not self._bytes_of_tokens[turn.token]:
+            del self._bytes_of_tokens[turn.token]
 
     def _check_running(self) -> None:
         if self._stopping:

@@ -40,23 +40,23 @@ __all__ = ["document", "make_app"]
 
 _REFUSALS: Final = ("no_token", "unknown_token", "forbidden", "stopping", "unavailable")
 
-_keys = APIRouter(prefix="/v1/keys", tags=["keys"])
+_tokens = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 
-@_keys.get("", response_model=TokenList, responses=said(*_REFUSALS))
-async def keys(has: Has, by: By) -> Any:
+@_tokens.get("", response_model=TokenList, responses=said(*_REFUSALS))
+async def tokens(has: Has, by: By) -> Any:
     """Return all API tokens, the oldest first; none of their texts is kept."""
-    return {"keys": await has.admission.read(has.service.keys, by)}
+    return {"tokens": await has.admission.read(has.service.tokens, by)}
 
 
-@_keys.post("", status_code=201, response_model=TokenMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
-async def new_key(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
+@_tokens.post("", status_code=201, response_model=TokenMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
+async def new_token(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
     """Make an API token; its text is in this answer, and nowhere else."""
-    text, key = await has.admission.read(has.service.new_key, by, new.role, new.team, new.note)
-    return {"text": text, "key": key}
+    text, token = await has.admission.read(has.service.new_token, by, new.role, new.team, new.note)
+    return {"text": text, "token": token}
 
 
-@_keys.delete("/{id}", response_model=TokenView, responses=said(*_REFUSALS, "bad_request", "not_found"))
+@_tokens.delete("/{id}", response_model=TokenView, responses=said(*_REFUSALS, "bad_request", "not_found"))
 async def revoke(
     has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the API token.")]
 ) -> Any:
@@ -114,8 +114,8 @@ def _published(has: Served) -> dict[str, Any]:
 )
 async def metrics(request: Request, by: By) -> Response:
     """Return counts and times of requests, for viewers and administrators."""
-    if not by.key or by.role == "team":
-        raise ServiceRefused("forbidden" if by.key else "no_token")
+    if not by.token or by.role == "team":
+        raise ServiceRefused("forbidden" if by.token else "no_token")
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -222,7 +222,7 @@ def make_app(
     answer_refusals(app)
     own = (
         _operation,
-        _keys,
+        _tokens,
         holdout_routes.router,
         submission_routes.router,
     )

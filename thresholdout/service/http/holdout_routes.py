@@ -91,7 +91,7 @@ async def create_holdout(request: Request, has: Has, by: By, response: Response)
     """Make a holdout from two tables with labels; the same ones under the same name again change nothing."""
     check_role(by, "create_holdout")
     most = len(_PARTS) * has.limits.most_bytes + _AROUND
-    async with has.admission.place(by.key), has.admission.room(by.key, announced(request, most)):
+    async with has.admission.place(by.token), has.admission.room(by.token, announced(request, most)):
         form = await receive_form(request, most, files=len(_PARTS), fields=1)
         try:
             settings, files = _parts({name: form.getlist(name) for name in form})
@@ -188,7 +188,7 @@ async def correct(
     def corrected(content: bytes) -> Holdout:
         return has.service.correct(by, name, read_upload(content, content_type, has.limits), reason, basis=basis)
 
-    async with has.admission.place(by.key), has.admission.room(by.key, announced(request, has.limits.most_bytes)):
+    async with has.admission.place(by.token), has.admission.room(by.token, announced(request, has.limits.most_bytes)):
         return await has.admission.work(corrected, await receive(request, has.limits.most_bytes))
 
 

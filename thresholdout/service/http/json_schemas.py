@@ -261,7 +261,7 @@ class TokenView(_Shown):
 class TokenList(BaseModel):
     """All API tokens, the oldest first."""
 
-    keys: list[TokenView]
+    tokens: list[TokenView]
 
 
 class NewToken(BaseModel):
@@ -284,4 +284,4 @@ class TokenMade(BaseModel):
     """A new API token; its text is shown this once."""
 
     text: str
-    key: TokenView
+    token: TokenView

@@ -151,8 +151,8 @@ class Observed:
         self._metrics.count(method, route, status, seconds, refused)
         if refused is not None:
             fields["refused"] = refused
-        if by is not None and by.key:
-            fields |= {"key": by.key, "role": by.role}
+        if by is not None and by.token:
+            fields |= {"token": by.token, "role": by.role}
         holdout = scope.get("path_params", {}).get("name")
         if isinstance(holdout, str):
             fields["holdout"] = holdout[:63]

@@ -151,10 +151,10 @@ async def _take(
         call = has.service.submit if what == "submit" else has.service.compare
         return call(by, name, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=waits)
 
-    async with has.admission.place(by.key):
+    async with has.admission.place(by.token):
         try:
             media_type(content_type)
-            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.key, body.size):
+            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.token, body.size):
                 found = await has.admission.work(lambda: answered(body.file.read()))
         except ServiceRefused as refused:
             if refused.code in ("too_large", "unsupported") or is_of_format(refused):
@@ -278,9 +278,9 @@ async def evaluate(request: Request, has: Has, by: By, name: Name) -> Response:
         key = content_key("submissions", name, table, {})
         return has.service.submit(by, name, predictions, idempotency_key=key, wait=has.limits.wait)
 
-    async with has.admission.place(by.key):
+    async with has.admission.place(by.token):
         try:
-            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.key, body.size):
+            async with spooled(request, has.limits.most_bytes) as body, has.admission.room(by.token, body.size):
                 found = await has.admission.work(lambda: answered(body.file.read()))
         except ServiceRefused as refused:
             if refused.code == "too_large" or is_of_format(refused):

@@ -20,7 +20,7 @@ from thresholdout.service.page.render import HEADERS, STATIC, render, static
 from thresholdout.service.page.sessions import NOBODY, PageSession, visit
 from thresholdout.service.page.views import history_view, leaderboard_view, submission_view
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.schemas import Holdout, Key, Phase, Role, Submission
+from thresholdout.service.schemas import Holdout, Phase, Role, Submission, Token
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -181,28 +181,28 @@ class Pages:
         holdout = self.service.set_phase(visit.principal, request.path_params["name"], phase)
         return _to(request, f"/holdouts/{holdout.name}")
 
-    def keys(self, request: Request, visit: PageSession) -> Response:
+    def tokens(self, request: Request, visit: PageSession) -> Response:
         """Answer the list of API tokens."""
-        return self._keys(request, visit)
+        return self._tokens(request, visit)
 
-    def make_key(self, request: Request, visit: PageSession, sent: Sent) -> Response:
+    def make_token(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Make an API token; this page alone has its text."""
         role = _ROLES.get(sent.text("role"))
         if role is None:
             raise ServiceRefused("bad_request", field="role", expected=", ".join(_ROLES))
         team = sent.text("team")
         try:
-            text, key = self.service.new_key(visit.principal, role, team, sent.text("note"))
+            text, token = self.service.new_token(visit.principal, role, team, sent.text("note"))
         except ServiceRefused as refused:
             if refused.status != 400:
                 raise
-            return self._keys(request, visit, sent, refused)
-        return self._keys(request, visit, made=(text, key))
+            return self._tokens(request, visit, sent, refused)
+        return self._tokens(request, visit, made=(text, token))
 
     def revoke(self, request: Request, visit: PageSession, sent: Sent) -> Response:
         """Revoke an API token."""
         self.service.revoke(visit.principal, request.path_params["id"])
-        return _to(request, "/keys")
+        return _to(request, "/tokens")
 
     def sign_in_form(self, request: Request, visit: PageSession) -> Response:
         """Answer the form that takes an API token."""
@@ -214,7 +214,7 @@ class Pages:
         back = visits.safe_address(sent.text("next"))
         visits.check_sign_in(request, sent.text("token"))
         try:
-            session = self.service.sessions.begin(sent.text("key"))
+            session = self.service.sessions.begin(sent.text("api_token"))
         except ServiceRefused as refused:
             if refused.code != "unknown_token":
                 raise
@@ -289,22 +289,22 @@ class Pages:
             **history_view(holdout, rows),
         )
 
-    def _keys(
+    def _tokens(
         self,
         request: Request,
         visit: PageSession,
         sent: Sent | None = None,
         refused: ServiceRefused | None = None,
-        made: tuple[str, Key] | None = None,
+        made: tuple[str, Token] | None = None,
     ) -> Response:
         filled = {name: sent.text(name) if sent else "" for name in ("role", "team", "note")}
         return _page(
             request,
             visit,
-            "keys.html",
+            "tokens.html",
             refused.status if refused else 200,
-            here="keys",
-            keys=self.service.keys(visit.principal),
+            here="tokens",
+            tokens=self.service.tokens(visit.principal),
             filled=filled,
             made=made,
             refused=refused_view(refused) if refused else None,
@@ -364,14 +364,14 @@ def routes() -> APIRouter:
         (f"{_HOLDOUT}/certificate", Pages.certificate),
         (f"{_HOLDOUT}/submissions", Pages.history),
         (f"{_HOLDOUT}/submissions/{{id}}", Pages.submission),
-        ("/keys", Pages.keys),
+        ("/tokens", Pages.tokens),
         ("/sign-in", Pages.sign_in_form),
     ):
         found.add_route(path, endpoints.showing(page), methods=["GET"], include_in_schema=False)
     for path, form in (
         (f"{_HOLDOUT}/phase", Pages.set_phase),
-        ("/keys", Pages.make_key),
-        ("/keys/{id}/revoke", Pages.revoke),
+        ("/tokens", Pages.make_token),
+        ("/tokens/{id}/revoke", Pages.revoke),
         ("/sign-out", Pages.sign_out),
     ):
         found.add_route(path, endpoints.taking(form), methods=["POST"], include_in_schema=False)
@@ -418,9 +418,9 @@ class _Endpoints:
             holdout = await served.admission.read(served.service.admit, who.principal, request.path_params["name"])
             bodies.check_is_form(request)
             async with (
-                served.admission.place(who.principal.key),
+                served.admission.place(who.principal.token),
                 bodies.spooled(request, most) as body,
-                served.admission.room(who.principal.key, 2 * body.size),  # the form, and the file in it
+                served.admission.room(who.principal.token, 2 * body.size),  # the form, and the file in it
             ):
                 form = await bodies.parsed_form(request, body.file.read(), files=1, fields=MOST_FIELDS)
                 sent = await sent_in(form)

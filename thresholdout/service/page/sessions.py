@@ -13,9 +13,9 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.service.keys import SESSION_SECONDS
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Principal
+from thresholdout.service.tokens import SESSION_SECONDS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SAFE: Final = re.compile(
-    r"/(?:keys|holdouts/[a-z0-9][a-z0-9-]{0,62}(?:/(?:submissions(?:/[A-Za-z0-9_-]{1,100})?|certificate))?)?"
+    r"/(?:tokens|holdouts/[a-z0-9][a-z0-9-]{0,62}(?:/(?:submissions(?:/[A-Za-z0-9_-]{1,100})?|certificate))?)?"
 )
 
 

@@ -1,1 +1,1 @@
-"""What the service keeps beside the ledger, in the same database: keys, holdouts, submissions, refused requests."""
+"""What the service keeps beside the ledger, in the same database: tokens, holdouts, submissions, refused requests."""

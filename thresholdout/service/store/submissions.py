@@ -52,19 +52,19 @@ class Champions:
 
     def last(self, holdout: int, team: str) -> int:
         """Return the number of a team's present champion, 0 where there is none."""
-        text = "SELECT coalesce(max(number), 0) FROM service_incumbents WHERE holdout = ? AND team = ?"
+        text = "SELECT coalesce(max(number), 0) FROM service_champions WHERE holdout = ? AND team = ?"
         return int(self._store.read(text, (holdout, team))[0][0])
 
     def find(self, holdout: int, team: str, number: int) -> Champion | None:
         """Return a champion, present or past."""
         where = "holdout = ? AND team = ? AND number = ?"
-        text = f"SELECT number, submission, content FROM service_incumbents WHERE {where}"
+        text = f"SELECT number, submission, content FROM service_champions WHERE {where}"
         rows = self._store.read(text, (holdout, team, number))
         return Champion(*rows[0]) if rows else None
 
     def add(self, holdout: int, team: str, champion: Champion) -> bool:
         """Put a champion behind the last one; False where another one has its number already."""
-        text = """INSERT INTO service_incumbents (holdout, team, number, submission, content)
+        text = """INSERT INTO service_champions (holdout, team, number, submission, content)
         VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
         values = (holdout, team, champion.number, champion.submission, champion.content)
         return self._store.write(text, values) == 1

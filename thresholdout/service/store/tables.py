@@ -30,7 +30,7 @@ _CREATE: Final = (
     id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, team TEXT NOT NULL, note TEXT NOT NULL,
     made DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
     """CREATE TABLE service_sessions (
-    digest TEXT PRIMARY KEY, key TEXT NOT NULL REFERENCES service_tokens (id), until DOUBLE PRECISION NOT NULL)""",
+    digest TEXT PRIMARY KEY, token TEXT NOT NULL REFERENCES service_tokens (id), until DOUBLE PRECISION NOT NULL)""",
     """CREATE TABLE service_holdouts (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
     facts TEXT, phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",
@@ -42,11 +42,11 @@ _CREATE: Final = (
     receipt TEXT)""",
     "CREATE UNIQUE INDEX service_submissions_place ON service_submissions (holdout, place)",
     "CREATE UNIQUE INDEX service_submissions_turn ON service_submissions (holdout, team, turn)",
-    """CREATE TABLE service_incumbents (
+    """CREATE TABLE service_champions (
     holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
     submission TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
     """CREATE TABLE service_failures (
-    key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
+    token TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (token, hour))""",
 )
 
 

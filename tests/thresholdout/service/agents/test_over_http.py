@@ -48,7 +48,7 @@ def leaderboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaderboar
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"id": range(2 * N), "x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
     service.create_holdout(admin, "digits", table[:N], table[N:], label="y", quota=5)
-    keys = [service.new_key(admin, "team", team)[0] for team in ("ann", "bob")]
+    keys = [service.new_token(admin, "team", team)[0] for team in ("ann", "bob")]
     with serving_here(service) as url:
         yield Leaderboard(url, keys[0], keys[1], table["y"].to_numpy()[N:])
 

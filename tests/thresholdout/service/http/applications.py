@@ -27,8 +27,8 @@ class Calls:
     def __init__(self, client: TestClient, service: EvaluationService, teams: tuple[str, ...]) -> None:
         self.client = client
         self.service = service
-        self.keys = {name: service.new_key(ADMIN, "team", name)[0] for name in teams}
-        self.keys |= {role: service.new_key(ADMIN, role)[0] for role in ("admin", "viewer")}
+        self.keys = {name: service.new_token(ADMIN, "team", name)[0] for name in teams}
+        self.keys |= {role: service.new_token(ADMIN, role)[0] for role in ("admin", "viewer")}
 
     def __call__(self, who: str, method: str, path: str, **options: Any) -> Any:
         headers = dict(options.pop("headers", {}))

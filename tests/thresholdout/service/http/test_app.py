@@ -222,18 +222,18 @@ def test_forms_that_make_no_holdout(calls: Calls, change: dict[str, Any]) -> Non
 
 
 def test_keys_are_made_listed_and_revoked(calls: Calls) -> None:
-    made = calls("admin", "POST", "/v1/keys", json={"role": "team", "team": "eve", "note": "laptop"})
+    made = calls("admin", "POST", "/v1/tokens", json={"role": "team", "team": "eve", "note": "laptop"})
     assert made.status_code == 201
     calls.keys["eve"] = made.json()["text"]
-    listed = calls("admin", "GET", "/v1/keys")
+    listed = calls("admin", "GET", "/v1/tokens")
     assert made.json()["text"] not in listed.text
-    assert made.json()["key"] in listed.json()["keys"]
+    assert made.json()["token"] in listed.json()["tokens"]
     assert calls("eve", "GET", "/v1/holdouts").status_code == 200
-    revoked = calls("admin", "DELETE", f"/v1/keys/{made.json()['key']['id']}")
+    revoked = calls("admin", "DELETE", f"/v1/tokens/{made.json()['token']['id']}")
     assert revoked.json()["revoked"] is not None
     check_refused(calls("eve", "GET", "/v1/holdouts"), "unknown_token")
-    check_refused(calls("admin", "DELETE", "/v1/keys/nobody"), "not_found")
-    check_refused(calls("admin", "POST", "/v1/keys", json={"role": "king"}), "bad_request")
+    check_refused(calls("admin", "DELETE", "/v1/tokens/nobody"), "not_found")
+    check_refused(calls("admin", "POST", "/v1/tokens", json={"role": "king"}), "bad_request")
 
 
 @pytest.mark.parametrize("sent", ["Basic YTpi", "Bearer", "Bearer ", "Bearer " + "x" * 300, "Bearer nobody", "x"])
@@ -262,7 +262,7 @@ def test_other_addresses(calls: Calls, method: str, path: str, code: str) -> Non
         assert "GET" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/ready", "/v1/holdouts", "/nowhere", "/v1/keys", "/v1/openapi.json"])
+@pytest.mark.parametrize("path", ["/ready", "/v1/holdouts", "/nowhere", "/v1/tokens", "/v1/openapi.json"])
 def test_every_answer_has_the_headers_that_browsers_obey(calls: Calls, path: str) -> None:
     headers = calls("", "GET", path).headers
     assert HEADERS.items() <= {name: headers[name] for name in HEADERS}.items()
@@ -300,7 +300,7 @@ def test_logs_have_no_secrets(calls: Calls) -> None:
         logger.setLevel(level)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["status"] for line in lines] == [200, 400, 401]
-    assert lines[0]["key"] in calls.keys["ann"]
+    assert lines[0]["token"] in calls.keys["ann"]
     assert lines[1]["refused"] == "bad_table"
     for secret in ("secret", calls.keys["ann"], "r400", csv(0.66).decode()):
         assert secret not in stream.getvalue()

@@ -17,9 +17,9 @@ PERMITTED = {
     ("GET", "/ready"): (200, 200, 200, 200, 200),
     ("GET", "/metrics"): (401, 200, 403, 403, 200),
     ("GET", "/v1/receipt-key"): (200, 200, 200, 200, 200),
-    ("GET", "/v1/keys"): (401, 403, 403, 403, 200),
-    ("POST", "/v1/keys"): (401, 403, 403, 403, 201),
-    ("DELETE", "/v1/keys/{id}"): (401, 403, 403, 403, 404),
+    ("GET", "/v1/tokens"): (401, 403, 403, 403, 200),
+    ("POST", "/v1/tokens"): (401, 403, 403, 403, 201),
+    ("DELETE", "/v1/tokens/{id}"): (401, 403, 403, 403, 404),
     ("GET", "/v1/holdouts"): (200, 200, 200, 200, 200),
     ("POST", "/v1/holdouts"): (401, 403, 403, 403, 201),
     ("GET", "/v1/holdouts/{name}"): (404, 200, 200, 200, 200),
@@ -72,7 +72,7 @@ def _body(method: str, path: str, who: str) -> dict[str, Any]:
             "headers": {"Content-Type": "text/csv"},
             "params": {"reason": "a date that was fixed", "basis": "public"},
         },
-        ("POST", "/v1/keys"): {"json": {"role": "team", "team": "eve"}},
+        ("POST", "/v1/tokens"): {"json": {"role": "team", "team": "eve"}},
         ("POST", "/v1/holdouts"): {"files": settings_form("other", "o")},
         ("PUT", "/v1/holdouts/{name}/phase"): {"json": {"phase": "open"}},
     }
@@ -96,14 +96,14 @@ def test_the_document_says_where_no_key_is_needed(calls: Calls) -> None:
     permitted = {address for address, statuses in PERMITTED.items() if statuses[0] == 200 or address[1] in PUBLIC}
     assert open_to_all == permitted
     assert document["components"]["securitySchemes"] == {
-        "key": {"type": "http", "scheme": "bearer", "description": "An API token, as the service printed it once."}
+        "token": {"type": "http", "scheme": "bearer", "description": "An API token, as the service printed it once."}
     }
 
 
 def test_a_revoked_key_may_do_nothing(calls: Calls) -> None:
-    key = calls("admin", "POST", "/v1/keys", json={"role": "admin"}).json()
+    key = calls("admin", "POST", "/v1/tokens", json={"role": "admin"}).json()
     calls.keys["former"] = key["text"]
-    calls("admin", "DELETE", f"/v1/keys/{key['key']['id']}")
+    calls("admin", "DELETE", f"/v1/tokens/{key['token']['id']}")
     for method, path in PERMITTED:
         if path not in ("/live", "/ready", "/v1/receipt-key"):
             answer = calls("former", method, path.format(name="cells", id="x"), **_body(method, path, "former"))

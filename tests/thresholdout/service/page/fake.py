@@ -16,7 +16,7 @@ from thresholdout.service.http.app import make_app
 from thresholdout.service.limits import Limits
 from thresholdout.service.page.routes import routes
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Holdout, Key, Leaderboard, Outlook, Phase, Principal, Role, Submission
+from thresholdout.service.schemas import Holdout, Leaderboard, Outlook, Phase, Principal, Role, Submission, Token
 from thresholdout.service.standings import Standing
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class FakeService:
     shown: list[Holdout] = field(default_factory=lambda: [HOLDOUT])
     rows: list[Standing] = field(default_factory=list)
     sent: list[Submission] = field(default_factory=list)
-    listed: list[Key] = field(default_factory=list)
+    listed: list[Token] = field(default_factory=list)
     limits: Limits = field(default_factory=lambda: Limits(most_bytes=100_000, at_once=2))
     refusal: ServiceRefused | None = None
     sessions: FakeSessions = field(default_factory=FakeSessions)
@@ -109,7 +109,7 @@ class FakeService:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     def holdouts(self, by: Principal) -> list[Holdout]:
-        return [holdout for holdout in self.shown if by.key or holdout.public]
+        return [holdout for holdout in self.shown if by.token or holdout.public]
 
     def holdout(self, by: Principal, name: str) -> Holdout:
         for holdout in self.holdouts(by):
@@ -125,7 +125,7 @@ class FakeService:
 
     def admit(self, by: Principal, name: str) -> Holdout:
         if by.role != "team":
-            raise ServiceRefused("forbidden" if by.key else "no_token")
+            raise ServiceRefused("forbidden" if by.token else "no_token")
         return self.holdout(by, name)
 
     def leaderboard(self, by: Principal, name: str) -> Leaderboard:
@@ -133,11 +133,11 @@ class FakeService:
 
     def history(self, by: Principal, name: str, *, before: int, count: int) -> list[Submission]:
         if by.role == "viewer":
-            raise ServiceRefused("forbidden" if by.key else "no_token")
+            raise ServiceRefused("forbidden" if by.token else "no_token")
         return [one for one in self.sent if one.number < before][:count]
 
     def submission(self, by: Principal, name: str, id: str) -> Submission:
-        if not by.key:
+        if not by.token:
             raise ServiceRefused("no_token")
         for submission in self.sent:
             if submission.id == id:
@@ -165,22 +165,22 @@ class FakeService:
         assert by.role == "admin"
         return self.coming
 
-    def keys(self, by: Principal) -> list[Key]:
+    def tokens(self, by: Principal) -> list[Token]:
         if by.role != "admin":
-            raise ServiceRefused("forbidden" if by.key else "no_token")
+            raise ServiceRefused("forbidden" if by.token else "no_token")
         return self.listed
 
-    def new_key(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Key]:
+    def new_token(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Token]:
         if by.role != "admin":
             raise ServiceRefused("forbidden")
         if role == "team" and not team:
             raise ServiceRefused("bad_name", name=team)
-        key = Key(f"tho_{len(self.listed):012x}", role, team, note, MADE, None)
+        key = Token(f"tho_{len(self.listed):012x}", role, team, note, MADE, None)
         self.listed.append(key)
         return f"{key.id}_{'x' * 43}", key
 
-    def revoke(self, by: Principal, id: str) -> Key:
-        self.keys(by)
+    def revoke(self, by: Principal, id: str) -> Token:
+        self.tokens(by)
         self.listed = [replace(key, revoked=MADE) if key.id == id else key for key in self.listed]
         return next(key for key in self.listed if key.id == id)
 

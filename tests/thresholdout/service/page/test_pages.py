@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.thresholdout.service.page.fake import HOLDOUT, MADE, PEOPLE, FakeService, application, ranked
 from thresholdout.service.page.render import STATIC
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
-from thresholdout.service.schemas import Key, Outlook, Submission
+from thresholdout.service.schemas import Outlook, Submission, Token
 
 LEADERBOARD = "/holdouts/spring"
 OWN = f"{LEADERBOARD}/submissions"
@@ -79,7 +79,7 @@ def form(client: TestClient, path: str, **fields: str) -> dict[str, Part]:
 
 def sign_in(client: TestClient, key: str, back: str = "/") -> None:
     client.cookies.clear()
-    answer = client.post("/sign-in", files=form(client, "/sign-in", key=key, next=back))
+    answer = client.post("/sign-in", files=form(client, "/sign-in", api_token=key, next=back))
     assert (answer.status_code, answer.headers["location"]) == (303, back)
 
 
@@ -107,7 +107,7 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
     service.rows = ranked([(EVIL, 0.5, 0.6, 1), ("ann", 0.55, 0.7, 2)])
     own = replace(ONE, team=EVIL, name=EVIL, receipt=EVIL)
     service.sent = [own, replace(own, id="s2", kind="comparison", verdict="better"), replace(own, id="s3", low=None)]
-    service.listed = [Key("tho_1", "team", EVIL, EVIL, MADE, None)]
+    service.listed = [Token("tho_1", "team", EVIL, EVIL, MADE, None)]
     seen = 0
     for key in (None, *PEOPLE):
         if key is not None:
@@ -120,7 +120,7 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
             OWN,
             f"{OWN}/s1",
             f"{OWN}/s2",
-            "/keys",
+            "/tokens",
         ):
             answer = client.get(path)
             if answer.status_code != 303:
@@ -133,7 +133,7 @@ def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: Fake
 
 
 def test_a_session_is_a_cookie_that_says_nothing(client: TestClient) -> None:
-    answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=LEADERBOARD))
+    answer = client.post("/sign-in", files=form(client, "/sign-in", api_token="ann-key", next=LEADERBOARD))
     cookie = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("thresholdout-session="))
     assert {part.strip().lower() for part in cookie.split(";")[1:]} >= {"httponly", "samesite=strict", "path=/"}
     assert "ann-key" not in cookie
@@ -143,7 +143,7 @@ def test_a_session_is_a_cookie_that_says_nothing(client: TestClient) -> None:
 
 def test_over_https_cookies_are_of_this_host_alone(service: FakeService) -> None:
     with TestClient(application(service), base_url="https://leaderboard.example", follow_redirects=False) as client:
-        answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=LEADERBOARD))
+        answer = client.post("/sign-in", files=form(client, "/sign-in", api_token="ann-key", next=LEADERBOARD))
         cookies = answer.headers.get_list("set-cookie")
         assert any(one.startswith("__Host-thresholdout-session=") for one in cookies)
         assert all("; secure" in one.lower() and "domain" not in one.lower() for one in cookies)
@@ -161,7 +161,7 @@ def test_sign_out_ends_the_session_for_those_who_copied_it(service: FakeService,
 
 
 def test_a_wrong_key_is_told_so_and_not_shown_again(client: TestClient) -> None:
-    answer = client.post("/sign-in", files=form(client, "/sign-in", key="tho_wrong", next="/"))
+    answer = client.post("/sign-in", files=form(client, "/sign-in", api_token="tho_wrong", next="/"))
     assert answer.status_code == 401
     assert REFUSALS["unknown_token"].text in answer.text
     assert "tho_wrong" not in answer.text
@@ -169,10 +169,10 @@ def test_a_wrong_key_is_told_so_and_not_shown_again(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "there", ["//evil.example", "https://evil.example", "/\\evil.example", "/v1/keys", "javascript:1"]
+    "there", ["//evil.example", "https://evil.example", "/\\evil.example", "/v1/tokens", "javascript:1"]
 )
 def test_after_signing_in_nobody_is_sent_elsewhere(client: TestClient, there: str) -> None:
-    answer = client.post("/sign-in", files=form(client, "/sign-in", key="ann-key", next=there))
+    answer = client.post("/sign-in", files=form(client, "/sign-in", api_token="ann-key", next=there))
     assert answer.headers["location"] == "/"
 
 
@@ -182,14 +182,14 @@ def test_after_signing_in_nobody_is_sent_elsewhere(client: TestClient, there: st
         ("ann-key", OWN, {}),
         ("ann-key", "/sign-out", {}),
         ("admin-key", f"{LEADERBOARD}/phase", {"phase": "closed"}),
-        ("admin-key", "/keys", {"role": "viewer"}),
-        ("admin-key", "/keys/tho_1/revoke", {}),
+        ("admin-key", "/tokens", {"role": "viewer"}),
+        ("admin-key", "/tokens/tho_1/revoke", {}),
     ],
 )
 def test_no_form_is_taken_without_its_token(
     service: FakeService, client: TestClient, key: str, path: str, fields: dict[str, str]
 ) -> None:
-    service.listed = [Key("tho_1", "team", "ann", "", MADE, None)]
+    service.listed = [Token("tho_1", "team", "ann", "", MADE, None)]
     sent: dict[str, Part] = {"table": ("t.csv", TABLE), **{name: (None, text) for name, text in fields.items()}}
     if path != OWN:
         del sent["table"]
@@ -209,7 +209,9 @@ def test_no_form_is_taken_without_its_token(
 def test_the_sign_in_form_of_another_site_signs_nobody_in(client: TestClient) -> None:
     strange = TestClient(client.app, base_url="http://127.0.0.1", follow_redirects=False)
     token = token_in(strange.get("/sign-in").text)
-    answer = client.post("/sign-in", files={"token": (None, token), "key": (None, "ann-key"), "next": (None, "/")})
+    answer = client.post(
+        "/sign-in", files={"token": (None, token), "api_token": (None, "ann-key"), "next": (None, "/")}
+    )
     assert answer.status_code == 403
     assert "thresholdout-session" not in client.cookies
 
@@ -296,12 +298,12 @@ def test_what_only_some_may_see(service: FakeService, client: TestClient) -> Non
     service.shown = [HOLDOUT, replace(HOLDOUT, name="secret", title="Secret", public=False)]
     assert "Secret" not in client.get("/").text
     assert client.get("/holdouts/secret").status_code == 404
-    for path in ("/keys", OWN):
+    for path in ("/tokens", OWN):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?next={path.replace('/', '%2F')}")
     sign_in(client, "ann-key")
     assert "Secret" in client.get("/").text
-    assert client.get("/keys").status_code == 403
+    assert client.get("/tokens").status_code == 403
     answer = client.post(f"{LEADERBOARD}/phase", files=form(client, LEADERBOARD, phase="closed"))
     assert (answer.status_code, service.shown[0].phase) == (403, "open")
     sign_in(client, "viewer-key")
@@ -313,13 +315,13 @@ def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
     service: FakeService, client: TestClient
 ) -> None:
     sign_in(client, "admin-key")
-    answer = client.post("/keys", files=form(client, "/keys", role="team", team="bob", note="laptop"))
+    answer = client.post("/tokens", files=form(client, "/tokens", role="team", team="bob", note="laptop"))
     assert answer.status_code == 200
     assert f"tho_000000000000_{'x' * 43}" in answer.text
-    assert "x" * 43 not in client.get("/keys").text
-    assert client.post("/keys", files=form(client, "/keys", role="team")).status_code == 400
-    assert client.post("/keys", files=form(client, "/keys", role="root")).status_code == 400
-    answer = client.post("/keys/tho_000000000000/revoke", files=form(client, "/keys"))
+    assert "x" * 43 not in client.get("/tokens").text
+    assert client.post("/tokens", files=form(client, "/tokens", role="team")).status_code == 400
+    assert client.post("/tokens", files=form(client, "/tokens", role="root")).status_code == 400
+    answer = client.post("/tokens/tho_000000000000/revoke", files=form(client, "/tokens"))
     assert (answer.status_code, service.listed[0].revoked) == (303, MADE)
     answer = client.post(f"{LEADERBOARD}/phase", files=form(client, LEADERBOARD, phase="blind"))
     assert (answer.status_code, service.shown[0].phase) == (303, "blind")
@@ -353,7 +355,7 @@ def test_pages_lead_below_the_address_of_a_proxy(service: FakeService) -> None:
         for tag, attrs in Markup(client.get(LEADERBOARD).text).tags:
             for name in ("href", "src", "action"):
                 assert not attrs.get(name) or str(attrs[name]).startswith(("/leaderboards/", "#", "?")), (tag, attrs)
-        assert client.get("/keys").headers["location"] == "/leaderboards/sign-in?next=%2Fkeys"
+        assert client.get("/tokens").headers["location"] == "/leaderboards/sign-in?next=%2Ftokens"
 
 
 def test_pages_load_only_files_that_are_there(client: TestClient) -> None:

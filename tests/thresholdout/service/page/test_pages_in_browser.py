@@ -17,7 +17,7 @@ from tests.thresholdout.notebook.test_cards_in_browser import contrast
 from tests.thresholdout.report import browser
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in
 from tests.thresholdout.service.page.fake import HOLDOUT, MADE, FakeService, ranked, served
-from thresholdout.service.schemas import Key, Submission
+from thresholdout.service.schemas import Submission, Token
 from thresholdout.service.serving import serving_here
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ SENT = [
     replace(ONE, id="s2", number=2, state="hidden", low=None, high=None),
     ONE,
 ]
-KEYS = [Key("tho_0000000000aa", "admin", "", "", MADE, None), Key("tho_1", "team", LONG, "n" * 100, MADE, MADE)]
+KEYS = [Token("tho_0000000000aa", "admin", "", "", MADE, None), Token("tho_1", "team", LONG, "n" * 100, MADE, MADE)]
 PATHS = {
     "ann-key": [
         "/",
         LEADERBOARD,
         f"{LEADERBOARD}/submissions",
         *(f"{LEADERBOARD}/submissions/s{k}" for k in (3, 5, 6)),
-        "/keys",
+        "/tokens",
     ],
-    "admin-key": [LEADERBOARD, f"{LEADERBOARD}/submissions", f"{LEADERBOARD}/certificate", "/keys"],
+    "admin-key": [LEADERBOARD, f"{LEADERBOARD}/submissions", f"{LEADERBOARD}/certificate", "/tokens"],
 }
 
 
@@ -79,7 +79,7 @@ def looking(chrome: Browser, address: str, key: str = "", **options: Any) -> Ite
     page.on("request", lambda request: None if request.url.startswith(address) else said.append(request.url))
     if key:
         page.goto(f"{address}/sign-in")
-        page.fill("#key", key)
+        page.fill("#api-token", key)
         page.keyboard.press("Enter")
         page.wait_for_url(f"{address}/")
     yield page
@@ -222,7 +222,7 @@ def test_a_long_leaderboard_prints_its_heading_on_every_page(chrome: Browser) ->
 @pytest.mark.slow
 def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, tmp_path: Path) -> None:
     service = made(tmp_path / "leaderboard.db", title="Cells", public=True, quota=5)
-    ann, admin = (service.new_key(ADMIN, role, team)[0] for role, team in (("team", "ann"), ("admin", "")))  # type: ignore[arg-type]
+    ann, admin = (service.new_token(ADMIN, role, team)[0] for role, team in (("team", "ann"), ("admin", "")))  # type: ignore[arg-type]
     file = tmp_path / "predictions.csv"
     right_in(0.8).to_csv(file, index=False)
     with serving_here(service) as address:
@@ -262,6 +262,6 @@ def test_a_team_sends_predictions_and_an_administrator_closes(chrome: Browser, t
             assert "Revoked" in rows.last.inner_text()
         with looking(chrome, address) as page:
             page.goto(f"{address}/sign-in")
-            page.fill("#key", fresh)
+            page.fill("#api-token", fresh)
             page.get_by_role("button", name="Sign in").click()
             assert "unknown, or was revoked" in page.get_by_role("alert").inner_text()

@@ -194,7 +194,7 @@ def test_the_witness_is_told_of_corrections(leaderboard: Path, tmp_path: Path) -
 
 def test_a_backup_of_a_service_brings_all_of_it_back(leaderboard: Path, tmp_path: Path) -> None:
     service = made(leaderboard)
-    text, _ = service.new_key(ADMIN, "team", "ann")
+    text, _ = service.new_token(ADMIN, "team", "ann")
     told = submitted(service, service.authenticate(text))
     back_up(leaderboard, tmp_path / "copy.db")
     service.close()
@@ -230,7 +230,7 @@ def test_a_service_on_a_server_comes_back_and_is_refused(server: Server, server_
     witness = FileWitness(tmp_path / "elsewhere.jsonl")
     service = EvaluationService.open(source, receipts=True, witness=witness)
     service.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y")
-    text, _ = service.new_key(ADMIN, "team", "ann")
+    text, _ = service.new_token(ADMIN, "team", "ann")
     told = submitted(service, service.authenticate(text))
     subprocess.run(
         [str(folder / "pg_dump"), "--format=custom", "--schema=thresholdout", "--file", dump, source], check=True

@@ -1,8 +1,8 @@
-"""Keys of the service, and sessions of people who signed in with one.
+"""API tokens of the service, and sessions of people who signed in with one.
 
-A key is public first characters, by which it is listed and found, and 256 random bits. A session is 256 random bits
-for a day: a browser never keeps a key. Only digests are kept; plain ones, since 256 random bits are guessed through no
-digest. A session ends with its key, and by signing out, also where its text was copied.
+A token is public first characters, by which it is listed and found, and 256 random bits. A session is 256 random bits
+for a day: a browser never keeps a token. Only digests are kept; plain ones, since 256 random bits are guessed through
+no digest. A session ends with its token, and by signing out, also where its text was copied.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from thresholdout.errors import ThresholdoutError
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Key, Principal, Role
+from thresholdout.service.schemas import Principal, Role, Token
 
 if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor
     from thresholdout.service.store.tables import Store
 
-__all__ = ["MOST_OF_A_TOKEN", "SESSION_SECONDS", "Keys", "Sessions"]
+__all__ = ["MOST_OF_A_TOKEN", "SESSION_SECONDS", "Sessions", "Tokens"]
 
 SESSION_SECONDS: Final = 24 * 3600
 """How long a session lasts."""
@@ -37,14 +37,14 @@ _SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 _HOLDER: Final = (
     "SELECT service_tokens.id, service_tokens.role, service_tokens.team FROM service_sessions JOIN service_tokens "
-    "ON service_tokens.id = service_sessions.key "
+    "ON service_tokens.id = service_sessions.token "
     "WHERE service_sessions.digest = ? AND service_sessions.until > ? AND service_tokens.revoked IS NULL"
 )
 
 
 _OLDEST: Final = (
-    "DELETE FROM service_sessions WHERE key = ? AND digest NOT IN "
-    "(SELECT digest FROM service_sessions WHERE key = ? ORDER BY until DESC, digest LIMIT ?)"
+    "DELETE FROM service_sessions WHERE token = ? AND digest NOT IN "
+    "(SELECT digest FROM service_sessions WHERE token = ? ORDER BY until DESC, digest LIMIT ?)"
 )
 
 _log: Final = logging.getLogger("thresholdout.service")
@@ -76,29 +76,29 @@ class Sessions:
     ----------
     store : Store
         Where they are kept.
-    keys : Keys
+    tokens : Tokens
         Whose holders may begin one.
     """
 
-    def __init__(self, store: Store, keys: Keys) -> None:
+    def __init__(self, store: Store, tokens: Tokens) -> None:
         self._store = store
-        self._keys = keys
+        self._tokens = tokens
 
     @_closed
-    def begin(self, key: str) -> str:
-        """Begin a session of who holds a key, given its text; return the session's text, which is not kept.
+    def begin(self, token: str) -> str:
+        """Begin a session of who holds a token, given its text; return the session's text, which is not kept.
 
         Raises
         ------
         ServiceRefused
             "unknown_token": it is unknown, or was revoked.
         """
-        holder = self._keys.holder(key)
+        holder = self._tokens.holder(token)
         text, now = secrets.token_urlsafe(32), time.time()
         self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
-        self._store.write(_OLDEST, (holder.key, holder.key, MOST_OF_A_TOKEN - 1))
-        insert = "INSERT INTO service_sessions (digest, key, until) VALUES (?, ?, ?)"
-        self._store.write(insert, (_digest(text), holder.key, now + SESSION_SECONDS))
+        self._store.write(_OLDEST, (holder.token, holder.token, MOST_OF_A_TOKEN - 1))
+        insert = "INSERT INTO service_sessions (digest, token, until) VALUES (?, ?, ?)"
+        self._store.write(insert, (_digest(text), holder.token, now + SESSION_SECONDS))
         return text
 
     @_closed
@@ -108,7 +108,7 @@ class Sessions:
         Raises
         ------
         ServiceRefused
-            There is no such session, it is over, or its key was revoked; which of these is not said.
+            There is no such session, it is over, or its token was revoked; which of these is not said.
         """
         known = _SESSION_FORM.fullmatch(text) is not None
         rows = self._store.read(_HOLDER, (_digest(text), time.time())) if known else []
@@ -138,8 +138,8 @@ _NOBODY: Final[tuple[str, Role, str, float | None]] = (hashlib.sha256(b"").hexdi
 _FIELDS: Final = "id, role, team, note, made, revoked"
 
 
-class Keys:
-    """The keys of a service.
+class Tokens:
+    """The API tokens of a service.
 
     Parameters
     ----------
@@ -150,17 +150,17 @@ class Keys:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, role: Role, team: str, note: str) -> tuple[str, Key]:
+    def add(self, role: Role, team: str, note: str) -> tuple[str, Token]:
         """Make an API token; return its text, which is not kept, and the token as it is listed."""
-        text, key = _made(role, team, note)
-        self._store.write(_INSERT, (key.id, _digest(text), role, team, note, key.made))
-        return text, key
+        text, token = _made(role, team, note)
+        self._store.write(_INSERT, (token.id, _digest(text), role, team, note, token.made))
+        return text, token
 
     def first(self, note: str) -> str | None:
         """Make an API token for an administrator where there was never one; return its text, or None."""
         if self._store.read(_ADMIN):
             return None
-        text, key = _made("admin", "", note)
+        text, token = _made("admin", "", note)
 
         def put(cursor: Cursor) -> str | None:
             if self._store.database.on_server:
@@ -168,24 +168,24 @@ class Keys:
             cursor.execute(_ADMIN)
             if cursor.fetchone() is not None:
                 return None
-            values = (key.id, _digest(text), "admin", "", note, key.made)
+            values = (token.id, _digest(text), "admin", "", note, token.made)
             cursor.execute(self._store.statement(_INSERT), values)
             return text
 
         return self._store.database.transact(put)
 
-    def all(self) -> list[Key]:
+    def all(self) -> list[Token]:
         """Return all API tokens, the oldest first."""
-        return [Key(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_tokens ORDER BY made, id")]
+        return [Token(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_tokens ORDER BY made, id")]
 
-    def revoke(self, id: str) -> Key | None:
+    def revoke(self, id: str) -> Token | None:
         """Revoke an API token and return it, or None where there is none. A second time changes nothing."""
         self._store.write("UPDATE service_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
         rows = self._store.read(f"SELECT {_FIELDS} FROM service_tokens WHERE id = ?", (id,))
-        return Key(*rows[0]) if rows else None
+        return Token(*rows[0]) if rows else None
 
     def holder(self, text: str) -> Principal:
-        """Return who holds a key.
+        """Return who holds a token.
 
         Raises
         ------
@@ -206,6 +206,6 @@ _ADMIN: Final = "SELECT id FROM service_tokens WHERE role = 'admin' LIMIT 1"
 _INSERT: Final = "INSERT INTO service_tokens (id, digest, role, team, note, made) VALUES (?, ?, ?, ?, ?, ?)"
 
 
-def _made(role: Role, team: str, note: str) -> tuple[str, Key]:
+def _made(role: Role, team: str, note: str) -> tuple[str, Token]:
     id = _PREFIX + secrets.token_hex(6)
-    return f"{id}_{secrets.token_urlsafe(32)}", Key(id, role, team, note, time.time(), None)
+    return f"{id}_{secrets.token_urlsafe(32)}", Token(id, role, team, note, time.time(), None)
