@@ -4,7 +4,7 @@ Run with ``python -m benchmarks.comparisons`` (a quarter of an hour). First, one
 losses of one law, and a gate with a tolerance after harmless proposals; then many comparisons. Records are right or
 wrong under each model; two models differ on 3 or 8 % of them, with a true difference drawn up to a third of that, and
 training values are out of fold, on twice as many records. Nothing is declared, and all m comparisons are adaptive,
-but for the lists. The baseline is the exact (Clopper-Pearson) interval for the share of wins at 0.05/m and at the
+but for the lists. The baseline is the exact (Clopper-Pearson) interval for the win rate at 0.05/m and at the
 expected number of records that differ; for differences, times that share of the records. Numbers are mean half
 lengths over that of the baseline; in brackets, truths missed.
 """
