@@ -151,9 +151,6 @@ def window(trials: int, success: float, failure: float) -> Window:
     return Window(first, masses, complete)
 
 
-Floats = NDArray[np.float64]
-
-
 def check_successes(k: object, n: object, name: str = "k", total: str = "n") -> tuple[int, int]:
     """Return a number of events and of trials.
 

@@ -167,7 +167,6 @@ def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return np.maximum.reduceat(sizes, starts), np.add.reduceat(times, starts)
 
 
-Floats = NDArray[np.float64]
 MOST_NOISE = 0.05  # of what is learned
 MOST_SWING = 0.15
 LEAST_WAY = 0.4
