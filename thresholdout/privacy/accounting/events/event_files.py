@@ -312,7 +312,7 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
     if not rows:
         raise InputError("log", "no steps", _EXPECTED)
     # A log of single steps is one training: rows of equal steps are taken together, so that epochs are counted right.
-    runs = [(step, sum(row[2] for row in equal)) for step, equal in groupby(rows, key=lambda row: row[:2])]
+    runs = [(step, sum(row[2] for row in equal)) for step, equal in groupby(rows, key=lambda row: (row[0], row[1]))]
     return Composed([_logged_event(*step, steps, how, total, place == 0) for place, (step, steps) in enumerate(runs)])
 
 
