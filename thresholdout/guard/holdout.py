@@ -292,14 +292,15 @@ class Records:
         InputError
             When they are not pairs.
         """
-        if self.open_size is None or len(self.open) != 2:
+        opened = () if self.open_size is None else self.open  # once: tables are copied
+        if len(opened) != 2:
             raise InputError("train", "no training part (X, y)", _NO_OPEN)
-        shape = tuple(getattr(self.open[1], "shape", ()))
+        shape = tuple(getattr(opened[1], "shape", ()))
         if len(shape) == 2 and shape[1] == 1:
             raise InputError(
                 "y", f"labels of shape {shape}", f"shape {shape[:1]}: y.ravel() in both parts of the guard"
             )
-        return self.open, self.holdout
+        return opened, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
         """Apply a query to the open part, and return how to apply it to the holdout."""
