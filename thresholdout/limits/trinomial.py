@@ -99,7 +99,7 @@ def placed_difference(difference: float, discordant: float, records: int, log_le
     Examples
     --------
     >>> round(placed_difference(0.02, 0.08, 1000, math.log(0.025)), 4)
-    0.0019
+    0.0017
     """
     z = _quantile(log_level)
     variance = max(discordant - difference * difference, 0.0) / records

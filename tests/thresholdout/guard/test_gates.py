@@ -121,7 +121,8 @@ WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
     ("settings", "delta", "test"),
     [
         ({}, 0.0, "sign test"),
-        ({}, 0.01, "bets"),
+        ({}, 0.01, "trinomial test"),
+        ({"sampling": "independent"}, 0.01, "bets"),
         ({"sampling": "independent"}, 0.0, "bets"),
         ({"sampling": "fixed_features"}, 0.0, "bets"),
         ({"final_check": True}, 0.0, "sign test"),
