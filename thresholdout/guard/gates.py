@@ -515,7 +515,7 @@ class Gate:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
         ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
         parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
-        return Rules(parameters, self.guard.n, self._edge / self._range, sign=ends and one_law)
+        return Rules(parameters, self.guard.n, self._edge / self._range, ends and one_law, self.guard._records.grouped)
 
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -32,6 +33,7 @@ from thresholdout.guard.label_check import beyond_declared
 from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns, warn_of_labels
 from thresholdout.guard.training_values import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
+from thresholdout.mechanisms.claims.grouped_records import GroupedRecords, grouped_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,6 +149,7 @@ class Records:
         self.train_labels = None
         self.training_folds = TrainingFolds()
         self.development: Development | None = None
+        self.grouped: GroupedRecords | None = None
         self.undeclared = False  # whether a user said nothing about how the records depend on each other
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
@@ -188,6 +191,11 @@ class Records:
         if train_groups is not None:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
+
+    def group_by(self, dependence: DependenceModel) -> None:
+        """Learn the groups of both parts, as they are once a development part was split off."""
+        own = self.training_folds.groups if self.development is None else self.development.groups
+        self.grouped = grouped_records(dependence, own)
 
     def check_development(self) -> None:
         """Refuse a development part where records cannot have one: here they can."""
@@ -331,12 +339,16 @@ class Records:
         """
         number = as_real(values)
         if number is not None:
-            return unit_mean([number], 1, bounds, "train_values"), Known(binary=bool(binary))
-        if tested is not None:
-            return mechanism.trained(values, None, bounds, "train_values", binary)
-        if self.open_size is not None:
-            values = aligned(values, self.open_labels, "train_values")
-        return mechanism.trained(values, self.open_size, bounds, "train_values", binary)
+            mean, known = unit_mean([number], 1, bounds, "train_values"), Known(binary=bool(binary))
+        elif tested is not None:
+            mean, known = mechanism.trained(values, None, bounds, "train_values", binary)
+        else:
+            if self.open_size is not None:
+                values = aligned(values, self.open_labels, "train_values")
+            mean, known = mechanism.trained(values, self.open_size, bounds, "train_values", binary)
+        if self.grouped is None or not mechanism.expects_spread:
+            return mean, known
+        return mean, replace(known, groups=self.grouped.known(values, bounds, tested))
 
     def ordered(self, values: object, argument: str) -> object:
         """Return per-record values of the holdout in its order; see `thresholdout.data.record_labels.aligned`."""

@@ -27,7 +27,7 @@ from thresholdout.guard.query_engine import QueryEngine, Read
 from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys, estimator_digest, rounded
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.mechanisms import UNKNOWN, Known
-from thresholdout.mechanisms.base import PairedCounts
+from thresholdout.mechanisms.base import Grouped, PairedCounts
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
@@ -174,6 +174,7 @@ class ModelQueries:
         self.mechanism = mechanism
         self.parameters = engine.parameters
         self.dependence = dependence
+        records.group_by(dependence)
         self.declared = declared
         self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
 
@@ -411,7 +412,7 @@ class ModelQueries:
         title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
             if expected is not None:
-                mean, known = _guessed(expected, most, 1.0), UNKNOWN
+                mean, known = _guessed(expected, most, 1.0), replace(UNKNOWN, groups=self._groups(None, (0.0, 1.0)))
             else:
                 difference = _trained(b) - _trained(a)
                 mean, known = self._train_mean(difference, (-most, most), self.mechanism, False, b.tested)
@@ -429,7 +430,7 @@ class ModelQueries:
         two = np.unique(self.records.open[1]).size <= 2 and b.said.same_classes(a.said)
         if expected is not None:
             training, variance, binary = self.records.open_size or self.records.n, None, two and expected.binary
-            mean = _guessed(expected, most, share)
+            mean, groups = _guessed(expected, most, share), self._groups(None, (0.0, 1.0), differ)
         else:
             z = np.clip((_trained(b) - _trained(a)) / most, -1.0, 1.0)
             # of the training records like these, were they as many among the others
@@ -437,13 +438,32 @@ class ModelQueries:
             training, mean = z.size, 0.5 * (middle + 1.0)
             binary = two and _right_or_wrong(*((_trained(one) - metric.bounds[0]) / most for one in (b, a)))
             variance = None if binary else 0.25 * max(0.0, square - middle * middle)
+            groups = self._groups(z, (-1.0, 1.0), differ, b.tested)
         part = described(differ, self.dependence, training)
         vague = expected is not None and expected.difference is None
-        known = Known(variance, binary, difference=True, part=part, vague=vague)
+        known = Known(
+            variance,
+            binary,
+            difference=True,
+            part=part,
+            vague=vague,
+            groups=None if part.effective is None else groups,
+        )
         query = Query(mean, (-most * share, most * share), title, key, known)
         return query, self.reading(
             "b", query, lambda: share * _both(self.records.n, b, a)[0][differ], 0.0, part.records
         )
+
+    def _groups(
+        self,
+        values: object,
+        bounds: tuple[float, float],
+        among: NDArray[np.bool_] | None = None,
+        tested: NDArray[np.intp] | None = None,
+    ) -> Grouped | None:
+        """Return what is public of the groups of a question about some records."""
+        grouped = self.records.grouped
+        return None if grouped is None else grouped.known(values, bounds, tested, among)
 
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Query, Callable[[], Any]]:
         """Return the query about the win rate."""

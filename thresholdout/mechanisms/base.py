@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.data.arguments import check_count
@@ -15,13 +15,19 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from thresholdout.limits.group_sums import GroupSizes
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.statistic_claims import Layout
 
 __all__ = [
+    "ALIKE",
     "UNKNOWN",
     "About",
     "AnswerSource",
+    "Grouped",
     "Known",
     "Mechanism",
     "MechanismState",
@@ -130,6 +136,31 @@ class Part:
     training: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """The groups of the records that a question is about. Public.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        Group of each record, from 0.
+    sizes : GroupSizes
+        Of these groups.
+    correlation : float or None
+        Inside groups, of the training records' values; ``None`` where single values are not known.
+    training : float
+        Effective number of training records.
+    training_groups : float
+        Effective number of training groups; 0 where there are none.
+    """
+
+    index: NDArray[np.int64] = field(repr=False)
+    sizes: GroupSizes
+    correlation: float | None
+    training: float
+    training_groups: float
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a query's values before the holdout is looked at.
@@ -150,6 +181,8 @@ class Known:
         Whether it is about a difference of two models that are right or wrong, on records of one law.
     part : Part or None
         The records that it is about, where that is not all of them.
+    groups : Grouped or None
+        Their groups, where these are declared.
     paired_counts : PairedCounts or None
         For a win rate: how often each of two models was the better one on the training part.
     vague : bool
@@ -176,12 +209,16 @@ class Known:
     one_law: bool = False
     trinomial: bool = False
     part: Part | None = None
+    groups: Grouped | None = None
     paired_counts: PairedCounts | None = None
     vague: bool = False
     client: str = ""
     proposal: bool = False
     chosen: bool = False
 
+
+ALIKE: Final = 0.5
+"""Correlation inside groups that is expected where no training values say it."""
 
 UNKNOWN: Final = Known()
 """Nothing."""

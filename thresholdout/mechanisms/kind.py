@@ -246,4 +246,4 @@ def _plain(value: Any) -> Any:
     """Return a parameter as JSON knows it."""
     if hasattr(value, "to_json"):
         return value.to_json()
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from thresholdout.data.values import record_rounding
+from thresholdout.limits.group_sums import GroupSums
+from thresholdout.mechanisms.base import ALIKE
 from thresholdout.mechanisms.claims.gate import (
     Decision,
     GateState,
@@ -34,6 +36,7 @@ from thresholdout.mechanisms.claims.gate_tests import (
     BetGate,
     EntropyGate,
     GateTest,
+    GroupGate,
     HoeffdingGate,
     Proposal,
     SignGate,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.data.values import UnitRecords
+    from thresholdout.mechanisms.claims.grouped_records import GroupedRecords
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource
@@ -92,6 +96,8 @@ class Rules:
         By how much a candidate has to be better, in units of the metric's range, in (-1, 1): negative for a tolerance.
     sign : bool
         Whether the sign test may be used: values are 0 or 1, and the records were declared to have one law.
+    grouped : GroupedRecords or None
+        Groups of both parts, where they are declared.
 
     Examples
     --------
@@ -110,10 +116,15 @@ class Rules:
     n: int
     delta: float
     sign: bool
+    grouped: GroupedRecords | None = None
 
     @property
-    def test_name(self) -> Literal["sign test", "trinomial test", "bets", "relative entropy", "Hoeffding's inequality"]:
+    def test_name(
+        self,
+    ) -> Literal["sign test", "trinomial test", "bets", "bets on groups", "relative entropy", "Hoeffding's inequality"]:
         """Which test confirms a claim."""
+        if self.grouped is not None:
+            return "bets on groups"
         if self.parameters.independent:
             if not self.sign:
                 return "bets"
@@ -143,6 +154,11 @@ class Rules:
         """
         mean = float(np.mean(gains))
         variance = float(np.mean(gains * gains)) + 1.0 / gains.size - mean * mean  # as if one more record differed
+        if self.grouped is not None:
+            groups = self.grouped.known(gains, (-1.0, 1.0))
+            effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
+            variance = max(variance, 1.0 / gains.size)
+            return Proposal(mean, variance, groups.training or effective, effective, self.delta, groups)
         training = self.parameters.n_train or self.effective
         return Proposal(mean, max(variance, 1.0 / gains.size), training, self.effective, self.delta)
 
@@ -175,6 +191,10 @@ class Rules:
         noise : NoiseSource
             For values that should be 0 or 1 and are not: each becomes a coin with that expectation.
         """
+        if self.grouped is not None:
+            gains = self.grouped.sums(candidate.unit() - champion.unit())
+            sizes = self.grouped.holdout_sizes
+            return GroupGate(GroupSums(0.5 * (sizes + gains), sizes, candidate.bits + 1))
         if self.test_name in ("sign test", "trinomial test"):
             new, old = candidate.coins(noise), champion.coins(noise)
             return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
@@ -188,6 +208,8 @@ class Rules:
                 return TrinomialGate(wins, losses, self.n)
             case "bets":
                 return BetGate(values)
+            case "bets on groups":
+                return GroupGate()
         mean, rounding = float(np.mean(values)) if values.size else 0.5, 2.0 * record_rounding(self.n)
         if self.test_name == "relative entropy":
             return EntropyGate(mean, self.effective, rounding)

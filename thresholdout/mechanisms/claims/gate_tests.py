@@ -14,13 +14,27 @@ from thresholdout.data.values import record_rounding
 from thresholdout.limits.bets import best_bet, log_wealth
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
+from thresholdout.limits.group_sums import GroupSums, bet_against
+from thresholdout.limits.own_sizes import own_sizes_lower
 from thresholdout.limits.trinomial import difference_refuted
+from thresholdout.mechanisms.base import ALIKE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BetGate", "EntropyGate", "GateTest", "HoeffdingGate", "Proposal", "SignGate", "TrinomialGate"]
+    from thresholdout.mechanisms.base import Grouped
+
+__all__ = [
+    "BetGate",
+    "EntropyGate",
+    "GateTest",
+    "GroupGate",
+    "HoeffdingGate",
+    "Proposal",
+    "SignGate",
+    "TrinomialGate",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,8 @@ class Proposal:
         Effective number of holdout records.
     delta : float
         By how much more than which the candidate has to be better, in (-1, 1): negative for a tolerance.
+    groups : Grouped or None
+        The records' groups, where these are declared.
 
     Examples
     --------
@@ -52,6 +68,7 @@ class Proposal:
     n_train: float
     holdout_records: float
     delta: float = 0.0
+    groups: Grouped | None = field(default=None, compare=False, repr=False)
 
     @property
     def deviation(self) -> float:
@@ -206,6 +223,66 @@ class BetGate(GateTest):
     def mirrored(self) -> BetGate:
         """Return it with ``1 - x`` for x, which is exact on the grid of the values."""
         return BetGate(1.0 - self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGate(GateTest):
+    """A bet on the sums of independent groups, or Chernoff's bound from their sizes: what public numbers prefer.
+
+    Parameters
+    ----------
+    values : GroupSums or None
+        Of ``(z + 1) / 2``. Secret; ``None`` for what is foreseen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout.limits.group_sums import GroupSizes, GroupSums
+    >>> from thresholdout.mechanisms.base import Grouped
+    >>> groups = Grouped(np.repeat(np.arange(200), 5), GroupSizes([(5, 200)]), 0.1, 700.0, 200.0)
+    >>> proposal = Proposal(0.1, 0.16, 700, 700, groups=groups)
+    >>> gate = GroupGate(GroupSums(np.repeat([2.5, 4.0, 2.0], [120, 70, 10]), np.full(200, 5.0), 1))
+    >>> gate.passes(proposal, math.log(0.005)), round(gate.needed(proposal, math.log(0.005)), 1)
+    (True, 3.3)
+    """
+
+    values: GroupSums | None = field(default=None, repr=False)
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the wealth, or the limit, with what is needed."""
+        assert proposal.groups is not None
+        assert self.values is not None
+        n, (bet, _) = self.values.size, _placed(proposal, proposal.groups, log_level)
+        rounding = 2.0 * record_rounding(n)
+        null = math.nextafter(_null(proposal), 2.0) + rounding
+        if bet > 0.0:
+            return self.values.log_wealth(bet, null) >= -log_level
+        mean = self.values.mean() - rounding
+        return mean > null and own_sizes_lower(mean, proposal.groups.sizes, log_level, (), float(n)) >= null
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the distance at which the better of both tests passes."""
+        assert proposal.groups is not None
+        return 2.0 * _placed(proposal, proposal.groups, log_level)[1] / proposal.deviation
+
+    def mirrored(self) -> GroupGate:
+        """Return it with ``1 - x`` for x, which is exact on the grid of the sums."""
+        return GroupGate(None if self.values is None else self.values.mirrored())
+
+
+def _placed(proposal: Proposal, groups: Grouped, log_level: float) -> tuple[float, float]:
+    """Return the bet against the null mean, 0 for the test by sizes, and how far above it the mean has to be."""
+    null = _null(proposal)
+    bet, mean = bet_against(
+        null,
+        0.25 * proposal.variance,
+        ALIKE if groups.correlation is None else groups.correlation,
+        groups.sizes,
+        -log_level,
+    )
+    if own_sizes_lower(min(1.0, mean), groups.sizes, log_level, (), float(groups.sizes.n)) > null:
+        bet = 0.0
+    return bet, mean - null
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.final import share_of
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "FOLD_CLAIMS", "FinalCheck", "claims_of", "guard_width", "is_unlimited", "list_width"]
 
-_BINARY: Final = Known(binary=True)
 _AGAIN: Final = 0.15  # share of the error budget that a retry sets aside, as `score.search` does
 _STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of the step there, for the width after cuts
 _BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
@@ -67,7 +65,7 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
     state, total, asked = _start(mechanism), 0.0, 0
     while asked < queries:
         block = max(1, min(asked, queries - asked) // _BLOCK)
-        first = mechanism.first_claim(state, score, _BINARY)
+        first = mechanism.first_claim(state, score, mechanism.typical)
         width, log_error_budget = _expected(first, state.log_error_budget)
         total += block * width
         asked += block
@@ -96,7 +94,7 @@ def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float)
     """
     mechanism = ClaimsMechanism(parameters, n)
     state = _start(mechanism)
-    claim = mechanism.first_claim(state, score, _BINARY).claim
+    claim = mechanism.first_claim(state, score, mechanism.typical).claim
     value = round(score * claim.steps)
     low, high = claim.interval(value, value, list_level(state.log_error_budget, queries, 0.0), ())
     return 0.5 * (high - low)
@@ -246,6 +244,8 @@ def _claims_of_others(parameters: ClaimsParameters, model: DependenceModel) -> s
         return f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
     if parameters.inflation < needed:
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    if parameters.sizes is not None and parameters.sizes != parameters.for_records(model, 0.5).sizes:
+        return "the mechanism was given groups of other sizes"
     return ""
 
 

@@ -46,6 +46,7 @@ from thresholdout.mechanisms.claims.reading import (
     FINE,
     Reading,
     random_order,
+    read_groups,
     read_sums,
     read_totals,
     read_values,
@@ -115,6 +116,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         bets = self.needs_squares(known)
         if isinstance(values, (Totals, Joint)):
             return read_totals(values, known, bets)
+        if known.groups is not None and self._bets_on_groups(known):
+            return read_groups(values, n, bounds, argument, known, known.groups)
         read = read_values if bets else read_sums
         return read(values, n, bounds, argument, known)
 
@@ -375,7 +378,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         Those of later answers are about the same, if training values are as near as sampling makes them.
         """
         of = self if self.parameters.queries else ClaimsMechanism(replace(self.parameters, queries=_USUAL), self._n)
-        low, high = of.first_claim(of.start(SeededNoise(0)), score, Known(binary=True)).interval
+        low, high = of.first_claim(of.start(SeededNoise(0)), score, of.typical).interval
         return 0.5 * (high - low)
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
@@ -395,11 +398,12 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         chosen : bool
             Whether models are chosen by their training values, which are too high then.
         """
-        score, known = check_expected(expected), Known(binary=True)
+        score, known = check_expected(expected), self.typical
         if log_error_budget <= NOTHING:
             return 1.0
-        variance = variance_of(score, known, self._likely)
-        made = predict(PredictorState(), score, variance, self._likely, self._training)
+        _, effective, training = self._sizes(known)
+        variance = variance_of(score, known, effective)
+        made = predict(PredictorState(), score, variance, effective, training)
         steps = self._test(made, variance, known).steps
         claim = self._test(made, variance, known, value=round(score * steps))
         low, high = final_interval(claim, log_error_budget, score, CHOSEN if chosen else INNER)

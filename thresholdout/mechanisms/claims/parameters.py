@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError
+from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms.kind import Parameters
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class ClaimsParameters(Parameters):
         that is not meant to protect records.
     information_released : float
         Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
+    sizes : tuple of (int, int) or None
+        How many independent groups there are of each size, where records have groups; ``None`` otherwise.
     allowance : float or None
         Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
@@ -70,7 +73,9 @@ class ClaimsParameters(Parameters):
     given_features: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"final_check", "epsilon", "information_released", "allowance"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"final_check", "epsilon", "information_released", "allowance", "sizes"}
+    )
 
     confidence: float = 0.95
     queries: int | None = None
@@ -84,6 +89,7 @@ class ClaimsParameters(Parameters):
     epsilon: float | None = None
     information_released: float = 0.0
     allowance: float | None = None
+    sizes: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -113,6 +119,8 @@ class ClaimsParameters(Parameters):
             if self.noise or self.epsilon is not None or self.final_check or self.max_half_width is not None:
                 seen = "beside noise=, epsilon=, final_check= or max_half_width="
                 raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
+        if self.sizes is not None:
+            fix("sizes", tuple((check_count("sizes", size), check_count("sizes", count)) for size, count in self.sizes))
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
 
@@ -153,10 +161,14 @@ class ClaimsParameters(Parameters):
         >>> ClaimsParameters().for_records(Groups([0, 0, 1, 1]), 0.95).effective
         2.0
         """
+        from graphs import Groups
+
         effective = model.effective_records()
+        grouped = isinstance(model, Groups) and effective != model.n
         return replace(
             self,
             confidence=confidence,
             effective=None if effective == model.n else effective,
             inflation=model.variance_inflation(),
+            sizes=GroupSizes.of(model.independent_groups()).counts if grouped else None,
         )

@@ -25,12 +25,16 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Sums, ThreeValues
 from thresholdout.limits.binomial import log_one_law_tail
-from thresholdout.mechanisms.base import Known, PairedCounts
+from thresholdout.limits.group_sums import GroupSizes, GroupSums
+from thresholdout.mechanisms.base import ALIKE, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
+from thresholdout.mechanisms.claims.group_tests import GroupBetTest, own_sizes
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
     BetTest,
@@ -55,7 +59,6 @@ from thresholdout.mechanisms.claims.trinomial_claims import TrinomialTest
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -378,6 +381,9 @@ class QueryClaims:
     def __init__(self, parameters: ClaimsParameters, n: int) -> None:
         self.parameters = parameters
         self._n = check_count("n", n)
+        self._groups = None if parameters.sizes is None else GroupSizes(parameters.sizes)
+        if self._groups is not None and self._groups.n != n:
+            raise InputError("sizes", f"groups of {self._groups.n} records", f"those of {n}")
         self._hoeffding = n / parameters.inflation
         self._effective = parameters.effective or self._hoeffding
         # one effect that a few records share makes limits by relative entropy wide, not the values uncertain
@@ -411,11 +417,30 @@ class QueryClaims:
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
         """Return the records that a query is about, and how many independent ones vary as these and training do."""
-        part = known.part
+        part, groups = known.part, known.groups
+        if groups is not None:
+            effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
+            return groups.sizes.n, effective, groups.training or effective
+        if part is None and self._groups is not None and known.layout is None:
+            effective = self._groups.effective(ALIKE)
+            return (
+                self._n,
+                effective,
+                effective * (self.parameters.n_train or self._groups.groups) / self._groups.groups,
+            )
         if part is None:
             return self._n, self._likely, self._training
         effective = part.records if part.effective is None else part.effective
         return part.records, effective, max(1.0, part.training * effective / part.records)
+
+    @property
+    def typical(self) -> Known:
+        """What is known of right and wrong before there is any model."""
+        if self._groups is None:
+            return Known(binary=True)
+        _, effective, training = self._sizes(Known(binary=True))
+        groups = self._groups.groups * training / effective
+        return Known(binary=True, groups=Grouped(np.zeros(0, dtype=np.int64), self._groups, None, training, groups))
 
     def _independent(self, known: Known) -> bool:
         """Whether the query is about a mean of independent records."""
@@ -425,6 +450,10 @@ class QueryClaims:
     def _bets(self, known: Known) -> bool:
         """Whether claims about a mean of values that are not only 0 or 1 are tested by bets on each of them."""
         return self._independent(known) and self._private is None
+
+    def _bets_on_groups(self, known: Known) -> bool:
+        """Whether claims about a mean are tested by bets on the sums of groups."""
+        return known.groups is not None and self._private is None and self.parameters.allowance is None
 
     def trinomial(self, known: Known) -> bool:
         """Whether interval hypotheses are tested by the exact trinomial test."""
@@ -453,6 +482,8 @@ class QueryClaims:
         else:
             records, effective, training = self._sizes(known)
             number, ratio = 4.0 * variance * records, effective / training
+            if known.groups is not None:
+                number = 0.5 * known.groups.sizes.groups
         return 0.5 * math.sqrt((1.0 + ratio) / number)
 
     def _claim(
@@ -464,6 +495,8 @@ class QueryClaims:
             return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
         if known.layout is not None:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
+        if self._bets_on_groups(known):
+            return self._test(made, variance, known, fine, sums=holdout.group_sums)
         if known.binary and self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.count(noise))
         if self.trinomial(known):
@@ -481,6 +514,7 @@ class QueryClaims:
         *,
         value: int = 0,
         values: NDArray[np.float64] | Sums | None = None,
+        sums: GroupSums | None = None,
         paired_counts: PairedCounts | None = None,
     ) -> MeanTest | TwoEnds:
         """Return how claims about a query are tested, and what they say; without its value, for the latter only."""
@@ -492,6 +526,14 @@ class QueryClaims:
         if known.layout is not None:
             return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)
+        if known.groups is not None and self._bets_on_groups(known):
+            common = 0.5 if known.difference and not known.binary else min(max(made.mean, _COMMON), 1.0 - _COMMON)
+            return GroupBetTest(steps, sums, known.groups, variance, common)
+        sizes = self._groups if known.part is None else None
+        if known.groups is not None:
+            sizes = known.groups.sizes
+        if sizes is not None:
+            return MeanTest(steps, value, own_sizes(steps, sizes))
         if self._independent(known) and known.binary:
             return MeanTest(records, value, ones(records))
         if self.trinomial(known):

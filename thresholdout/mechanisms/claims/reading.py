@@ -12,7 +12,8 @@ from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import ExactMean, UnitRecords, UnitSums, unit_records
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Moments, Sums, ThreeValues
-from thresholdout.mechanisms.base import Known, PairedCounts
+from thresholdout.limits.group_sums import GroupSums
+from thresholdout.mechanisms.base import Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise.sources import NoiseSource
 
@@ -26,6 +27,7 @@ __all__ = [
     "grid_steps",
     "grid_value",
     "random_order",
+    "read_groups",
     "read_sums",
     "read_totals",
     "read_values",
@@ -72,6 +74,12 @@ class Reading:
     def bet_on(self) -> NDArray[np.float64] | Sums:
         """The values on which bets are placed, or what is known of them."""
         return self.values if isinstance(self.values, Sums) else self.records.unit()
+
+    @property
+    def group_sums(self) -> GroupSums:
+        """The sums by group of a question about a mean over groups."""
+        assert isinstance(self.values, GroupSums)
+        return self.values
 
     def on_grid(self, steps: int) -> int:
         """Return the mean in steps of a grid: the nearest, upwards from the middle."""
@@ -135,6 +143,17 @@ def read_sums(values: object, n: int, bounds: tuple[float, float], argument: str
     sums = UnitSums(values, n, bounds, argument)
     enough = sums.ends or not known.binary
     return Reading(sums.mean, known) if enough else read_values(values, n, bounds, argument, known)
+
+
+def read_groups(
+    values: object, n: int, bounds: tuple[float, float], argument: str, known: Known, groups: Grouped
+) -> Reading:
+    """Check per-record values and keep their sums by group, which floats add up without an error."""
+    records = unit_records(values, n, bounds, argument)
+    count = groups.sizes.groups
+    sums = np.bincount(groups.index, weights=records.unit(), minlength=count)
+    sizes = np.bincount(groups.index, minlength=count).astype(np.float64)
+    return Reading(GroupSums(sums, sizes, records.bits), known)
 
 
 def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:

@@ -1,0 +1,184 @@
+"""Claims about grouped records: every outcome of small groups, for laws on the far side of the claim."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from thresholdout.limits.group_sums import GroupSizes, GroupSums
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.base import Grouped
+from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
+from thresholdout.mechanisms.claims.gate_tests import GroupGate, Proposal
+from thresholdout.mechanisms.claims.group_tests import GroupBetTest
+from thresholdout.noise.sources import SeededNoise
+
+STEPS = 64
+
+
+def grouped(
+    sizes: list[int], correlation: float | None = 0.2, training_groups: float = 40.0, training: float = 20.0
+) -> Grouped:
+    index = np.repeat(np.arange(len(sizes)), sizes)
+    return Grouped(index, GroupSizes.of(np.array(sizes)), correlation, training, training_groups)
+
+
+def laws(sizes: list[int], mean: float, trials: int = 60) -> list[np.ndarray]:
+    """Probabilities of full groups, the others being empty, with this mean over all records."""
+    s, rng, found = np.array(sizes, dtype=float), np.random.default_rng(3), [np.full(len(sizes), mean)]
+    for trial in range(trials):
+        left, ps = mean * s.sum(), np.zeros(s.size)
+        if trial % 2:
+            for g in rng.permutation(s.size):
+                ps[g] = min(1.0, left / s[g])
+                left -= ps[g] * s[g]
+        else:
+            ps = rng.dirichlet(np.full(s.size, (0.3, 3.0)[trial % 4 == 0])) * left / s
+        if (ps <= 1.0).all():
+            found.append(ps)
+    return found
+
+
+def confirmed(test: GroupBetTest, sizes: list[int], lo: int, hi: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    outcomes = np.array(list(product((0.0, 1.0), repeat=len(sizes))))
+    s = np.array(sizes, dtype=float)
+    said = []
+    for each in outcomes:
+        test._values = GroupSums(s * each, s, 0)
+        said.append(test.outcome(lo, hi, math.log(level), (), (0, 0, 0)) == "confirmed")
+    return outcomes, np.array(said)
+
+
+@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 3, 3], [1, 1, 1, 6]])
+@pytest.mark.parametrize("level", [0.3, 0.1])
+@pytest.mark.parametrize(("lo", "hi"), [(20, 44), (40, 64), (0, 30), (32, 60)])
+@pytest.mark.parametrize("correlation", [0.0, 0.5, None])
+def test_a_false_claim_is_confirmed_with_its_level_at_most(
+    sizes: list[int], level: float, lo: int, hi: int, correlation: float | None
+) -> None:
+    test = GroupBetTest(STEPS, None, grouped(sizes, correlation), 0.2, 0.5)
+    low, high = test.interval(lo, hi, math.log(level), ())
+    outcomes, said = confirmed(test, sizes, lo, hi, level)
+    for truth in (low - 1e-9, high + 1e-9):
+        if 0.0 < truth < 1.0:
+            for ps in laws(sizes, truth):
+                law = np.prod(np.where(outcomes > 0, ps, 1.0 - ps), axis=1)
+                assert float(law[said].sum()) <= level * (1.0 + 1e-9)
+
+
+def test_a_split_group_confirms_false_claims() -> None:
+    """The side that must fail: groups of four records taken for records."""
+    sizes, level, lo, hi = [4, 4, 4], 0.1, 40, 64
+    outcomes = np.array(list(product((0.0, 1.0), repeat=3)))
+    test = GroupBetTest(STEPS, None, grouped([1] * 12, 0.0), 0.2, 0.5)
+    low, _ = test.interval(lo, hi, math.log(level), ())
+    said = []
+    for each in outcomes:
+        test._values = GroupSums(np.repeat(each, 4), np.ones(12), 0)
+        said.append(test.outcome(lo, hi, math.log(level), (), (0, 0, 0)) == "confirmed")
+    worst = 0.0
+    for ps in laws(sizes, low - 1e-9):
+        law = np.prod(np.where(outcomes > 0, ps, 1.0 - ps), axis=1)
+        worst = max(worst, float(law[np.array(said)].sum()))
+    assert worst > 1.5 * level
+
+
+@pytest.mark.parametrize("level", [0.3, 0.05])
+@pytest.mark.parametrize("correlation", [0.1, None])
+@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 1, 3, 3]])
+def test_stated_intervals_miss_with_both_levels_at_most(
+    sizes: list[int], level: float, correlation: float | None
+) -> None:
+    """None as correlation: a mixture of bets."""
+    s = np.array(sizes, dtype=float)
+    outcomes = np.array(list(product((0.0, 1.0), repeat=len(sizes))))
+    ends = []
+    for each in outcomes:
+        test = GroupBetTest(STEPS, GroupSums(s * each, s, 0), grouped(sizes, correlation, 5.0), 0.2, 0.6)
+        ends.append(test.ends(math.log(level), 0.6))
+    lows, highs = (np.array(one) / STEPS for one in zip(*ends, strict=True))
+    for truth in np.linspace(0.05, 0.95, 19).tolist():
+        for ps in laws(sizes, truth, 20):
+            law = np.prod(np.where(outcomes > 0, ps, 1.0 - ps), axis=1)
+            mean = float(ps @ s) / s.sum()
+            assert float(law[lows > mean + 1e-9].sum()) <= level * (1.0 + 1e-9)
+            assert float(law[highs < mean - 1e-9].sum()) <= level * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 3, 3]])
+@pytest.mark.parametrize("delta", [0.0, 0.2, -0.2])
+def test_a_gate_keeps_its_level(sizes: list[int], delta: float) -> None:
+    """Groups that win, lose or tie as a whole; a mean difference of at most delta."""
+    s, level = np.array(sizes, dtype=float), 0.1
+    proposal = Proposal(0.3, 0.5, 40.0, 8.0, delta, grouped(sizes))
+    outcomes = np.array(list(product((-1.0, 0.0, 1.0), repeat=len(sizes))))
+    passes = np.array(
+        [GroupGate(GroupSums(0.5 * (s + s * z), s, 1)).passes(proposal, math.log(level)) for z in outcomes]
+    )
+    rng, worst = np.random.default_rng(4), 0.0
+    for trial in range(200):
+        gains = np.full(s.size, delta) if trial < 20 else delta + rng.normal(size=s.size) * 0.3
+        gains -= (gains @ s) / s.sum() - delta
+        if (np.abs(gains) > 1.0).any():
+            continue
+        move = rng.random() * (1.0 - np.abs(gains))
+        win = np.maximum(gains, 0.0) + 0.5 * move
+        loss = win - gains
+        law = np.prod(np.where(outcomes > 0, win, np.where(outcomes < 0, loss, 1.0 - win - loss)), axis=1)
+        worst = max(worst, float(law[passes].sum()))
+    assert worst <= level * (1.0 + 1e-9)
+
+
+class TestRoutes:
+    """Which test an end is put to is public."""
+
+    def test_few_groups_that_are_alike_are_tested_by_sizes_and_many_by_bets(self) -> None:
+        for sizes, correlation, bets in (([5] * 400, 0.1, True), ([1] * 100 + [60], 1.0, False)):
+            test = GroupBetTest(1024, None, grouped(sizes, correlation), 0.09, 0.9)
+            _, bet = test._place(0.88, math.log(0.04), (), upper=False)
+            assert (bet > 0.0) == bets
+
+    def test_an_interval_does_not_depend_on_the_values(self) -> None:
+        groups, found = grouped([3] * 50), set()
+        for count in (0, 20, 50):
+            sums = np.where(np.arange(50) < count, 3.0, 0.0)
+            test = GroupBetTest(256, GroupSums(sums, np.full(50, 3.0), 0), groups, 0.2, 0.7)
+            found.add(test.interval(150, 200, -3.0, (0.001, 0.002)))
+        assert len(found) == 1
+
+
+class TestMechanism:
+    """A guard's mechanism with groups of five."""
+
+    parameters = ClaimsParameters(effective=200.0, inflation=5.0, sizes=((5, 200),))
+
+    def test_parameters_survive_a_ledger(self) -> None:
+        assert ClaimsParameters.from_json(self.parameters.to_json()) == self.parameters
+
+    def test_claims_bet_on_groups_and_are_narrower_than_from_means(self) -> None:
+        mechanism, noise = ClaimsMechanism(self.parameters, 1000), SeededNoise(0)
+        known = Known(binary=True, groups=grouped([5] * 200, 0.1, 200.0, 700.0))
+        values = np.random.default_rng(0).random(1000) < 0.9
+        reading = mechanism.read(values, 1000, (0, 1), "values", known)
+        assert repr(reading.group_sums) == "<GroupSums n=1000>"
+        _, outcome = mechanism.step(mechanism.start(noise), 0.9, reading, noise)
+        assert outcome.interval is not None
+        plain = ClaimsMechanism(ClaimsParameters(effective=200.0, inflation=5.0), 1000)
+        low, high = plain.first_claim(plain.start(noise), 0.9, Known(binary=True)).interval
+        assert outcome.interval[1] - outcome.interval[0] < 0.65 * (high - low)
+
+    def test_values_without_known_groups_are_tested_by_sizes(self) -> None:
+        mixed = ClaimsParameters(effective=20.0, inflation=20.0, sizes=((1, 500), (10, 49), (50, 1)))
+        own = ClaimsMechanism(mixed, 1040).first_claim(
+            ClaimsMechanism(mixed, 1040).start(SeededNoise(0)), 0.9, Known(binary=True)
+        )
+        plain = ClaimsMechanism(ClaimsParameters(effective=20.8, inflation=10.0), 1040)
+        other = plain.first_claim(plain.start(SeededNoise(0)), 0.9, Known(binary=True))
+        assert own.interval[1] - own.interval[0] < other.interval[1] - other.interval[0]
+
+    def test_sizes_of_other_records_are_refused(self) -> None:
+        with pytest.raises(Exception, match=r"groups of 1000 records; expected: those of 1200"):
+            ClaimsMechanism(self.parameters, 1200)

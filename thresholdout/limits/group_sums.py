@@ -1,0 +1,257 @@
+"""Sums of values by independent groups, and where to place a constant bet on them.
+
+Bets on group sums are those of `thresholdout.limits.group_bets`, with ``L = l/S`` for each record. The sums are secret;
+the numbers of groups of each size are public. PROOFS.md of this package, "Bets on group sums".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from thresholdout.limits.bets import Sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["GroupSizes", "GroupSums", "bet_against", "group_bet"]
+
+_SLACK: Final = 1e-9
+_BOLDEST: Final = 0.9  # of the largest bet: a bolder one loses much on the largest group
+_CLASSES: Final = 12  # of sizes, for placing only
+_ROUNDS: Final = 8
+_STEPS: Final = 6
+_CLOSE: Final = 1e-6
+
+
+class GroupSizes:
+    """How many groups there are of each size. Public.
+
+    Parameters
+    ----------
+    counts : iterable of (int, int)
+        Sizes and numbers of groups.
+
+    Examples
+    --------
+    >>> sizes = GroupSizes([(5, 400)])
+    >>> sizes.groups, sizes.n, sizes.largest, round(sizes.effective(0.1))
+    (400, 2000, 5, 1429)
+    """
+
+    __slots__ = ("counts", "groups", "largest", "n", "numbers", "sizes", "squares")
+
+    def __init__(self, counts: Iterable[tuple[int, int]]) -> None:
+        self.counts = tuple(sorted((int(size), int(number)) for size, number in counts))
+        self.sizes = np.array([size for size, _ in self.counts], dtype=np.float64)
+        self.numbers = np.array([number for _, number in self.counts], dtype=np.float64)
+        self.groups = sum(number for _, number in self.counts)
+        self.n = sum(size * number for size, number in self.counts)
+        self.squares = sum(size * size * number for size, number in self.counts)
+        self.largest = self.counts[-1][0]
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.int64]) -> GroupSizes:
+        """Return the numbers of groups of each size."""
+        return cls(zip(*(one.tolist() for one in np.unique(sizes, return_counts=True)), strict=True))
+
+    def effective(self, correlation: float) -> float:
+        """Return the number of independent records of which a mean varies as much."""
+        return self.n * self.n / (self.n + correlation * (self.squares - self.n))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GroupSizes) and self.counts == other.counts
+
+    def __hash__(self) -> int:
+        return hash(self.counts)
+
+    def __repr__(self) -> str:
+        return f"<GroupSizes: {self.groups} groups, {self.n} records>"
+
+
+class GroupSums(Sums):
+    """The sums of values in [0, 1] by group. Secret: the representation shows the number of values only.
+
+    Parameters
+    ----------
+    sums, sizes : ndarray of shape (groups,)
+        Sums on the grid of ``2**-bits`` and numbers of values, both without an error.
+    bits : int
+        Digits of the grid.
+
+    Examples
+    --------
+    >>> found = GroupSums(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 1)
+    >>> found, found.mean(), round(found.log_wealth(0.5, 0.5), 6)  # ln 1.5
+    (<GroupSums n=3>, 0.8333333333333334, 0.405465)
+    """
+
+    __slots__ = ("_largest", "_sizes", "_sums")
+
+    def __init__(self, sums: NDArray[np.float64], sizes: NDArray[np.float64], bits: int) -> None:
+        super().__init__(int(sizes.sum()), bits, int(math.ldexp(float(sums.sum()), bits)))
+        self._sums, self._sizes, self._largest = sums, sizes, float(sizes.max())
+
+    def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
+        """Return ``ln prod (1 + L sum_{i in g} (x_i - m))``, rounded down; see `Sums.log_wealth`."""
+        exposed = bet * self._largest * mean
+        if exposed >= 1.0 - _SLACK:
+            return -math.inf
+        terms = self.above(mean, mirrored=mirrored)
+        terms *= bet
+        np.log1p(terms, out=terms)
+        largest = max(float(terms.max()), -float(terms.min()))
+        # each argument is off by 2^-50 (1 + L S) at most, and is at least -exposed
+        off = 2.0**-50 * (1.0 + bet * self._largest) / (1.0 - exposed) + 2.0**-48 * largest
+        return float(terms.sum()) - _SLACK - terms.size * off
+
+    def above(self, mean: float, *, mirrored: bool = False) -> NDArray[np.float64]:
+        """Return for each group the sum of the values less a mean. Secret."""
+        if mirrored:
+            return self._sizes * (1.0 - mean) - self._sums
+        return self._sums - self._sizes * mean
+
+    def mirrored(self) -> GroupSums:
+        """Return the sums of one less each value."""
+        return GroupSums(self._sizes - self._sums, self._sizes, self.bits)
+
+
+@lru_cache(maxsize=64)
+def _classes(sizes: GroupSizes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return few sizes and their numbers, with the same sum of sizes and about the same sum of squares."""
+    if sizes.sizes.size <= _CLASSES:
+        return sizes.sizes, sizes.numbers
+    weight = np.cumsum(sizes.numbers * sizes.sizes**2) / sizes.squares
+    place = np.minimum((weight * _CLASSES).astype(np.int64), _CLASSES - 1)
+    total = np.bincount(place, sizes.numbers * sizes.sizes)
+    square = np.bincount(place, sizes.numbers * sizes.sizes**2)
+    there = total > 0.0
+    size = square[there] / total[there]
+    return size, total[there] / size
+
+
+def group_bet(
+    mean: float,
+    variance: float,
+    common: float,
+    correlation: float,
+    sizes: GroupSizes,
+    log_needed: float,
+    most: float = math.inf,
+    luck: float = 0.0,
+    times: float = 1.0,
+    training_groups: float = math.inf,
+) -> tuple[float, float]:
+    """Return the largest lower limit that a bet on group sums is expected to win, and the bet for each record.
+
+    To place a claim, not for a guarantee. A single value is taken to be 0, 1 or `common`. A group's sum has the
+    variance ``s v (1 + (s - 1) rho)``, and skewness and kurtosis as a sum of so many independent values that have it.
+    Each is taken for the law of three values with these moments.
+
+    Parameters
+    ----------
+    mean, variance, common
+        As in `thresholdout.limits.bets.placed_bet`.
+    correlation : float
+        rho, inside groups.
+    sizes : GroupSizes
+        Of the groups that are tested.
+    log_needed : float
+        Nats that the bet has to win.
+    most : float
+        Bets are at most this.
+    luck : float
+        Standard deviations by which the groups' squares are taken to be larger.
+    times : float
+        By how much they are larger besides.
+    training_groups : float
+        From how many groups variance and correlation are known.
+
+    Examples
+    --------
+    >>> end, bet = group_bet(0.9, 0.09, 0.9, 0.1, GroupSizes([(5, 400)]), 3.7)
+    >>> round(end, 3), round(bet, 3)
+    (0.877, 0.153)
+    """
+    size, number = _classes(sizes)
+    alike = size / (1.0 + (size - 1.0) * correlation)  # independent values with the variance of a group's mean
+    skew_one = (1.0 - 2.0 * common) / math.sqrt(variance)
+    tail_one = skew_one**2 + common * (1.0 - common) / variance
+    skew = skew_one / np.sqrt(alike)
+    tail = np.maximum(3.0 + (tail_one - 3.0) / alike, skew**2 + 1.0)
+    of_groups = size**2 * variance / alike
+    if luck:
+        total, doubt = float(number @ of_groups), float(number @ (of_groups**2 * (tail - 1.0)))
+        here = math.sqrt(doubt) / total
+        of_groups = of_groups * (1.0 + luck * here * math.sqrt(1.0 + sizes.groups / training_groups))
+    # three values -A, 0, B in standard deviations: B - A is the skewness, A B = kurtosis - skewness^2. Where -A or B is
+    # out of the range, the skewness is kept and the kurtosis is not
+    of_groups = np.minimum(times * of_groups, size**2 * mean * (1.0 - mean) * (1.0 - _SLACK))
+    deviation = np.sqrt(of_groups)
+    lowest, highest = size * mean / deviation, size * (1.0 - mean) / deviation
+    down = np.minimum(0.5 * (np.sqrt(skew**2 + 4.0 * (tail - skew**2)) - skew), lowest)
+    up = np.minimum(np.maximum(skew + down, 1.0 / down), highest)
+    down = np.minimum(np.maximum(up - skew, 1.0 / up), lowest)
+    product = down * up
+    weights = np.concatenate(
+        [number / (down * (up + down)), number * np.maximum(0.0, 1.0 - 1.0 / product), number / (up * (up + down))]
+    )
+    moved = np.concatenate([-down * deviation, np.zeros(size.size), up * deviation])
+    sizes_of = np.concatenate([size, size, size])
+    n, square = float(number @ size), float(number @ of_groups)
+    target = math.sqrt(2.0 * log_needed)
+    end, bet = mean - target * math.sqrt(square) / n, 0.0
+    for _ in range(_ROUNDS):
+        end = min(max(end, 0.5 * _CLOSE), mean * (1.0 - _CLOSE))
+        gains = moved + sizes_of * (mean - end)
+        top = min(most, _BOLDEST / (sizes.largest * end))
+        bet = min(top, bet or n * (mean - end) / square)
+        for _ in range(_STEPS):
+            shares = gains / (1.0 + bet * gains)
+            weighted = weights * shares
+            step = bet + float(weighted.sum()) / float(weighted @ shares)
+            step = min(max(step, 0.25 * bet), 4.0 * bet, top)
+            if abs(step - bet) < _CLOSE * bet:
+                break
+            bet = step
+        won = float(weights @ np.log1p(bet * gains))
+        if won <= 0.0:
+            end -= target * math.sqrt(square) / n
+            continue
+        fall = bet * float(weights @ (sizes_of / (1.0 + bet * gains)))
+        root = math.sqrt(2.0 * won)
+        change = (root - target) * root / fall
+        end += change
+        if abs(change) < _CLOSE * (mean - end):
+            break
+    return (end, min(bet, _BOLDEST / (sizes.largest * end))) if end > _CLOSE else (0.0, 0.0)
+
+
+def bet_against(
+    null: float, variance: float, correlation: float, sizes: GroupSizes, log_needed: float
+) -> tuple[float, float]:
+    """Return the bet against means of at most `null` that wins at the smallest mean, and this mean, at most 1.
+
+    Values are mostly a half, as those of a difference of two models. As `group_bet`, to place a test and no more.
+
+    Examples
+    --------
+    >>> sizes = GroupSizes([(5, 200)])
+    >>> bet, mean = bet_against(0.5, 0.04, 0.1, sizes, 5.3)
+    >>> round(bet, 3), round(mean, 4), round(group_bet(mean, 0.04, 0.5, 0.1, sizes, 5.3)[0], 4)
+    (0.36, 0.5252, 0.5)
+    """
+    spread = float(sizes.numbers @ (sizes.sizes * (1.0 + (sizes.sizes - 1.0) * correlation)))
+    away, bet = math.sqrt(2.0 * log_needed * variance * spread) / sizes.n, 0.0
+    for _ in range(_ROUNDS):
+        mean = min(null + away, 1.0 - 0.5 / sizes.n)
+        end, found = group_bet(mean, variance, 0.5, correlation, sizes, log_needed)
+        bet = found or bet
+        if abs(end - null) < _CLOSE * away or mean < null + away:
+            break
+        away = max(0.5 * away, away + null - end)
+    return min(bet or math.inf, _BOLDEST / (sizes.largest * null)), min(1.0, null + away)

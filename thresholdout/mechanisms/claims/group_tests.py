@@ -1,0 +1,220 @@
+"""Claims about a mean of values whose groups are independent: tested by bets on group sums, or by each group's size.
+
+Which of both tests an end is decided by public numbers: by the limit that each is expected to give at the claim's edge
+and level. So both are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own
+sizes".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.data.values import ExactMean
+from thresholdout.limits.bets import Sums, bet_lower
+from thresholdout.limits.group_sums import GroupSums, group_bet
+from thresholdout.limits.noisy import log_laplace_moment
+from thresholdout.limits.own_sizes import own_sizes_lower
+from thresholdout.mechanisms.base import ALIKE
+from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, Noise, Scales, TwoEnds, mirror
+from thresholdout.mechanisms.claims.reading import grid_value
+
+if TYPE_CHECKING:
+    from thresholdout.limits.group_sums import GroupSizes
+    from thresholdout.mechanisms.base import Grouped
+
+__all__ = ["GroupBetTest", "own_sizes"]
+
+_LUCK: Final = 1.0  # standard deviations of the groups' squares, in a claim
+_WIDER: Final = 1.7  # times the variance, after a claim that was too narrow
+_ROUNDS: Final = 3
+_NOTHING: Final = 1e-9  # ends below are 0
+_FEW: Final = 20  # training groups, below which their correlation is no guide
+_CLEARLY: Final = 0.7  # of the distance that a normal law with correlation 1 gives: bets that reach it are taken
+
+
+def own_sizes(steps: int, sizes: GroupSizes) -> Limit:
+    """Return the limits from each group's own size; edges are of the mean rounded to the grid."""
+    return lambda lo, level, scales: own_sizes_lower(
+        (lo - 0.5) / steps, sizes, level, tuple(steps * scale for scale in scales), steps
+    )
+
+
+class GroupBetTest(TwoEnds):
+    """Claims about a mean over groups of records.
+
+    Parameters
+    ----------
+    steps : int
+        Steps in the range.
+    values : GroupSums or None
+        Secret; ``None`` where only what is public is asked for.
+    grouped : Grouped
+        What is public of the groups.
+    variance : float
+        Expected of a value.
+    common : float
+        The value that most records are expected to have, in (0, 1).
+    times : float
+        By how much the variance is taken to be larger.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        values: GroupSums | None,
+        grouped: Grouped,
+        variance: float,
+        common: float,
+        times: float = 1.0,
+    ) -> None:
+        self.steps = steps
+        self._values = values
+        self._grouped = grouped
+        self._variance = variance
+        self._common = common
+        self._times = times
+        self._limit = own_sizes(steps, grouped.sizes)
+        self._placed: dict[tuple[float, float, Scales, bool], tuple[float, float]] = {}
+
+    def wider(self) -> GroupBetTest:
+        """Return the same test for a larger variance."""
+        return GroupBetTest(self.steps, self._values, self._grouped, self._variance, self._common, _WIDER * self._times)
+
+    def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
+        """Return the ends that the edges have, each by the better test."""
+        low = self._place(lo / self.steps, log_level, scales, upper=False)[0]
+        return low, mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
+
+    def ends(self, log_level: float, expected: float) -> tuple[int, int]:
+        """Return the limits of both sides, rounded outwards to the grid."""
+        limits = [self._stated(log_level, expected, upper=upper) for upper in (False, True)]
+        return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
+
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
+        """Test both ends; if one of them is not refuted, compare the mean with the edges."""
+        assert self._values is not None
+        edge, upper, lower = noise
+        if self._wins(hi, log_level, scales, edge - upper, upper=True) and self._wins(
+            lo, log_level, scales, edge - lower, upper=False
+        ):
+            return "confirmed"
+        mean = float(self._values.mean())
+        if hi < self.steps and mean + (upper - edge) / UNITS > hi / self.steps:
+            return "above"
+        return "below" if lo > 0 and mean + (edge - lower) / UNITS < lo / self.steps else "wide"
+
+    def _place(self, mean: float, log_level: float, scales: Scales, *, upper: bool) -> tuple[float, float]:
+        """Return the end of an interval with this edge, and the bet against it; 0 for the test by sizes.
+
+        For an upper edge, both are those of the mirrored values.
+        """
+        key = mean, log_level, scales, upper
+        if key not in self._placed:
+            self._placed[key] = self._best(1.0 - mean if upper else mean, log_level, scales, upper, _LUCK)
+        return self._placed[key]
+
+    def _best(self, mean: float, log_level: float, scales: Scales, upper: bool, luck: float) -> tuple[float, float]:
+        """Return the better end of both tests, and the bet; 0 for the test by sizes."""
+        sizes, n = self._grouped.sizes, self._grouped.sizes.n
+        if mean <= _NOTHING:
+            return 0.0, 0.0
+        inside = min(mean, 1.0 - 0.5 / n)
+        end, bet, charge = 0.0, 0.0, 0.0
+        for _ in range(_ROUNDS if scales else 1):
+            end, bet = self._bet(inside, charge - log_level, upper, luck, scales)
+            charge = self._charge(bet, scales)
+        reach = math.sqrt(-2.0 * log_level * inside * (1.0 - inside) * sizes.squares) / n
+        if end > 0.0 and inside - end < _CLEARLY * reach:
+            return end, bet
+        other = self._limit(round(mean * self.steps), log_level, scales)
+        return (end, bet) if end > other else (other, 0.0)
+
+    def _bet(
+        self,
+        mean: float,
+        needed: float,
+        upper: bool,
+        luck: float,
+        scales: Scales = (),
+        correlation: float | None = None,
+    ) -> tuple[float, float]:
+        grouped = self._grouped
+        if correlation is None:
+            correlation = ALIKE if grouped.correlation is None else grouped.correlation
+        most = 0.5 / (grouped.sizes.n * max(scales)) if scales else math.inf
+        return group_bet(
+            mean,
+            self._variance,
+            1.0 - self._common if upper else self._common,
+            correlation,
+            grouped.sizes,
+            needed,
+            most,
+            luck,
+            self._times,
+            grouped.training_groups or math.inf,
+        )
+
+    def _wins(self, edge: int, log_level: float, scales: Scales, noise: int, *, upper: bool) -> bool:
+        """Whether the test against means beyond an end passes."""
+        assert self._values is not None
+        end, bet = self._place(edge / self.steps, log_level, scales, upper=upper)
+        if end <= 0.0:
+            return True  # nothing is claimed
+        if bet == 0.0:
+            value = grid_value(_exact(self._values), self.steps)
+            outside = value - edge if upper else edge - value
+            return outside * UNITS <= noise * self.steps
+        moved = bet * self._values.size * (noise / UNITS)
+        wealth = self._values.log_wealth(bet, end, mirrored=upper) + moved
+        return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved))
+
+    def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
+        """Return a limit that is stated directly, by the test that is better where the mean is as expected."""
+        mean = 1.0 - expected if upper else expected
+        end, bet = self._best(mean, log_level, (), upper, 0.0)
+        if self._values is None:
+            return end
+        if bet == 0.0:
+            value = grid_value(_exact(self._values), self.steps)
+            return self._limit(self.steps - value if upper else value, log_level, ())
+        few = self._grouped.correlation is None or self._grouped.training_groups < _FEW
+        if not few:
+            return bet_lower(self._values, bet, log_level, mirrored=upper)
+        found = (self._bet(mean, -log_level, upper, 0.0, correlation=rho)[1] for rho in self._correlations())
+        bets = sorted({one for one in found if one > 0.0} or {bet})
+        return bet_lower(_Mixture(self._values, tuple(bets)), bets[0], log_level, mirrored=upper)
+
+    def _correlations(self) -> list[float]:
+        """Return correlations from 1 to 0 whose bets are about a factor 2 apart."""
+        largest = self._grouped.sizes.largest
+        steps = max(1, math.ceil(0.5 * math.log2(max(2, largest))))
+        inflations = [largest ** (step / steps) for step in range(steps + 1)]
+        return [(inflation - 1.0) / max(1, largest - 1) for inflation in inflations]
+
+    def _charge(self, bet: float, scales: Scales) -> float:
+        """Return what the noise adds to the logarithm of the wealth that is needed."""
+        return sum(log_laplace_moment(bet * self._grouped.sizes.n, scale) for scale in scales)
+
+
+class _Mixture(Sums):
+    """The mean wealth of several bets, with one of them named; all have the same weight."""
+
+    __slots__ = ("_bets", "_values")
+
+    def __init__(self, values: GroupSums, bets: tuple[float, ...]) -> None:
+        super().__init__(values.size, values.bits, values.total)
+        self._values, self._bets = values, bets
+
+    def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
+        """Return the logarithm of the mean wealth; a bet that could lose everything counts as lost."""
+        logs = [self._values.log_wealth(one, mean, mirrored=mirrored) for one in self._bets]
+        top = max(logs)
+        if top == -math.inf:
+            return top
+        return top + math.log(math.fsum(math.exp(one - top) for one in logs) / len(logs)) - 1e-9
+
+
+def _exact(values: Sums) -> ExactMean:
+    return ExactMean(values.total, values.size, values.bits)

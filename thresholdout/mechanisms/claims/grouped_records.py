@@ -1,0 +1,123 @@
+"""What is public of a guard's groups: which record is in which, and how alike training values are inside of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.numerics.arguments import as_real
+from thresholdout.limits.group_sums import GroupSizes
+from thresholdout.mechanisms.base import ALIKE, Grouped
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel, Groups
+
+__all__ = ["GroupedRecords", "grouped_records"]
+
+
+def grouped_records(model: DependenceModel, train: Any) -> GroupedRecords | None:
+    """Return the groups of both parts; ``None`` where the holdout has none, or groups of single records."""
+    from graphs import Groups
+
+    if not isinstance(model, Groups) or model.effective_records() == model.n:
+        return None
+    return GroupedRecords(model, None if train is None else np.asarray(train))
+
+
+class GroupedRecords:
+    """The groups of both parts of a guard.
+
+    Parameters
+    ----------
+    model : graphs.Groups
+        Of the holdout.
+    train : ndarray of int or None
+        Number of each training record's group.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> found = GroupedRecords(Groups([0, 0, 1, 1]), np.array([0, 0, 1, 1]))
+    >>> found.known(np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0)).correlation
+    1.0
+    """
+
+    def __init__(self, model: Groups, train: NDArray[np.int64] | None) -> None:
+        self._index = model.groups
+        self._sizes = GroupSizes.of(np.asarray(model.independent_groups()))
+        self._train = None if train is None else np.unique(train, return_inverse=True)[1]
+        self._counts = None if self._train is None else np.bincount(self._train).astype(np.float64)
+
+    @property
+    def holdout_sizes(self) -> NDArray[np.float64]:
+        """Sizes of the holdout's groups, in the order of their sums."""
+        return np.bincount(self._index).astype(np.float64)
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums by group of values of the holdout's records. Secret."""
+        return np.asarray(np.bincount(self._index, weights=values))
+
+    def known(
+        self,
+        values: object,
+        bounds: tuple[float, float],
+        tested: NDArray[np.intp] | None = None,
+        among: NDArray[np.bool_] | None = None,
+    ) -> Grouped:
+        """Return what is public of the groups of a question.
+
+        Parameters
+        ----------
+        values : object
+            Its training values, or something else.
+        bounds : tuple of float
+            Their range.
+        tested : ndarray, optional
+            Which training records they are of.
+        among : ndarray of bool, optional
+            Which holdout records the question is about; training values that are not the middle of their range stand
+            for records like these.
+        """
+        index, sizes = self._index, self._sizes
+        if among is not None:
+            index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
+            sizes = GroupSizes.of(np.bincount(index))
+        if self._train is None or self._counts is None:
+            return Grouped(index, sizes, None, 0.0, 0.0)
+        if as_real(values) is not None or values is None or (tested is None and np.size(values) != self._train.size):
+            groups = float(self._counts.size)
+            return Grouped(index, sizes, None, sizes.effective(ALIKE) * groups / sizes.groups, groups)
+        train, counts = self._train, self._counts
+        if tested is not None:
+            train = train[tested]
+            counts = np.bincount(train, minlength=counts.size).astype(np.float64)
+        units = (np.asarray(values, dtype=np.float64) - bounds[0]) / (bounds[1] - bounds[0])
+        if among is not None:
+            there = units != 0.5
+            train, units = train[there], units[there]
+            counts = np.bincount(train, minlength=counts.size).astype(np.float64)
+        return Grouped(index, sizes, *_alike(units, train, counts))
+
+
+def _alike(
+    values: NDArray[np.float64], groups: NDArray[Any], counts: NDArray[np.float64]
+) -> tuple[float | None, float, float]:
+    """Return the correlation inside groups, and the effective numbers of records and of groups.
+
+    The squared deviation of a group's sum has the expectation ``s v (1 + (s - 1) rho)``. All pairs of a group count
+    together, so that the variance of a mean over such groups comes out right whatever depends on their sizes.
+    """
+    n = float(values.size)
+    if n == 0.0:
+        return None, 1.0, 0.0
+    mean = float(values.mean())
+    sums = np.bincount(groups, weights=values, minlength=counts.size) - counts * mean
+    within, pairs = float(values @ values) - n * mean * mean, float(counts @ counts) - n
+    number = n * n / float(counts @ counts)
+    if pairs <= 0.0 or within <= 0.0:
+        return (0.0 if pairs <= 0.0 else None), n, number
+    correlation = min(1.0, max(0.0, (float(sums @ sums) - within) * n / (pairs * within)))
+    return correlation, n * n / (n + correlation * pairs), number
