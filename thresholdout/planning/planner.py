@@ -175,6 +175,7 @@ def plan(
     order: ArrayLike | None = None,
     window: float | timedelta | np.timedelta64 | None = None,
     graph: nx.Graph[Any] | None = None,
+    correlation: float | None = None,
     queries: int | None = None,
     anticipated_score: float = 0.9,
     n_train: int | None = None,
@@ -206,6 +207,8 @@ def plan(
         Beside ``order`` or ``graph``: how far apart records have to be to be independent.
     graph : networkx.Graph, optional
         Its nodes are the records; records without an edge between them are independent.
+    correlation : float, optional
+        Of right and wrong inside groups, from 0 to 1; a half by default. A guard learns it from the training part.
     queries : int, optional
         How many queries will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``records`` and ``width``, the largest number within that width is found.
@@ -286,6 +289,7 @@ def plan(
         confidence,
         prior_queries,
         epsilon,
+        correlation,
     )
     given, declared = use, model
     if use.records is None:

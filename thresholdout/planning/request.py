@@ -70,6 +70,8 @@ class Use:
         From a number of records to their model, where records of a kind are solved for; ``None`` for independent ones.
     epsilon : float or None
         What all answers may tell about a record, to whoever knows any others.
+    correlation : float or None
+        As given.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -85,6 +87,7 @@ class Use:
     prior_queries: PriorQueries | None = None
     family: Family | None = None
     epsilon: float | None = None
+    correlation: float | None = None
     widths: dict[tuple[Use, str, bool, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -157,11 +160,20 @@ class Use:
             n_train=self.n_train,
             epsilon=self.record_epsilon,
             information_released=0.0 if self.prior_queries is None else self.prior_queries.nats(size),
+            correlation=self.correlation,
         )
         found = _for_records(plain, self.model, self.confidence)
         if size == self.model.n or found.effective is None:
             return found
-        return dataclasses.replace(found, effective=found.effective * size / self.model.n)
+        sizes = None if found.sizes is None else _scaled(found.sizes, size, self.model.n)
+        return dataclasses.replace(found, effective=found.effective * size / self.model.n, sizes=sizes)
+
+
+def _scaled(sizes: tuple[tuple[int, int], ...], n: int, of: int) -> tuple[tuple[int, int], ...]:
+    """Return groups of the same sizes with n records; single records fill up."""
+    counts = {size: number * n // of for size, number in sizes}
+    counts[1] = counts.get(1, 0) + n - sum(size * number for size, number in counts.items())
+    return tuple(sorted((size, number) for size, number in counts.items() if number))
 
 
 def check_use(
@@ -175,6 +187,7 @@ def check_use(
     confidence: object,
     prior_queries: object = None,
     epsilon: object = None,
+    correlation: object = None,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -203,6 +216,9 @@ def check_use(
         prior_queries=check_prior_queries(prior_queries),
         family=family,
         epsilon=None if epsilon is None else declared_epsilon(epsilon),
+        correlation=None
+        if correlation is None
+        else check_number("correlation", correlation, -math.ulp(0.0), 1.0, "a number from 0 to 1"),
     )
     if use.epsilon is not None and use.width is not None:
         raise InputError(

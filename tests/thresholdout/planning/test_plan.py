@@ -93,7 +93,8 @@ def test_a_guard_is_about_as_wide_as_was_said(
 ) -> None:
     found = [searched(n, train, queries, score, seed, group, declared) for seed in range(24)]
     model = Groups(np.arange(n) // group) if group > 1 else n
-    said = plan(model, queries=queries if declared else None, anticipated_score=score, n_train=train)
+    alike = 1.0 if group > 1 else None  # groups of copies
+    said = plan(model, queries=queries if declared else None, anticipated_score=score, n_train=train, correlation=alike)
     assert said.asked == queries
     assert np.mean(found) == pytest.approx(width_of(said), rel=0.1)
     smaller = plan(n // 2, queries=queries, anticipated_score=score, n_train=train // 2) if group == 1 else plan(n)

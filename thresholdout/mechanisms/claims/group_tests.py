@@ -51,10 +51,10 @@ class GroupBetTest(TwoEnds):
         Secret; ``None`` where only what is public is asked for.
     grouped : Grouped
         What is public of the groups.
-    variance : float
-        Expected of a value.
+    variance : float or None
+        Expected of a value; ``None`` for values that are 0 or 1, where the mean says it.
     common : float
-        The value that most records are expected to have, in (0, 1).
+        The value that most records are expected to have, in (0, 1), where they are not.
     times : float
         By how much the variance is taken to be larger.
     """
@@ -64,7 +64,7 @@ class GroupBetTest(TwoEnds):
         steps: int,
         values: GroupSums | None,
         grouped: Grouped,
-        variance: float,
+        variance: float | None,
         common: float,
         times: float = 1.0,
     ) -> None:
@@ -143,10 +143,13 @@ class GroupBetTest(TwoEnds):
         if correlation is None:
             correlation = ALIKE if grouped.correlation is None else grouped.correlation
         most = 0.5 / (grouped.sizes.n * max(scales)) if scales else math.inf
+        common, variance = 1.0 - self._common if upper else self._common, self._variance
+        if variance is None:
+            common, variance = mean, mean * (1.0 - mean)
         return group_bet(
             mean,
-            self._variance,
-            1.0 - self._common if upper else self._common,
+            variance,
+            common,
             correlation,
             grouped.sizes,
             needed,

@@ -52,6 +52,8 @@ class ClaimsParameters(Parameters):
         Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
     sizes : tuple of (int, int) or None
         How many independent groups there are of each size, where records have groups; ``None`` otherwise.
+    correlation : float or None
+        Of values inside groups, where training values do not say it; ``None`` for a half.
     allowance : float or None
         Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
@@ -74,7 +76,7 @@ class ClaimsParameters(Parameters):
     withdraws: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset(
-        {"final_check", "epsilon", "information_released", "allowance", "sizes"}
+        {"final_check", "epsilon", "information_released", "allowance", "sizes", "correlation"}
     )
 
     confidence: float = 0.95
@@ -90,6 +92,7 @@ class ClaimsParameters(Parameters):
     information_released: float = 0.0
     allowance: float | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
+    correlation: float | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -119,6 +122,9 @@ class ClaimsParameters(Parameters):
             if self.noise or self.epsilon is not None or self.final_check or self.max_half_width is not None:
                 seen = "beside noise=, epsilon=, final_check= or max_half_width="
                 raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
+        if self.correlation is not None:
+            least = -math.ulp(0.0)
+            fix("correlation", check_number("correlation", self.correlation, least, 1.0, "a number from 0 to 1"))
         if self.sizes is not None:
             fix("sizes", tuple((check_count("sizes", size), check_count("sizes", count)) for size, count in self.sizes))
         least = math.nextafter(1.0, 0.0)

@@ -422,12 +422,9 @@ class QueryClaims:
             effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
             return groups.sizes.n, effective, groups.training or effective
         if part is None and self._groups is not None and known.layout is None:
-            effective = self._groups.effective(ALIKE)
-            return (
-                self._n,
-                effective,
-                effective * (self.parameters.n_train or self._groups.groups) / self._groups.groups,
-            )
+            correlation, number = self.parameters.correlation, self._groups.groups
+            effective = self._groups.effective(ALIKE if correlation is None else correlation)
+            return self._n, effective, effective * (self.parameters.n_train or number) / number
         if part is None:
             return self._n, self._likely, self._training
         effective = part.records if part.effective is None else part.effective
@@ -439,8 +436,9 @@ class QueryClaims:
         if self._groups is None:
             return Known(binary=True)
         _, effective, training = self._sizes(Known(binary=True))
-        groups = self._groups.groups * training / effective
-        return Known(binary=True, groups=Grouped(np.zeros(0, dtype=np.int64), self._groups, None, training, groups))
+        groups, correlation = self._groups.groups * training / effective, self.parameters.correlation
+        nobody = np.zeros(0, dtype=np.int64)
+        return Known(binary=True, groups=Grouped(nobody, self._groups, correlation, training, groups))
 
     def _independent(self, known: Known) -> bool:
         """Whether the query is about a mean of independent records."""
@@ -527,8 +525,8 @@ class QueryClaims:
             return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)
         if known.groups is not None and self._bets_on_groups(known):
-            common = 0.5 if known.difference and not known.binary else min(max(made.mean, _COMMON), 1.0 - _COMMON)
-            return GroupBetTest(steps, sums, known.groups, variance, common)
+            common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
+            return GroupBetTest(steps, sums, known.groups, None if known.binary else variance, common)
         sizes = self._groups if known.part is None else None
         if known.groups is not None:
             sizes = known.groups.sizes
