@@ -27,8 +27,8 @@ class Decision:
         outcome is true. A candidate that is kept
         without that is on the way, and may be worse.
     test : str or None
-        Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
-        where cross-validation alone decided.
+        Which test the holdout was put to: "sign test", "bets", "bets on groups", "relative entropy" or
+        "Hoeffding's inequality"; ``None`` where cross-validation alone decided.
     cost : float
         What it cost, in nats of the remaining error budget: 0 where cross-validation alone decided.
     error_budget_left : float

@@ -271,7 +271,7 @@ def plan(
     >>> plan(lambda n: MovingWindow(n, 4), width=0.02, queries=100, adaptive=False).records
     13915
     >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)
-    0.043
+    0.035
     >>> plan(2000, queries=100, n_train=500).warnings[0][:55]
     "Cross-validate on more than the holdout's size: with tr"
     """
