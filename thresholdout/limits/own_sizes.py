@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from thresholdout.limits.noisy import log_laplace_moment, noisy_entropy_lower, noisy_hoeffding_lower
+from thresholdout.limits.binomial import log_laplace_moment, noisy_entropy_lower, noisy_hoeffding_lower
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ def own_sizes_lower(mean: float, sizes: GroupSizes, log_level: float, scales: tu
     Parameters
     ----------
     mean, log_level, scales, steps
-        As in `thresholdout.limits.noisy.noisy_entropy_lower`.
+        As in `thresholdout.limits.binomial.noisy_entropy_lower`.
     sizes : GroupSizes
         Of the independent groups.
 

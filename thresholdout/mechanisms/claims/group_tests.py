@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from thresholdout.data.values import ExactMean
 from thresholdout.limits.bets import Sums, bet_lower
+from thresholdout.limits.binomial import log_laplace_moment
 from thresholdout.limits.group_sums import GroupSums, group_bet
-from thresholdout.limits.noisy import log_laplace_moment
 from thresholdout.limits.own_sizes import own_sizes_lower
 from thresholdout.mechanisms.base import ALIKE
 from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, Noise, Scales, TwoEnds, mirror
