@@ -33,7 +33,7 @@ def best_width(parameters: Parameters, n: int, submissions: int, seed: int = 1) 
     for number in range(submissions):
         truth = LOW + (HIGH - LOW) * number / submissions - abs(SPREAD * rng.normal())
         score, guess = rng.binomial(n, truth) / n, rng.binomial(n, truth) / n
-        known = Known(binary=True, client=f"team {number % 50}") if parameters.guesses else Known(binary=True)
+        known = Known(binary=True, client=f"team {number % 50}") if parameters.anticipates else Known(binary=True)
         values = np.arange(n) < round(score * n)
         try:
             read = mechanism.read(values, n, (0.0, 1.0), "holdout_values", known)

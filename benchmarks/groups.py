@@ -121,23 +121,23 @@ def student_half(values: NDArray[np.float64], design: Design, level: float) -> f
     return float(student.ppf(1.0 - level / 2, groups - 1)) * error
 
 
-def candidates(design: Design, questions: int, seed: int) -> Iterator[tuple[NDArray[np.float64], float]]:
+def candidates(design: Design, queries: int, seed: int) -> Iterator[tuple[NDArray[np.float64], float]]:
     """Yield right answers to the holdout's and the training records, and the true accuracy."""
-    rng = np.random.default_rng([seed, design.groups, design.size, questions])
+    rng = np.random.default_rng([seed, design.groups, design.size, queries])
     alike = latent(0.88, design.correlation)
     difficulty = _normal(design, alike, rng)
     best = rng.uniform(0.85, 0.93)
-    for _ in range(questions):
+    for _ in range(queries):
         truth = float(np.clip(best - abs(rng.normal(0, 0.03)), 0.05, 0.99))
         hard = math.sqrt(_SHARED) * difficulty + math.sqrt(1.0 - _SHARED) * _normal(design, alike, rng)
         yield (hard < ndtri(truth)).astype(float), truth
 
 
-def scored(design: Design, questions: int, seed: int, **settings: Any) -> list[Half]:
+def scored(design: Design, queries: int, seed: int, **settings: Any) -> list[Half]:
     """Ask a guard about candidates, one after another."""
-    guard, n, level = guard_of(design, random_state=seed, **settings), design.index.size, BETA / questions
+    guard, n, level = guard_of(design, random_state=seed, **settings), design.index.size, BETA / queries
     found = []
-    for right, truth in candidates(design, questions, seed):
+    for right, truth in candidates(design, queries, seed):
         try:
             low, high = guard.ask(right[n:], right[:n], binary=True).interval
         except BudgetExhausted:
@@ -146,10 +146,10 @@ def scored(design: Design, questions: int, seed: int, **settings: Any) -> list[H
     return found
 
 
-def listed(design: Design, questions: int, seed: int, **settings: Any) -> list[Half]:
+def listed(design: Design, queries: int, seed: int, **settings: Any) -> list[Half]:
     """Ask a guard about a list of candidates, and nothing after it."""
-    guard, n, level = guard_of(design, random_state=seed, **settings), design.index.size, BETA / questions
-    asked = list(candidates(design, questions, seed))
+    guard, n, level = guard_of(design, random_state=seed, **settings), design.index.size, BETA / queries
+    asked = list(candidates(design, queries, seed))
     answers = guard.ask_all([(right[n:], right[:n]) for right, _ in asked], binary=True, reserve=0.0)
     return [
         _halves(*answer.interval, right[:n], design, truth, level)
@@ -157,10 +157,10 @@ def listed(design: Design, questions: int, seed: int, **settings: Any) -> list[H
     ]
 
 
-def checked(design: Design, questions: int, seed: int, **settings: Any) -> list[Half]:
+def checked(design: Design, queries: int, seed: int, **settings: Any) -> list[Half]:
     """Make a final check of the best of some candidates after a search."""
-    guard, n = guard_of(design, random_state=seed, final_check=True, queries=questions, **settings), design.index.size
-    asked = list(candidates(design, questions, seed))
+    guard, n = guard_of(design, random_state=seed, final_check=True, queries=queries, **settings), design.index.size
+    asked = list(candidates(design, queries, seed))
     scores = [guard.ask(right[n:], right[:n], binary=True).value for right, _ in asked]
     right, truth = asked[int(np.argmax(scores))]
     answer = guard.final_check(_Told(right), cv="training")
@@ -250,10 +250,10 @@ def tables(seeds: int, settings: dict[str, Any]) -> None:
     for title, way, numbers in ways:
         heading(title)
         for design in (*DESIGNS, Design(200, 12, 0.2, mixed=True)):
-            for questions in numbers:
+            for queries in numbers:
                 each = f"{'1 to ' * design.mixed}{design.size}"
-                name = f"{design.groups} groups x {each}, {design.correlation}, {questions} queries"
-                row(name, (way(design, questions, seed, **settings) for seed in range(seeds)))
+                name = f"{design.groups} groups x {each}, {design.correlation}, {queries} queries"
+                row(name, (way(design, queries, seed, **settings) for seed in range(seeds)))
     for directly in (False, True):
         heading(f"One comparison of models that differ on 8 %, {'stated directly' if directly else 'through a claim'}")
         for groups, size in ((400, 5), (1000, 3), (200, 20), (120, 100)):

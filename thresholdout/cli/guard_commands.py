@@ -151,11 +151,11 @@ def score(
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)
         answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, client=client, quota=quota)
-    guesses = service.guard.parameters.guesses
-    unsaid = guesses and expected is None and answer.source != "train" and not answer.repeated
+    anticipates = service.guard.parameters.anticipates
+    unsaid = anticipates and expected is None and answer.source != "train" and not answer.repeated
     hint = "; a good --anticipated-score makes answers narrower" if unsaid else ""
     fields = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
-    show({field: getattr(answer, field) for field in fields}, _in_words(answer, guesses) + hint)
+    show({field: getattr(answer, field) for field in fields}, _in_words(answer, anticipates) + hint)
 
 
 @click.command(cls=Command)
@@ -197,34 +197,34 @@ def compare(
     answer = found.answer
     low, high = found.interval
     settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
-    guesses = service.guard.parameters.guesses
-    value = "" if guesses and answer.source == "train" else f", {found.value:+.4f}"
+    anticipates = service.guard.parameters.anticipates
+    value = "" if anticipates and answer.source == "train" else f", {found.value:+.4f}"
     data = {"verdict": found.verdict, "value": found.value, "interval": found.interval, "settling": found.settling}
     show(
         data | {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")},
         f"{printable(answer.name)}: {found.verdict}{value}  "
         f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}",
-        _where(answer, guesses),
+        _where(answer, anticipates),
     )
     ctx.exit(_VERDICTS[found.verdict])
 
 
-def _in_words(answer: Answer, guesses: bool) -> str:
+def _in_words(answer: Answer, anticipates: bool) -> str:
     lower, upper = answer.interval
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
     ends = f"{shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')}"
     said = f"{shown_around(answer.value, lower, upper, 4, 4, 'f')}  (truth in {ends})"
-    if guesses and answer.source == "train":  # its value is the guess, and says nothing of the records
+    if anticipates and answer.source == "train":  # its value is the guess, and says nothing of the records
         said = f"truth in {ends}"
-    return f"{name}: {said}\n{_where(answer, guesses)}"
+    return f"{name}: {said}\n{_where(answer, anticipates)}"
 
 
-def _where(answer: Answer, guesses: bool) -> str:
+def _where(answer: Answer, anticipates: bool) -> str:
     left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
     again = ", repeated: free of charge" if answer.repeated else ""
     where = f"from the {answer.source} part"
-    if guesses:
+    if anticipates:
         where = "about as anticipated" if answer.source == "train" else "not as anticipated"
     return f"{where}; query {answer.query}{left}{again}"
 

@@ -186,7 +186,7 @@ def check_clients(ledger: Ledger, guard: str) -> None:
     if "chosen" not in stored or not main:
         return
     parameters: Any = parameters_from_json(stored["chosen"])
-    if not parameters.guesses:
+    if not parameters.anticipates:
         return
     risk, told = (
         start_error_budget(parameters.confidence, parameters.information_released),

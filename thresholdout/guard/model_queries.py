@@ -461,7 +461,7 @@ class ModelQueries:
         among: NDArray[np.bool_] | None = None,
         tested: NDArray[np.intp] | None = None,
     ) -> Grouped | None:
-        """Return what is public of the groups of a question about some records."""
+        """Return what is public of the groups of a query about some records."""
         grouped = self.records.grouped
         return None if grouped is None else grouped.known(values, bounds, tested, among)
 

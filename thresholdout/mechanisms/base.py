@@ -138,7 +138,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
-    """The groups of the records that a question is about. Public.
+    """The groups of the records that a query is about. Public.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ class Parameters:
     words : str
         How queries are answered, in sentences for a report.
     prices_releases : bool
-        Whether other private looks at the holdout are paid from the remaining error budget; intervals hold after any of
+        Whether other releases about the holdout are paid from the remaining error budget; intervals hold after any of
         them then.
     tells_nats : bool
         Whether the fall of the remaining error budget says what answers can have told.
@@ -45,7 +45,7 @@ class Parameters:
     folds : bool
         Whether a guard of out-of-fold averages takes them.
     pays_prior_queries : bool
-        Whether looks before the guard are paid from the risk at its start, as `information_released`; the certificate's
+        Whether prior queries are paid from the error budget at its start, as `information_released`; the certificate's
         confidence pays for them otherwise.
     """
 
@@ -60,9 +60,8 @@ class Parameters:
     withdraws: ClassVar[bool] = False
     folds: ClassVar[bool] = False
     pays_prior_queries: ClassVar[bool] = False
-    later: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that guards were made without; left out of a ledger where they are not given, so that guards are
-    opened as they were declared."""
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that a ledger leaves out where they are not set."""
 
     @property
     def information_released(self) -> float:
@@ -75,7 +74,7 @@ class Parameters:
         return False
 
     @property
-    def guesses(self) -> bool:
+    def anticipates(self) -> bool:
         """Whether what is expected of a value is a guess of whoever asks, and no training value is taken for it."""
         return False
 
@@ -132,7 +131,7 @@ class Parameters:
         """Return all parameters for a ledger."""
         this: Any = self
         plain = {item.name: _plain(getattr(self, item.name)) for item in fields(this)}
-        return {key: value for key, value in plain.items() if key not in self.later or value}
+        return {key: value for key, value in plain.items() if key not in self.omitted_when_unset or value}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

@@ -95,7 +95,7 @@ class LadderParameters(Parameters):
     folds: ClassVar[bool] = True
     prices_releases: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"information_released"})
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     confidence: float = 0.95
     direction: Direction = "maximize"

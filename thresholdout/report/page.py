@@ -213,12 +213,12 @@ def _pictures(report: GuardReport) -> dict[str, Any] | None:
         few = f" Drawn are {len(thinned(answers)):,} of {len(answers):,} answers, those from the holdout first."
     found = []
     ranges = list(answers.assign(kind=kinds(answers)).groupby(["lower", "upper", "kind"], sort=True))
-    beside = "what was expected" if report.parameters.guesses else "training value"
+    beside = "what was expected" if report.parameters.anticipates else "training value"
     for (low, high, kind), rows in ranges[:_MOST_RANGES]:
         about = f" by {kind}" if kind else f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
         caption = f"Answers{about}, query by query. Bars are certified intervals: all hold at once.{few}"
         found.append(_picture(partial(plot_history, thinned(rows), names=False, beside=beside), caption))
-        off = "it was wrong" if report.parameters.guesses else "the training part was wrong"
+        off = "it was wrong" if report.parameters.anticipates else "the training part was wrong"
         caption = f"Answers{about} against the {beside}. Off the diagonal, {off}.{few}".replace("the what", "what")
         found.append(_picture(partial(plot_against_train, thinned(rows), beside=beside), caption, 4.2))
     budget = _picture(partial(plot_budget, answers, report.budget), "Where the holdout was used.", 2.6)

@@ -241,7 +241,7 @@ class AsksAboutPredictions:
             raise InputTypeError("expected", repr(expected), "a number, or nothing")
         if expected is None and all(one.train is not None for one in said):
             return None
-        if expected is None and not self.guard.parameters.guesses:
+        if expected is None and not self.guard.parameters.anticipates:
             seen = "rows for the holdout alone, and nothing expected of the difference"
             raise InputError("predictions", seen, "rows for both parts, or expected=")
         return Expected(expected, metric.name in OF_LABELS)
@@ -265,7 +265,7 @@ class AsksAboutPredictions:
 
     def _expected(self, metric: Metric, read: Reading, expected: float | None) -> tuple[float, Known]:
         """Return what is expected of a score, in units of its range, and what is known of the values."""
-        records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.guesses
+        records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.anticipates
         known = Known(binary=metric.name in OF_LABELS)
         mean = 0.5
         if read.train is not None:

@@ -542,7 +542,7 @@ def _digest(*parts: str) -> str:
 
 def _expected(read: _Read, expected: float | None) -> float | None:
     """Return what is expected, where a mechanism that looks at no guess has to be told something."""
-    if expected is not None or read.guard.guard.parameters.guesses:
+    if expected is not None or read.guard.guard.parameters.anticipates:
         return expected
     lower, upper = read.metric.bounds
     return lower + 0.5 * (upper - lower)

@@ -92,7 +92,7 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
     """Return how intervals will widen at the price of the last answers; ``None`` where that has no answer yet."""
     guard, count = served.guard, ledger.count(served.identity)
     mechanism: Any = guard._mechanism
-    if not guard.parameters.guesses or not count:
+    if not guard.parameters.anticipates or not count:
         return None
     recent = ledger.entries(served.identity, max(1, count - _RECENT), _RECENT + 1)
     before = guard._engine.log_error_budget_before(recent[0]) if count <= _RECENT else recent.pop(0).log_error_budget

@@ -217,7 +217,7 @@ class FoldClaimsParameters(Parameters):
     )
     prices_releases: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"information_released"})
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released"})
 
     effective: float
     inflation: float

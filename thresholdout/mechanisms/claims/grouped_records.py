@@ -67,7 +67,7 @@ class GroupedRecords:
         tested: NDArray[np.intp] | None = None,
         among: NDArray[np.bool_] | None = None,
     ) -> Grouped:
-        """Return what is public of the groups of a question.
+        """Return what is public of the groups of a query.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class GroupedRecords:
         tested : ndarray, optional
             Which training records they are of.
         among : ndarray of bool, optional
-            Which holdout records the question is about; training values that are not the middle of their range stand
+            Which holdout records the query is about; training values that are not the middle of their range stand
             for records like these.
         """
         index, sizes = self._index, self._sizes

@@ -331,7 +331,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         queries = self.parameters.queries
         left = math.inf if queries is None else queries - state.queries
         declared = self.parameters
-        if left > FEW or declared.final_check or self._private is not None or declared.guesses:
+        if left > FEW or declared.final_check or self._private is not None or declared.anticipates:
             return None
         if declared.budget is not None or declared.max_half_width is not None:  # which interval hypotheses keep to
             return None

@@ -77,7 +77,7 @@ class Reading:
 
     @property
     def group_sums(self) -> GroupSums:
-        """The sums by group of a question about a mean over groups."""
+        """The sums by group of a query about a mean over groups."""
         assert isinstance(self.values, GroupSums)
         return self.values
 
