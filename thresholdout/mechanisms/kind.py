@@ -65,7 +65,7 @@ class Parameters:
 
     @property
     def information_released(self) -> float:
-        """How many nats looks before the guard can have told, which the risk is lower by at the start."""
+        """Nats that prior queries may have released, which the error budget has less at its start."""
         return 0.0
 
     @property
