@@ -75,7 +75,7 @@ class ClaimsParameters(Parameters):
     given_features: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset(
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset(
         {"final_check", "epsilon", "information_released", "allowance", "sizes", "correlation"}
     )
 
@@ -136,7 +136,7 @@ class ClaimsParameters(Parameters):
         return self.effective is None and self.inflation == 1.0
 
     @property
-    def guesses(self) -> bool:
+    def anticipates(self) -> bool:
         """Whether it is a leaderboard."""
         return self.allowance is not None
 
