@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from graphs import Groups
-from graphs.numerics.rounding import shown_above
+import networkx as nx
+import pytest
+
+from graphs import Groups, MarkovChain, MarkovField
+from graphs.numerics.rounding import shown_above, shown_below
 from tests.thresholdout.cli.running import run
 from thresholdout import plan
 
@@ -62,3 +66,24 @@ def test_plan_by_dependence() -> None:
 def test_version_and_help() -> None:
     assert "0." in run("--version").output
     assert "guard" in run("--help").output
+
+
+@pytest.mark.slow
+def test_plan_for_an_epsilon_from_a_chain_and_from_edges(tmp_path: Path) -> None:
+    (tmp_path / "chain.csv").write_text("next,b,a\na,0.4,0.6\nb,0.7,0.3\n")
+    (tmp_path / "edges.csv").write_text("from,to\n" + "".join(f"n{k},n{k // 2}\n" for k in range(2, 1500)))
+    chain, edges = str(tmp_path / "chain.csv"), str(tmp_path / "edges.csv")
+    common = ("--epsilon", "2", "--queries", "20", "--budget", "2")
+    shown = json.loads(run("plan", "--chain", chain, "--records", "1500", *common, "--json").output)
+    model = MarkovChain([[0.7, 0.3], [0.4, 0.6]], n=1500)
+    assert shown == json.loads(json.dumps(plan(model, epsilon=2.0, queries=20, budget=2).to_json()))
+    said = run("plan", "--edges", edges, "--coupling", "0.1", *common).output
+    tree = MarkovField.ising(nx.Graph([(f"n{k}", f"n{k // 2}") for k in range(2, 1500)]), 0.1)
+    assert f"Epsilon of one record: {shown_below(tree.budget(2.0), 3)} by the best route" in said
+    assert "- " + " " * 9 + "single: noise that protects records" in said
+    assert "Algorithm 1; needs at most 20 queries" in said
+    run("plan", "--edges", edges, code=2)
+    run("plan", "--edges", edges, "--coupling", "0.1", "--records", "1500", code=2)
+    run("plan", "--chain", chain, "--records", "100", "--window", "3", code=2)
+    (tmp_path / "chain.csv").write_text("next,a\na,0.4\nb,0.6\n")
+    assert "a first column of labels" in run("plan", "--chain", chain, "--records", "100", code=2).output
