@@ -26,6 +26,7 @@ EXPERIMENTS = (
     "auc",
     "agents",
     "search_choices",
+    "budgets",
 )
 CELLS = Path(__file__).parent / ".cells"
 
