@@ -249,7 +249,7 @@ class GuardExhaustedWarning(UserWarning):
 
 
 class DevelopmentOverfitWarning(UserWarning):
-    """A development part gives a model a better score than the guarded records allow: it is overfitted.
+    """A development part gives a model a better score than the guarded records allow.
 
     Examples
     --------

@@ -225,8 +225,8 @@ def warn_of_overfit(answer: Answer, expected: float, *, greater_is_better: bool)
         return
     warnings.warn(
         f"{answer.candidate or answer.name}: the development part says {expected:.3g} and the guarded records say "
-        f"{says}. The development part is overfitted, so its scores no longer tell models apart; take fresh "
-        "development records, or go on by the guard's answers alone",
+        f"{says}. The model was lucky on the development part, or the part is overfitted; take fresh development "
+        "records, or go on by the guard's answers alone",
         DevelopmentOverfitWarning,
         stacklevel=outside(),
     )
