@@ -92,7 +92,8 @@ def exact_half(
 ) -> float:
     """Return half the length of the interval of two constant bets on group sums, at a two-sided level."""
     units = 0.5 * (values + 1.0) if range_ == 2.0 else values
-    sums, sizes = np.bincount(design.index, weights=units), design.sizes.astype(float)
+    sums = np.asarray(np.bincount(design.index, weights=units), dtype=np.float64)
+    sizes = design.sizes.astype(np.float64)
     variance = variance / range_**2
     spread = float(np.sum(sizes * variance * (1.0 + (sizes - 1.0) * correlation)))
     needed = math.log(2.0 / level)
@@ -183,7 +184,7 @@ class _Told:
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         number = X[:, 0].astype(int)
         label = (number % 2 == 0).astype(float)
-        return np.where(self._right[number] > 0.5, label, 1.0 - label)
+        return np.asarray(np.where(self._right[number] > 0.5, label, 1.0 - label), dtype=np.float64)
 
 
 def pair(design: Design, differ: float, gain: float, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -87,7 +87,11 @@ class GroupedRecords:
             sizes = GroupSizes.of(np.bincount(index))
         if self._train is None or self._counts is None:
             return Grouped(index, sizes, None, 0.0, 0.0)
-        if as_real(values) is not None or values is None or (tested is None and np.size(values) != self._train.size):
+        if (
+            as_real(values) is not None
+            or values is None
+            or (tested is None and np.asarray(values).size != self._train.size)
+        ):
             groups = float(self._counts.size)
             return Grouped(index, sizes, None, sizes.effective(ALIKE) * groups / sizes.groups, groups)
         train, counts = self._train, self._counts
