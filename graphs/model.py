@@ -329,8 +329,8 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
             propagation = cut.propagation if method == "messages" else cut.remembering
             try:
                 return Profile.of(cut.leakages(epsilon, propagation))
-            except RouteUnavailable:  # no loops are left to remember; those of the whole hold whatever is known
-                return self._profile(method, epsilon, "informed")
+            except RouteUnavailable:
+                pass  # no loops are left to remember; the bound for the whole holds whatever is known
         return self._profile(method, epsilon, "informed")
 
     def _sample_given(
@@ -364,12 +364,12 @@ class Given(DependenceModel):
     -----
     Known records join what every adversary knows, and every law becomes the law given them: guarantees are about
     E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
-    budget for known records; known records of a chain or of a group that cut it apart are made use of. Whatever holds
-    for an adversary who knows nothing is void, so adversary="uninformed" is one who knows those records only, and is
-    bounded by the informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed
-    effects: known records join what they depend on). Variance inflation and stationarity belong to the law of all
-    records; what is recomputed under the conditional law follows from the independence of the parts that known records
-    leave, from the kernels of a chain between known records, and from influences and the interdependence matrix, whose
+    budget for known records; known records of a chain or of a group that cut it apart are made use of. Bounds for an
+    adversary who knows nothing are void: adversary="uninformed" knows those records only, and is bounded by the
+    informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed effects).
+    Variance inflation and stationarity belong to the law of all records; those of the conditional law follow from the
+    independence of the parts that are left, from the kernels of a chain between known records, and from influences and
+    the interdependence matrix, whose
     entries hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
 
     Examples

@@ -363,7 +363,7 @@ def _setting(database: Database, cursor: Cursor) -> str | None:
 
 @contextmanager
 def _database(where: str | os.PathLike[str], key: Key | None) -> Iterator[Database]:
-    from thresholdout.ledger.backends import connect
+    from thresholdout.ledger.address import connect
 
     database = connect(where, must_exist=True, timeout=TIMEOUT, encrypted=key is not None)
     try:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from thresholdout.data.client_states import client_key, join_state, split_state
-from thresholdout.ledger.backends import connect
+from thresholdout.ledger.address import connect
 from thresholdout.ledger.cipher import Key
 from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.database import Cursor
