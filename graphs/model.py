@@ -368,9 +368,8 @@ class Given(DependenceModel):
     adversary who knows nothing are void: adversary="uninformed" knows those records only, and is bounded by the
     informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed effects).
     Variance inflation and stationarity belong to the law of all records; those of the conditional law follow from the
-    independence of the parts that are left, from the kernels of a chain between known records, and from influences and
-    the interdependence matrix, whose
-    entries hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
+    independence of the parts that are left, the kernels of a chain between known records, influences, and entries of
+    the interdependence matrix, which hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
 
     Examples
     --------
@@ -400,9 +399,8 @@ class Given(DependenceModel):
             records = np.union1d(inner._left[records], inner._known)
             model = inner._model
         if values and len(values) != len(records):
-            raise ArgumentError(
-                "known", f"states of {len(values)} of {len(records)} records", "states of all or of none"
-            )
+            seen = f"states of {len(values)} of {len(records)} records"
+            raise ArgumentError("known", seen, "states of all or of none")
         if len(records) == model.n:
             raise ArgumentError("known", f"all {model.n} records", "at least one record that is not known")
         super().__init__(model.n - len(records))

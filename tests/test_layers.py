@@ -37,7 +37,7 @@ HEAVY_ALLOWED = {
     "thresholdout.cli": {"click"},
     "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
-    "thresholdout.ledger.backends": {"sqlalchemy"},
+    "thresholdout.ledger.address": {"sqlalchemy"},
     "thresholdout.service.serving": {"fastapi", "uvicorn"},
     "thresholdout.service.agents": {"mcp", "starlette"},
     "thresholdout.service.page": {"fastapi", "starlette"},

@@ -21,6 +21,7 @@ from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
 from thresholdout.service.guarantee_text import looked_at, mechanism_for
 from thresholdout.service.guard_cache import GuardCache
+from thresholdout.service.leaderboards import Leaderboards
 from thresholdout.service.limits import Failures, Limits
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.readiness import readiness
@@ -29,7 +30,6 @@ from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Role, Submission, Token
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
-from thresholdout.service.standings import Leaderboards
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Champions, Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare

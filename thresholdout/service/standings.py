@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, get_args
+from typing import Final, get_args
 
 import numpy as np
 
@@ -20,13 +19,8 @@ from thresholdout.errors import InputError
 from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.scoring.metrics import METRIC_NAMES, Metric, absolute_error, get_metric, log_loss, squared_error
-from thresholdout.service.receipts.rollback_detection import proved_until
 
-if TYPE_CHECKING:
-    from thresholdout.ledger import SQLLedger
-    from thresholdout.service.store.holdouts import HoldoutRow
-
-__all__ = ["Leaderboards", "Standing", "Tally", "served_metric", "standings"]
+__all__ = ["Standing", "Tally", "served_metric", "standings"]
 
 _CLIPPED: Final = re.compile(r"(log_loss|squared_error|absolute_error)\(clip=([0-9.e+-]{1,30})\)")
 _MADE: Final[dict[str, Callable[..., Metric]]] = {
@@ -217,69 +211,3 @@ class Tally:
         ranks = zip(found, (1 + better).tolist(), (len(found) - worse).tolist(), strict=True)
         ranked = [replace(one, first=first, last=last) for one, first, last in ranks]
         return sorted(ranked, key=lambda one: (one.first, one.last, one.since))
-
-
-_SLICE: Final = 2000
-"""Entries that are read at once."""
-
-
-class _Kept:
-    """How far one leaderboard is."""
-
-    def __init__(self, tally: Tally, until: int | None) -> None:
-        self.lock = threading.Lock()
-        self.tally = tally
-        self.until = until
-        self.rows: tuple[int, tuple[Standing, ...]] = (-1, ())
-
-
-class Leaderboards:
-    """The leaderboards of a service.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the histories are.
-    """
-
-    def __init__(self, ledger: SQLLedger) -> None:
-        self._ledger = ledger
-        self._kept: dict[str, _Kept] = {}
-        self._lock = threading.Lock()
-
-    def rows(self, holdout: HoldoutRow) -> tuple[Standing, ...]:
-        """Return who leads, as far as that may be shown now."""
-        if holdout.settings.feedback != "interval":
-            return ()
-        ends = [end for end in (holdout.shown, proved_until(self._ledger, holdout.identity)) if end is not None]
-        kept = self._of(holdout, min(ends, default=None))
-        with kept.lock:
-            self._read_on(holdout, kept)
-            if kept.rows[0] != kept.tally.last:
-                kept.rows = kept.tally.last, tuple(kept.tally.standings())
-            return kept.rows[1]
-
-    def follow(self, holdout: HoldoutRow, query: int | None) -> None:
-        """Read on from time to time while queries are answered, so that no leaderboard begins with a long history."""
-        if query is not None and query % _SLICE == 0:
-            self.rows(holdout)
-
-    def _of(self, holdout: HoldoutRow, until: int | None) -> _Kept:
-        """Return the kept part of a leaderboard that ends where a blind phase began, or nothing is proved any more."""
-        with self._lock:
-            kept = self._kept.get(holdout.identity)
-            if kept is None or kept.until != until:
-                metric = served_metric(holdout.settings.metric)
-                tally = Tally(metric.name, greater_is_better=metric.greater_is_better)
-                kept = self._kept[holdout.identity] = _Kept(tally, until)
-            return kept
-
-    def _read_on(self, holdout: HoldoutRow, kept: _Kept) -> None:
-        """Add what was answered since."""
-        while True:
-            count = _SLICE if kept.until is None else min(_SLICE, kept.until - kept.tally.last)
-            entries = self._ledger.entries(holdout.identity, kept.tally.last + 1, count) if count else []
-            for entry in entries:
-                kept.tally.add(entry)
-            if len(entries) < _SLICE:
-                return

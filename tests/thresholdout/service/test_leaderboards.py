@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in, team
-from thresholdout.service import standings as leaderboards
-from thresholdout.service.standings import Leaderboards, standings
+from thresholdout.service import leaderboards
+from thresholdout.service.leaderboards import Leaderboards
+from thresholdout.service.standings import standings
 
 
 @pytest.mark.parametrize("slice_", [1, 2, 3, 2000])
