@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import joblib
 import numpy as np
@@ -57,7 +57,7 @@ def test_a_model_is_known_again_fitted_again_or_loaded(name: str, tmp_path: Path
     joblib.dump(fitted, tmp_path / "model")
     again = make(ledger=tmp_path / "guard.db")
     for model in (fitted, clone(MODELS[name]).fit(*TRAIN), joblib.load(tmp_path / "model")):
-        for one in (guard, again, cast(Thresholdout, share(again))):
+        for one in (guard, again, share(again)):
             answer = one.score(model)
             assert (answer.value, answer.interval, answer.repeated) == (first.value, first.interval, True)
     assert len(guard.history) == 1

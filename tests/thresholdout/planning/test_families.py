@@ -12,6 +12,7 @@ import pytest
 from graphs import DependenceModel, GaussianField, Groups, Independent, MarkovChain, MarkovField, MovingWindow, Panel
 from graphs.fitted_limits import FittedLimits
 from thresholdout import InputError, InputTypeError, PlanError, plan
+from thresholdout.planning.plan import Way
 
 TRANSITION = np.array([[0.7, 0.3], [0.3, 0.7]])
 
@@ -64,7 +65,7 @@ def test_adaptive_queries_to_a_chain() -> None:
     assert plan(chain(round(0.985 * found.records)), queries=30).half_width > 0.1
     independent = plan(width=0.1, queries=30).records
     assert found.records > 2 * independent  # (1 + 0.4) / (1 - 0.4) of them
-    ways = {way.name: way for way in found.ways}
+    ways: dict[str, Way] = {way.name: way for way in found.ways}
     for name, adaptive, queries in (("batch", False, 30), ("single", False, 1)):
         fewest = ways[name].records
         assert fewest is not None

@@ -170,11 +170,11 @@ class ClaimsParameters(Parameters):
         from graphs import Groups
 
         effective = model.effective_records()
-        grouped = isinstance(model, Groups) and effective != model.n
+        groups = model.independent_groups() if isinstance(model, Groups) and effective != model.n else None
         return replace(
             self,
             confidence=confidence,
             effective=None if effective == model.n else effective,
             inflation=model.variance_inflation(),
-            sizes=GroupSizes.of(model.independent_groups()).counts if grouped else None,
+            sizes=None if groups is None else GroupSizes.of(groups).counts,
         )

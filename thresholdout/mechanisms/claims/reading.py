@@ -151,7 +151,7 @@ def read_groups(
     """Check per-record values and keep their sums by group, which floats add up without an error."""
     records = unit_records(values, n, bounds, argument)
     count = groups.sizes.groups
-    sums = np.bincount(groups.index, weights=records.unit(), minlength=count)
+    sums = np.bincount(groups.index, weights=records.unit(), minlength=count).astype(np.float64, copy=False)
     sizes = np.bincount(groups.index, minlength=count).astype(np.float64)
     return Reading(GroupSums(sums, sizes, records.bits), known)
 

@@ -227,7 +227,7 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             assumptions=standing_assumptions(seeded=is_seeded(self.random_state)),
         )
         # All at once: a call that is stopped before this has released nothing.
-        vars(self).update(
+        self.__dict__.update(
             statistics_=statistics,
             coef_=coef,
             intercept_=float(middle + weights[d] * _INTERCEPT - coef @ np.broadcast_to(centre, (d,))),

@@ -120,7 +120,7 @@ def test_refusals() -> None:
         ({"feature_norm": 0.0}, "feature_norm"),
         ({"target_bounds": ([0.0], [1.0])}, "target_bounds"),
     ):
-        model = SSPRegressor(**settings)  # type: ignore[arg-type]
+        model = SSPRegressor(**settings)
         with pytest.raises(InputError, match=words):
             model.fit(X, Y)
         assert not hasattr(model, "coef_")
