@@ -120,6 +120,11 @@ def _page(found: AuditReport) -> str:
     """Return an audit report as lines to read."""
     called = f"holdout {found.holdout} (guard {found.guard[:12]})" if found.holdout else f"guard {found.guard[:12]}"
     nats = "" if found.nats is None else f"; charged {shown_above(found.nats)} nats in all"
+    private = ""
+    if found.epsilon is not None:
+        private = f"\nEpsilon of all answers: {shown_above(found.epsilon)} per record"
+        if found.bayesian_epsilon is not None:
+            private += f", {shown_above(found.bayesian_epsilon)} with dependants under the declared dependence"
     teams = ((one.team or "(organiser)", one.answers, one.first, one.last, one.nats) for one in found.teams)
     signals = (
         (one.query, one.time, one.team or "(organiser)", one.name, one.kind, one.value, one.low, one.high, one.nats)
@@ -128,8 +133,8 @@ def _page(found: AuditReport) -> str:
     parts = [
         f"Audit report on {called}, {found.made}",
         f"Records: {found.records:,}; SHA-256 of their ids, sorted, one a line: {found.ids}\n"
-        f"Estimand: {found.estimand}\nPromise: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}\n"
-        f"Checkpoint of the history: {found.checkpoint}",
+        f"Estimand: {found.estimand}\nPromise: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}"
+        f"{private}\nCheckpoint of the history: {found.checkpoint}",
         *(f"Note: {note}" for note in found.notes),
         table(("team", "answers", "first", "last", "nats"), teams),
         table(("number", "time", "team", "query", "kind", "value", "low", "high", "nats"), signals),

@@ -200,7 +200,16 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
         tolerance = report.certificate.tolerance
         shown = f"{shown_above(tolerance)} of the range" if math.isfinite(tolerance) else "grows"
         found.append(("largest half-width from now on", shown))
+    if report.certificate is not None and report.certificate.epsilon is not None:
+        found += _privacy(report.certificate.epsilon, report.certificate.bayesian_epsilon)
     return found
+
+
+def _privacy(epsilon: float, bayesian: float | None) -> list[tuple[str, str]]:
+    """Return both privacy losses of all answers, each with its name."""
+    losses = {"epsilon per record": epsilon, "epsilon with dependants": bayesian}
+    known = ((name, loss) for name, loss in losses.items() if loss is not None)
+    return [(name, "unbounded" if loss == math.inf else shown_above(loss)) for name, loss in known]
 
 
 def _pictures(report: GuardReport) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from thresholdout.mechanisms import LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
-from thresholdout.report.page import plot_against_train, plot_budget, thinned
+from thresholdout.report.page import facts, plot_against_train, plot_budget, thinned
 from thresholdout.service.prediction_guard import PredictionGuard
 
 VOID = {"meta", "img", "link", "br"}
@@ -86,6 +87,18 @@ def test_the_numbers_are_those_of_the_history(guard: Thresholdout, page: Checker
     assert f"{last['value']:.4f}" in page.text
     low, high = math.floor(last["low"] * 1e4) / 1e4, math.ceil(last["high"] * 1e4) / 1e4
     assert f"{low:.4f} to {high:.4f}" in page.text
+
+
+def test_both_epsilons_are_among_the_facts() -> None:
+    """The paper's 9 B / (4 n sigma) per record, and twice as much for pairs."""
+    settings: dict[str, Any] = {"mechanism": SparseVector(0.1, 0.01, 2), "queries": 10}
+    n = 400
+    paired = Thresholdout(np.arange(float(n)), dependence=Groups(np.repeat(np.arange(n // 2), 2)), **settings)
+    shown = dict(facts(paired.report()))
+    assert (9 * 2 / (4 * n * 0.01), 2 * 9 * 2 / (4 * n * 0.01)) == (1.125, 2.25)
+    assert (shown["epsilon per record"], shown["epsilon with dependants"]) == ("1.13", "2.26")
+    unbounded = Thresholdout(np.arange(float(n)), queries=10)
+    assert not [name for name, _ in facts(unbounded.report()) if "epsilon" in name]
 
 
 def test_nothing_is_loaded_and_nothing_runs(page: Checker) -> None:

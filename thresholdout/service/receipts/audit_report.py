@@ -124,6 +124,10 @@ class AuditReport:
         Digest of the last entry, to which the exported history leads.
     nats : float or None
         What all answers were charged for.
+    epsilon : float or None
+        Privacy loss of all answers, per record; None where it is not bounded.
+    bayesian_epsilon : float or None
+        The same with all records that depend on it, under the declared dependence.
     teams : tuple of Told
         By team, in the order of their first answers.
     signals : tuple of Signal
@@ -144,6 +148,8 @@ class AuditReport:
     shown: str
     checkpoint: str
     nats: float | None
+    epsilon: float | None
+    bayesian_epsilon: float | None
     teams: tuple[Told, ...]
     signals: tuple[Signal, ...]
     notes: tuple[str, ...]
@@ -195,6 +201,7 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
         raise InputError("holdout", f"{row.name}, in a blind phase", expected)
     count = ledger.verify(identity)
     entries = ledger.entries(identity, 1, count) if count else []
+    status = opened.guard.status
     signals = tuple(_signals(entries, _error_budget_at_start(ledger, identity)))
     return AuditReport(
         service=ledger.identity(),
@@ -209,6 +216,8 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
         shown=_SHOWN["interval" if row is None else row.settings.feedback],
         checkpoint=checkpoint_at(ledger, identity, count),
         nats=_sum(signals),
+        epsilon=_finite(status.epsilon),
+        bayesian_epsilon=_finite(status.bayesian_epsilon),
         teams=_teams([signal for signal in signals if signal.kind not in ("note", "release")]),
         signals=signals,
         notes=(*opened.corrections.notes, *since),
@@ -266,7 +275,7 @@ def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:
             value=entry.value,
             low=entry.low,
             high=entry.high,
-            nats=None if nats is None or math.isinf(nats) else nats,
+            nats=_finite(nats),
         )
 
 
@@ -275,6 +284,11 @@ def _teams(signals: Sequence[Signal]) -> tuple[Told, ...]:
     for signal in signals:
         told.setdefault(signal.team, []).append(signal)
     return tuple(Told(team, len(own), own[0].time, own[-1].time, _sum(own)) for team, own in told.items())
+
+
+def _finite(bound: float | None) -> float | None:
+    """Return a bound that bounds something; None otherwise, since JSON has no infinity."""
+    return None if bound is None or math.isinf(bound) else bound
 
 
 def _sum(signals: Sequence[Signal]) -> float | None:

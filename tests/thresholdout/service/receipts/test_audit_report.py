@@ -22,6 +22,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.receipts.audit_report import audit_report, ids_digest
 from thresholdout.service.receipts.receipt import written_time
 
+PARTS = {"train": TRAIN, "holdout": HOLDOUT}
 NOISY = SparseVectorParameters(0.1, 0.01, budget=2, queries=10)
 
 
@@ -85,6 +86,27 @@ def test_a_guard_that_counts_no_nats_says_none(tmp_path: Path) -> None:
         assert (found.holdout, found.nats, found.signals[0].nats, found.teams[0].nats) == ("", None, None, None)
 
 
+def test_epsilon_is_per_record_and_with_dependants(tmp_path: Path) -> None:
+    """The paper's 9 B / (4 n sigma) per record, and twice as much for pairs, each of which holds one dependant."""
+    path = tmp_path / "guard.db"
+    pairs = [table.assign(pair=[f"{part}{k // 2}" for k in range(len(table))]) for part, table in PARTS.items()]
+    with SQLLedger(path) as ledger:
+        PredictionGuard.create(ledger, *pairs, label="y", groups="pair", mechanism=NOISY)
+        found = audit_report(ledger)
+    one = 9 * 2 / (4 * len(HOLDOUT) * 0.01)
+    assert found.epsilon == pytest.approx(one, rel=1e-9)
+    assert found.bayesian_epsilon == pytest.approx(2 * one, rel=1e-9)
+    assert found.epsilon >= one
+    page = run("admin", "audit-report", str(path)).output
+    assert "Epsilon of all answers: 1.13 per record, 2.26 with dependants under the declared dependence" in page
+
+
+def test_a_leaderboard_bounds_no_epsilon(service: EvaluationService, tmp_path: Path) -> None:
+    found = audit_report(service.ledger)
+    assert (found.epsilon, found.bayesian_epsilon) == (None, None)
+    assert "Epsilon" not in run("admin", "audit-report", str(tmp_path / "leaderboard.db")).output
+
+
 def test_records_are_named_by_a_digest_that_others_can_compute(service: EvaluationService, tmp_path: Path) -> None:
     found = audit_report(service.ledger)
     lines = "".join(f"{id}\n" for id in sorted(HOLDOUT["id"]))
@@ -105,7 +127,7 @@ def test_nothing_secret_is_in_it(service: EvaluationService) -> None:
     assert not any(id in text for id in HOLDOUT["id"])
     assert set(json.loads(text)) == {
         "format", "version", "service", "holdout", "guard", "made", "records", "ids", "mechanism", "estimand",
-        "promise", "shown", "checkpoint", "nats", "teams", "signals", "notes",
+        "promise", "shown", "checkpoint", "nats", "epsilon", "bayesian_epsilon", "teams", "signals", "notes",
     }  # fmt: skip
 
 
