@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import RouteUnavailable
+from graphs.leakage.largest_budget import FEWEST
 from graphs.leakage.loopy_messages import ROUNDS, Contraction, Map, Rounds, Segments
 from graphs.leakage.self_avoiding import MOST_WALKS, SelfAvoiding
 from graphs.numerics.arguments import FloatArray, IntArray
@@ -322,6 +323,7 @@ class Propagation:
             links = links.merged()
         self.links, self._passed, self._memory, self._large = links, passed, memory, large
         self._n_nodes = incidence.n_nodes
+        self._last: tuple[bytes, int, FloatArray] | None = None
         self._component = _components(links)
         self._sizes = np.bincount(self._component[: incidence.n_nodes])
 
@@ -375,7 +377,22 @@ class Propagation:
         return any(isinstance(solver, SelfAvoiding) for _, solver in self._parts)
 
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return `propagate` for one choice of budgets."""
+        """Return `propagate` for one choice of budgets.
+
+        Notes
+        -----
+        Several routes ask for the same budgets one after the other: the last result is kept for them. Large networks
+        go on from their kept messages instead (`graphs.leakage.largest_budget`), as do those with memory.
+        """
+        key, last = np.asarray(epsilon).tobytes(), self._last
+        if last is not None and last[:2] == (key, rounds):
+            return last[2].copy()
+        found = self._leakages(epsilon, rounds)
+        if not self._memory and len(self.links.sources) < FEWEST:
+            self._last = key, rounds, found.copy()
+        return found
+
+    def _leakages(self, epsilon: FloatArray, rounds: int) -> FloatArray:
         if self._memory and not self._remembers:
             reason = "no loops, or none that are short enough to be remembered"
             raise RouteUnavailable("self-avoiding", reason, ("best", "messages", "group"))

@@ -74,6 +74,17 @@ def test_ring() -> None:
     np.testing.assert_allclose(found, 0.16484263860807596, rtol=0, atol=1e-12)
 
 
+def test_a_kept_result_serves_its_own_budgets_only() -> None:
+    """The values of the same calls on a fresh object each; a caller who changes a result changes no later one."""
+    ring = Incidence.pairwise(np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]), np.linspace(0.5, 1.5, 5), 4)
+    small, large = np.full(4, 0.1), np.array([0.1, 0.1, 0.2, 0.1])
+    solver = Propagation(ring)
+    for budgets, rounds in ((small, 200), (small, 200), (large, 200), (large, 1), (small, 200)):
+        found = solver.leakages(budgets, rounds)
+        assert (found == Propagation(ring).leakages(budgets, rounds)).all()
+        found[:] = 0.0
+
+
 def test_star() -> None:
     found = propagate(pairwise([[0, k] for k in range(1, 6)], [0.5, 1, 1.5, 2, 2.5], 6), np.full(6, 0.2))
     expected = [
