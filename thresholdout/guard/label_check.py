@@ -28,6 +28,8 @@ _MOST: Final = 200_000  # records that are looked at: enough for a correlation o
 _FEWEST: Final = 40  # pairs below which no correlation is seen with this probability
 _SEEN: Final = 0.05  # correlation below which intervals hardly change
 _MOST_CLASSES: Final = 50
+_FORESEEN: Final = 0.3  # correlation at which means of many and of few labels have the best weights
+_MOST_NEAR: Final = 16  # records around one middle whose mean is taken: all of a hub's would cost its size squared
 
 
 @dataclass(frozen=True)
@@ -81,22 +83,28 @@ def neighbours_on_graph(graph: DependencyGraph, nodes: IntArray) -> Neighbours:
     for first, second in graph.edges.tolist():
         adjacent[first].append(second)
         adjacent[second].append(first)
+    degrees = np.array([len(near) for near in adjacent])
     apart: set[int] = set()
     blocked: set[int] = set()
-    for node in nodes.tolist():
+    for node in nodes[np.argsort(degrees[nodes], kind="stable")].tolist():  # a hub would block all its neighbours
         if node not in blocked:
             apart.add(node)
             blocked.update(adjacent[node])
-    moved: list[int] = []
-    near: list[IntArray] = []
-    fixed: set[int] = set()
+    # Half of the records around each middle are moved, so that a hub's neighbours are not all on one side.
+    surplus = [0] * graph.n
+    fixed: list[list[int]] = [[] for _ in range(graph.n)]
+    chosen: list[int] = []
     for node in sorted(apart):
-        others = {other for middle in adjacent[node] for other in adjacent[middle]} & apart - {node}
-        if node not in fixed and others:
-            moved.append(node)
-            near.append(np.array(sorted(others), dtype=np.int64))
-            fixed.update(others)
-    return Neighbours(np.array(moved, dtype=np.int64), near)
+        moves = sum(surplus[middle] for middle in adjacent[node]) <= 0
+        if moves:
+            chosen.append(node)
+        for middle in adjacent[node]:
+            surplus[middle] += 1 if moves else -1
+            if not moves and len(fixed[middle]) < _MOST_NEAR:
+                fixed[middle].append(node)
+    near = {node: sorted({other for middle in adjacent[node] for other in fixed[middle]}) for node in chosen}
+    moved = [node for node in chosen if near[node]]
+    return Neighbours(np.array(moved, dtype=np.int64), [np.array(near[node], dtype=np.int64) for node in moved])
 
 
 def sign_bound(values: FloatArray, neighbours: Neighbours) -> tuple[float, float]:
@@ -106,12 +114,16 @@ def sign_bound(values: FloatArray, neighbours: Neighbours) -> tuple[float, float
     -----
     Let the records be independent and of one law. Given the labels that stay, and for each pair (a, b) of moved records
     the two labels without their order, both orders are equally likely, independently for all pairs. With u the mean
-    label of a record's neighbours, ``Z = (v_a - v_b)(u_a - u_b)`` has a random sign, so ``P(sum Z >= t sqrt(sum
-    Z^2)) <= exp(-t^2/2)`` by Hoeffding's inequality. That holds for any law, and whichever the records and the pairs
+    label of a record's neighbours, centred and weighted by their number, all of them labels that stay,
+    ``Z = (v_a - v_b)(u_a - u_b)`` has a random sign, so ``P(sum Z >= t sqrt(sum Z^2)) <= exp(-t^2/2)`` by Hoeffding's
+    inequality. That holds for any law, and whichever the records and the pairs
     are, if labels did not choose them.
     """
     moved = values[neighbours.moved]
     means = np.array([values[near].mean() for near in neighbours.near])
+    counts = np.array([len(near) for near in neighbours.near])
+    # A mean of many labels says more of a record than one label: the weights of a prediction where labels correlate.
+    means = (means - means.mean()) * counts / (1.0 + _FORESEEN * (counts - 1))
     half = len(moved) // 2
     # Pairs are far apart: labels of near records would be alike, and say little.
     products = (moved[:half] - moved[half : 2 * half]) * (means[:half] - means[half : 2 * half])

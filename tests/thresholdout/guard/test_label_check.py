@@ -80,6 +80,12 @@ DEPENDENT: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {},
         "MarkovField.ising",
     ),
+    "tree with hubs": (
+        lambda: MarkovField.ising(nx.barabasi_albert_graph(N, 1, seed=1), 0.7),
+        lambda: DependencyGraph(nx.barabasi_albert_graph(N, 1, seed=1)),
+        {},
+        "MarkovField.ising",
+    ),
     "window of a chain": (lambda: chain(0.1), lambda: TimeOrder(None, window=1), {}, "MarkovChain"),
 }
 
