@@ -24,7 +24,6 @@ from thresholdout.guard.query_engine import key_of_list
 from thresholdout.guard.training_values import checked_cv
 from thresholdout.ledger.entry import ContentKey, check_short_texts
 from thresholdout.mechanisms.claims.lists import PRECISE
-from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -125,10 +124,9 @@ def _reserve(guard: Thresholdout) -> float:
 
 def _few_left(guard: Thresholdout, query: Query) -> float | None:
     """Return the share to reserve where few declared queries are left and a direct interval is narrower."""
-    mechanism = guard._mechanism
-    if not isinstance(mechanism, ClaimsMechanism) or not mechanism.parameters.takes_lists:
+    if not guard.parameters.takes_lists:
         return None
-    state = guard._engine.state()
+    mechanism, state = guard._mechanism.shares_error_budget("a precise answer"), guard._engine.state()
     return None if mechanism.refusal(state) else mechanism.few_left(state, query.train, query.known)
 
 
@@ -140,10 +138,9 @@ def _stated(guard: Thresholdout, argument: str, query: Query, read: Callable[[],
 
 def _direct(guard: Thresholdout, query: Query, answer: Answer) -> tuple[float, float] | None:
     """Return the half-width and the cost to expect of a precise answer, where it is narrower than this one."""
-    mechanism = guard._mechanism
-    if not isinstance(mechanism, ClaimsMechanism) or not mechanism.parameters.takes_lists:
+    if not guard.parameters.takes_lists:
         return None
-    state = guard._engine.state()
+    mechanism, state = guard._mechanism.shares_error_budget("a precise answer"), guard._engine.state()
     if mechanism.refusal(state):
         return None
     half, nats = mechanism.direct(state, query.train, query.known)

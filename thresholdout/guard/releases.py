@@ -63,13 +63,15 @@ class Releases:
 
     def worth(self) -> Certificates:
         """Return the certificate from now on, and a function that returns it for a smaller share of beta."""
-        certificate = self.certificate()
-        alone = certificate is self._alone
-        return certificate, (self._opened.for_share if alone else lambda share: None)
+        names = self._names()
+        return self._after(names), (lambda share: None) if names else self._opened.for_share
 
     def certificate(self) -> Certificate:
         """Return what the answers are worth from now on."""
-        names = self._names()
+        return self._after(self._names())
+
+    def _after(self, names: tuple[str, ...]) -> Certificate:
+        """Return the certificate after the releases of these names."""
         if not names:
             return self._stated(self._alone)
         seen = self._seen

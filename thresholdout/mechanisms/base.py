@@ -193,8 +193,6 @@ class Known:
         Whether one bit is told: whether something is better than what the client has.
     chosen : bool
         Whether models are chosen by the very records of their training values, which are too high then.
-    chosen : bool
-        Whether models are chosen by the very records of their training values, which are too high then.
 
     Examples
     --------
@@ -526,6 +524,12 @@ class SharesErrorBudget(Protocol[StateT, ValuesT]):
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
         """Answer which of some queries has the best value."""
+
+    def direct(self, state: StateT, train: float, known: Known) -> tuple[float, float]:
+        """Return the half-width and the nats to expect of an interval that is stated directly. Public."""
+
+    def few_left(self, state: StateT, train: float, known: Known) -> float | None:
+        """Return the share to reserve where a query is to be stated directly, as one of few declared. Public."""
 
     def final(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
         """Answer the last query, with all of the remaining error budget."""
