@@ -365,7 +365,7 @@ def test_arguments_are_checked_before_anything_is_stored(tmp_path: Path) -> None
     with pytest.raises(InputTypeError, match="evaluate"):
         GuardedCandidates(guard, "right")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="another process"):
-        GuardedCandidates(share(guard), right)  # type: ignore[arg-type]
+        GuardedCandidates(share(guard), right)
     assert guard._ledger.documents(guard._id) == before
 
 

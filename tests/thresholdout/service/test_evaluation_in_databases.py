@@ -83,11 +83,11 @@ def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
     assert before.first_admin_token() is not None
     ann = team(before, "ann")
     told = before.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
-    leaderboard, shown, keys = before.leaderboard(ann, "cells"), before.holdout(ann, "cells"), before.keys(ADMIN)
+    leaderboard, shown, tokens = before.leaderboard(ann, "cells"), before.holdout(ann, "cells"), before.tokens(ADMIN)
     before.close()
     after = EvaluationService.open(where)
     assert after.first_admin_token() is None
-    assert after.keys(ADMIN) == keys
+    assert after.tokens(ADMIN) == tokens
     assert after.holdout(ann, "cells") == shown
     assert after.leaderboard(ann, "cells") == leaderboard
     assert after.history(ann, "cells") == [told]

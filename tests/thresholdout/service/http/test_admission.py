@@ -256,7 +256,7 @@ def test_slow_uploads_of_one_key_leave_room_for_others() -> None:
         gone.set()
         await asyncio.gather(*tasks)
         assert admission.bytes_held == 0
-        assert not admission._bytes_of_keys
+        assert not admission._bytes_of_tokens
         admission.close()
         return before
 
