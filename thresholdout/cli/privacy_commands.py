@@ -94,8 +94,8 @@ def account(
     records = 50000
     count = 104000
 
-    With --like opacus the file is the history of an Opacus accountant, rows (noise multiplier, sample rate, steps), or
-    a log of your own with the columns noise_multiplier, sample_rate and num_steps.
+    With --like opacus the file is the history of an Opacus accountant: rows (noise multiplier, sample rate, steps). Or
+    it is a log of your own, with the columns noise_multiplier, sample_rate and num_steps.
     """  # noqa: D301
     from thresholdout.privacy.accounting.accountants.calibration import best_delta, best_epsilon
 

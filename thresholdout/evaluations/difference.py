@@ -142,7 +142,7 @@ class Ranking:
     --------
     >>> import pandas as pd
     >>> from thresholdout.evaluations import rank, read
-    >>> runs = [pd.DataFrame({"id": range(99), "score": [1] * k + [0] * (99 - k)}) for k in (50, 20, 52)]
+    >>> runs = [pd.DataFrame({"id": range(300), "score": [1] * k + [0] * (300 - k)}) for k in (150, 60, 156)]
     >>> base, *candidates = (read(run) for run in runs)
     >>> [(found.difference < 0, found.verdict) for found in rank(base, candidates).differences]
     [(False, 'not worse'), (True, 'worse')]

@@ -533,7 +533,8 @@ class Gate:
 class _RemoteGate(
     Proxy,
     of=Gate,
-    serves="__repr__ _proposed certified certify delta guard champion last_evaluation metric on_the_way resume test",
+    serves="__repr__ _proposed certified certify delta guard champion last_evaluation metric on_the_way resume test "
+    "tolerance",
     local="_trained",
 ):
     """What a gate is in every process but its own: it sends the candidates there."""

@@ -127,7 +127,6 @@ class RemoteGuard(
 
     @property
     def _open(self) -> Part:
-        """The part whose values stand beside the holdout's; it is fetched once."""
         return _fetched(self._reference, "_open")
 
 

@@ -269,7 +269,7 @@ def plan(
     2778
     >>> from graphs import MovingWindow
     >>> plan(lambda n: MovingWindow(n, 4), width=0.02, queries=100, adaptive=False).records
-    13915
+    18754
     >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)
     0.035
     >>> plan(2000, queries=100, n_train=500).warnings[0][:55]

@@ -46,6 +46,15 @@ class Simulation:
     queries : pandas.DataFrame
         One row per query of each session and way: ``session``, ``answers`` (the way), ``query`` (its number), then
         ``answer``, ``half_width``, ``source``, ``train``, ``holdout``, ``truth``, ``error`` and ``broken``.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> from thresholdout.simulation import ClusterAnalyst, simulate
+    >>> villages = np.arange(400) // 20
+    >>> found = simulate(Groups(villages), ClusterAnalyst(villages // 5), truth=0.5, sessions=2)
+    >>> found.table.loc["as declared", ["truth", "broken"]].tolist(), len(found.sessions)
+    ([0.5, 0.0], 6)
     """
 
     queries: pd.DataFrame
@@ -181,8 +190,8 @@ def simulate(
     >>> found = simulate(Groups(villages), ClusterAnalyst(villages // 5), truth=0.5, sessions=5)
     >>> found.table["broken"]
     answers
-    plain reuse          1.0
-    as if independent    0.8
+    plain reuse          0.8
+    as if independent    0.4
     as declared          0.0
     Name: broken, dtype: float64
     """

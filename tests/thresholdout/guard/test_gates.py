@@ -126,7 +126,7 @@ WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
         ({"sampling": "independent"}, 0.0, "bets"),
         ({"sampling": "fixed_features"}, 0.0, "bets"),
         ({"final_check": True}, 0.0, "sign test"),
-        ({"dependence": Groups([k // 2 for k in range(N)])}, 0.0, "relative entropy"),
+        ({"dependence": Groups([k // 2 for k in range(N)])}, 0.0, "bets on groups"),
         ({"dependence": MarkovChain([[0.6, 0.4], [0.4, 0.6]], N)}, 0.0, "relative entropy"),
         ({"dependence": MarkovChain(WALK, N)}, 0.0, "Hoeffding's inequality"),
     ],

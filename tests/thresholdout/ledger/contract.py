@@ -269,12 +269,12 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         ledger: Ledger,
         numbers: tuple[float, ...],
         ends: list[float],
-        risk: float | None,
+        log_error_budget: float | None,
         words: tuple[str, ...],
     ) -> None:
         query = len(ledger.entries(GUARD)) + 1
         (train, value, lower, upper), (name, source, candidate, client) = numbers, words
-        bounds = (*ends, source, None, lower, upper, risk, None, candidate, client)
+        bounds = (*ends, source, None, lower, upper, log_error_budget, None, candidate, client)
         computed = Entry(query, "", "", 0.0, value, *bounds)  # type: ignore[arg-type]
         entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed), client=client)
         assert entry == replace(computed, key=entry.key, train=train, name=name, time=entry.time)

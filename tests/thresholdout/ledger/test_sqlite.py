@@ -526,7 +526,7 @@ def test_the_tables_refuse_a_second_answer(file: Path) -> None:
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(
                     "INSERT INTO entries SELECT guard, ?, ?, name, train, value, low, high, source, remaining, "
-                    "lower, upper, risk, list, candidate, client, time, digest FROM entries",
+                    "lower, upper, log_error_budget, list, candidate, client, time, digest FROM entries",
                     (query, key),
                 )
 

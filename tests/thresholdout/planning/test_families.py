@@ -53,8 +53,8 @@ def test_a_direct_search_finds_the_same_number(family: Callable[[int], Dependenc
 
 
 def test_groups_take_what_relative_entropy_says() -> None:
-    """Closed form: n/4 effective records, and each end of 20 intervals has the probability 0.05/40 at most."""
-    found = plan(fours, width=0.1, queries=20, adaptive=False, anticipated_score=0.5)
+    """Closed form for copies: n/4 effective records; each end of 20 intervals has the probability 0.05/40 at most."""
+    found = plan(fours, width=0.1, queries=20, adaptive=False, anticipated_score=0.5, correlation=1.0)
     entropy = 0.5 * math.log(0.5 / 0.6) + 0.5 * math.log(0.5 / 0.4)
     assert found.records == pytest.approx(4 * math.log(800) / entropy, rel=0.01)
 

@@ -291,8 +291,8 @@ def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[f
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
-    >>> start, proposal = GateState(math.log(0.04)), Proposal(0.0, 0.1, 2000, 1000, -0.05)
-    >>> found = [settle(start, proposal, TrinomialGate(*k, 1000), (0.5, 0.25)) for k in ((20, 80), (50, 50), (40, 60))]
+    >>> start, proposal = GateState(math.log(0.04)), Proposal(0.0, 0.1, 2000, 400, -0.05)
+    >>> found = [settle(start, proposal, TrinomialGate(*k, 400), (0.5, 0.25)) for k in ((20, 80), (30, 30), (22, 36))]
     >>> [decision.outcome for decision in found]
     ['worse', 'keep', 'reject']
     >>> round(math.exp(found[2].state.log_error_budget), 4)
