@@ -60,6 +60,13 @@ def test_ignored_dependence_breaks_promises_and_known_dependence_keeps_them(kind
     assert value(f"dependent.at_most_knowing_{kind}") <= 0.05
 
 
+def test_declared_networks_keep_their_promises_and_labels_show_some_that_are_too_weak() -> None:
+    assert value("networks.at_most_declared") <= 0.06  # beta is 0.05; no broken session of 80
+    assert value("networks.broken_declared") == value("networks.warned_declared") == 0.0
+    assert value("networks.warned_independent") == 0.0 < value("networks.broken_independent")
+    assert value("networks.unseen_too_weak") < value("networks.broken_too_weak") / 2
+
+
 def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value("coverage.at_most") <= 0.1  # beta of benchmarks.attacks
     assert value("sharper.budget_ratio_least") >= 1.0 - 1e-6

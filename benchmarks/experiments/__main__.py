@@ -27,6 +27,7 @@ EXPERIMENTS = (
     "agents",
     "search_choices",
     "budgets",
+    "networks",
 )
 CELLS = Path(__file__).parent / ".cells"
 
