@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.data.parts.expressions import Compiled
     from thresholdout.data.parts.lazy_part import LazyPart
-    from thresholdout.data.parts.totals import Joint, Totals
+    from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
     from thresholdout.guard.comparison import About
     from thresholdout.planning.declaration import Declaration
 
@@ -260,7 +260,7 @@ class ColumnQueries:
 
     def _column_query(
         self,
-        train: object,
+        train: Any,
         holdout: Any,
         argument: str,
         limits: tuple[float, float],
@@ -280,22 +280,33 @@ class ColumnQueries:
         number = as_real(train)
         if number is not None:
             told: object = number
+            found = wanted = None
             mean = unit_mean([number], 1, limits, "train_values")
             known = Known(binary=sure if binary is None else binary)
         else:
             found = self._train_totals(train, limits, missing)
             mean, known = self.mechanism.trained(found, None, limits, "train_values", binary)
+            wanted = Wanted(train, limits, missing, argument="train_values")
             if binary and not found.ends:
                 raise InputError("binary", "True for values between the ends of the range", "False, or nothing")
             told = found.mean.total, found.n
+        known = self._grouped(known, wanted, found)
         content = compiled.text, frames.content(compiled.columns), limits, binary, missing, told
         query = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
-        squares = self.mechanism.needs_squares(known)
+        squares, by_group = self.mechanism.needs_squares(known), self.mechanism.needs_group_sums(known)
 
-        def count() -> Totals:
+        def count() -> Totals | GroupTotals:
+            if by_group:
+                return frames.group_totals(Wanted(holdout, limits, missing, argument=argument))
             return frames.part.totals(holdout, limits, missing=missing, squares=squares, argument=argument)
 
         return query, Scan(count, lambda totals: self.engine.read(totals, self.records.n, query, argument))
+
+    def _grouped(self, known: Known, train: Wanted | None, found: Totals | None) -> Known:
+        """Return what is known of a query, with its groups where a column says them."""
+        if not self.mechanism.expects_spread:
+            return known
+        return replace(known, groups=self.records.known_groups(train, found))
 
     def _train_totals(self, train: Any, limits: tuple[float, float], missing: float | None) -> Totals:
         """Let the engine count the training part's values."""
@@ -418,6 +429,8 @@ class ColumnQueries:
         key: str | None,
     ) -> Read:
         """Return the query about two columns of predictions."""
+        import narwhals as nw
+
         for argument, value in (("cv", cv), ("train_values", train_values)):
             if value is not None:
                 raise InputError(argument, "given beside lazy frames", "columns of predictions of the training part")
@@ -435,8 +448,16 @@ class ColumnQueries:
             query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
-            known = replace(known, difference=True)
+            # for other values it could turn out on the holdout only that they are not 0 and 1
+            signs = all(frames.part.compiled(one, "b").kind == "boolean" for one in (first, second))
+            difference = Wanted(first.cast(nw.Float64) - second.cast(nw.Float64), (-most, most), 0.0, argument="b")
+            known = self._grouped(known, difference, trained.difference)
+            known = replace(known, difference=True, trinomial=signs and self.declared.iid)
             query = Query(mean, (-most, most), f"{metric.name}, difference", key, known)
+            if self.mechanism.needs_group_sums(known):
+                return query, Scan(
+                    lambda: frames.group_totals(difference), lambda sums: self.engine.read(sums, frames.n, query, "b")
+                )
 
         def read(found: Joint) -> Any:
             if about == "win_rate":

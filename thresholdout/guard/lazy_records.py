@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
 
 from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicity, shared_groups
 from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
 from thresholdout.data.record_structure import TimeOrder
-from thresholdout.errors import InputError, InputTypeError, OverlapError
+from thresholdout.errors import EngineFailed, InputError, InputTypeError, OverlapError
 from thresholdout.guard.declared_dependence import Declared, check_meaning, declared_dependence
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
 from thresholdout.guard.training_values import TrainingFolds
+from thresholdout.limits.group_sums import GroupSizes as SizesOfGroups
+from thresholdout.mechanisms.claims.grouped_records import expected_groups, known_of_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
     from thresholdout.data.identity import Part
+    from thresholdout.data.parts.lazy_part import Wanted
+    from thresholdout.data.parts.totals import GroupTotals, Totals
     from thresholdout.mechanisms import Mechanism
+    from thresholdout.mechanisms.base import Grouped
 
 __all__ = ["LazyRecords", "declared_parts"]
 
@@ -142,6 +150,7 @@ class LazyRecords(Records):
         self.label = label
         self.joined: dict[str, str] = {}
         self._train_groups: int | None = None
+        self._group_column: tuple[str, SizesOfGroups] | None = None
         if self.train_part is not None:
             _check_columns(self.train_part, self.part)
         if label is not None:
@@ -198,7 +207,45 @@ class LazyRecords(Records):
                 seen = f"{both} groups of {groups!r} in both parts"
                 raise OverlapError("groups", seen, "parts without common groups: split the data by groups")
             self._train_groups = sum(group_sizes(self.train_part, groups).values())
-        return GroupSizes(group_sizes(self.part, groups))
+        model = GroupSizes(group_sizes(self.part, groups))
+        if model.effective_records() != model.n:
+            self._group_column = groups, SizesOfGroups.of(model.independent_groups())
+        return model
+
+    def known_groups(self, train: Wanted | None, found: Totals | None) -> Grouped | None:
+        """Return what is public of the groups of a query; ``None`` where no column says them.
+
+        Parameters
+        ----------
+        train : Wanted or None
+            The query about the training part, where it has values there.
+        found : Totals or None
+            What was found of them, with the sum of their squares where they are not only the ends of the range.
+        """
+        if self._group_column is None:
+            return None
+        column, sizes = self._group_column
+        if train is None or found is None or self.train_part is None:
+            return expected_groups(np.zeros(0, dtype=np.int64), sizes, self._train_groups or 0)
+        sums, mean = self.train_part.group_totals(train, column), found.mean
+        steps = mean.total << mean.bits if found.ends else found.sum_of_squares
+        square = math.ldexp(float(steps), -2 * mean.bits)
+        return known_of_sums(sizes, mean.n, mean.mean(), square, sums.sums, sums.sizes)
+
+    def group_totals(self, wanted: Wanted) -> GroupTotals:
+        """Return the holdout's sums by group.
+
+        Raises
+        ------
+        EngineFailed
+            When the engine fails, or the groups have other sizes than before.
+        """
+        assert self._group_column is not None
+        column, sizes = self._group_column
+        found = self.part.group_totals(wanted, column)
+        if SizesOfGroups.of(found.sizes.astype(np.int64)) != sizes:
+            raise EngineFailed(self.part.name, f"groups of {column!r} of other sizes than before")
+        return found
 
     def check_groups(
         self,

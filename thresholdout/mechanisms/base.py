@@ -366,6 +366,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return whether `read` needs the sum of squares, beside the sum, of values of which only totals are known."""
         return False
 
+    def needs_group_sums(self, known: Known) -> bool:
+        """Return whether `read` needs the sums of values by group, where single values are not in memory."""
+        return False
+
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
         """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts.
 

@@ -15,15 +15,18 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from thresholdout.data.parts.engines import as_lazy, collected, knows_missing, record_batches
 from thresholdout.data.parts.expressions import Compiled, Schema, compiled, present
-from thresholdout.data.parts.totals import Joint, Totals, grid_steps
+from thresholdout.data.parts.totals import GroupTotals, Joint, Totals, grid_steps
 from thresholdout.data.values import half_bits, record_bits, square_sum
 from thresholdout.errors import EngineFailed, InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 __all__ = ["GridSum", "LazyPart", "Wanted", "counted", "to_grid"]
 
@@ -126,6 +129,35 @@ class GridSum:
             absent=grid_steps(self.missing, bits, self.bounds),
             squares=squares,
         )
+
+    def summands(self) -> dict[str, nw.Expr]:
+        """Return what is added up over each group: Dask adds up columns there, and nothing made of them."""
+        import narwhals as nw
+
+        value = self._column("value")
+        if self.counts:
+            masked = not self.known and self.value.needed
+            found = {"values": self._column("here") if masked else ~value.is_null(), "ones": value}
+        else:
+            found = {"values": ~self._column("inside").is_null()}
+            found |= {name: self._column(name) for name in ("below", "above")}
+        numbers = {self._name(name): one.cast(nw.Int64) for name, one in found.items()}
+        return numbers if self.counts else numbers | {self._name("total"): self._column("unit")}
+
+    def group_sums(self, rows: Mapping[str, NDArray[np.float64]], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums of groups, of which each has a row of sums: multiples of the grid of at most n."""
+        found = {name[len(self.mark) :]: column for name, column in rows.items() if name.startswith(self.mark)}
+        bits = record_bits(self.n)
+        absent = math.ldexp(grid_steps(self.missing, bits, self.bounds), -bits)
+        if self.counts:
+            lower, upper = self.bounds
+            zero, one = (
+                math.ldexp(grid_steps(min(max(value, lower), upper), bits, self.bounds), -bits) for value in (0.0, 1.0)
+            )
+            ones, values = found["ones"], found["values"]
+            return ones * one + (values - ones) * zero + (sizes - values) * absent
+        missing = sizes - found["values"] - found["below"] - found["above"]
+        return found["total"] + found["above"] + missing * absent
 
     @property
     def counts(self) -> bool:
@@ -372,6 +404,48 @@ class LazyPart:
                 raise EngineFailed(error.part, error.reason, late=True) from error.__cause__
             found = [again.pop(0) if one is None else one for one in found]
         return [one for one in found if one is not None]
+
+    def group_totals(self, wanted: Wanted, column: str) -> GroupTotals:
+        """Return the sums of values by the groups of a column, in one pass; for each group a row comes back.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> part = LazyPart(pl.LazyFrame({"p": [0.5, 7.0, 0.25, None], "g": ["b", "a", "b", "b"]}), "holdout")
+        >>> found = part.group_totals(Wanted("p"), "g")
+        >>> found, found.sums.tolist(), found.sizes.tolist()
+        (<GroupTotals groups=2>, [1.0, 0.75], [1.0, 3.0])
+        """
+        import narwhals as nw
+
+        value = self._numeric(wanted)
+        missing = wanted.bounds[0] if wanted.missing is None else wanted.missing
+        known = value.strict and knows_missing(self.frame)
+        asked = GridSum(value, wanted.bounds, missing, False, self.n, "0 ", known, careful=True)
+        try:
+            first, *others = asked.layers(self.schema)
+            frame = self.frame.select(nw.col(column).alias("group"), **first)
+            for layer in others:
+                frame = frame.with_columns(**layer)
+            summands = asked.summands()
+            groups = frame.select(nw.col("group"), **summands).group_by("group")
+            table = groups.agg(nw.len().alias("size"), *(nw.col(name).sum() for name in summands)).collect()
+            rows = {
+                name: np.nan_to_num(np.asarray(table[name].to_numpy(), dtype=np.float64))
+                for name in table.columns
+                if name != "group"
+            }
+        except BaseException as error:
+            if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+                reason = f"{type(error).__name__} while its groups were added up"
+                raise EngineFailed(self.name, reason) from error
+            raise
+        sizes = rows["size"]
+        if sizes.sum() != self.n:
+            raise EngineFailed(self.name, f"{sizes.sum():.0f} records where there were {self.n}")
+        sums = asked.group_sums(rows, sizes)
+        order = np.lexsort((sums, sizes))
+        return GroupTotals(sums[order], sizes[order], record_bits(self.n))
 
     def joint(
         self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from thresholdout.data.values import ExactMean, grid_variance
 from thresholdout.errors import InputError
 
-__all__ = ["Joint", "Totals", "grid_steps"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["GroupTotals", "Joint", "Totals", "grid_steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,29 @@ class Joint:
 
     def __repr__(self) -> str:
         return f"<Joint n={self.difference.n}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTotals:
+    """The sums of per-record values by group, in units of the range, each without an error.
+
+    Values count as in `Totals`. Secret: the representation shows the number of groups only.
+
+    Parameters
+    ----------
+    sums, sizes : ndarray of shape (groups,)
+        Sums on the grid of ``2**-bits`` and numbers of records, ordered by size and then by sum, so that every engine
+        has the same.
+    bits : int
+        Digits of the grid.
+    """
+
+    sums: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    bits: int
+
+    def __repr__(self) -> str:
+        return f"<GroupTotals groups={self.sizes.size}>"
 
 
 def grid_steps(value: float, bits: int, bounds: tuple[float, float]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel, Groups
 
-__all__ = ["GroupedRecords", "grouped_records"]
+__all__ = ["GroupedRecords", "expected_groups", "grouped_records", "known_of_sums"]
 
 
 def grouped_records(model: DependenceModel, train: Any) -> GroupedRecords | None:
@@ -86,14 +87,13 @@ class GroupedRecords:
             index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
             sizes = GroupSizes.of(np.bincount(index))
         if self._train is None or self._counts is None:
-            return Grouped(index, sizes, None, 0.0, 0.0)
+            return expected_groups(index, sizes, 0)
         if (
             as_real(values) is not None
             or values is None
             or (tested is None and np.asarray(values).size != self._train.size)
         ):
-            groups = float(self._counts.size)
-            return Grouped(index, sizes, None, sizes.effective(ALIKE) * groups / sizes.groups, groups)
+            return expected_groups(index, sizes, self._counts.size)
         train, counts = self._train, self._counts
         if tested is not None:
             train = train[tested]
@@ -106,22 +106,56 @@ class GroupedRecords:
         return Grouped(index, sizes, *_alike(units, train, counts))
 
 
+def expected_groups(index: NDArray[np.int64], sizes: GroupSizes, training_groups: int) -> Grouped:
+    """Return what is public of groups where no single training values are known."""
+    return Grouped(index, sizes, None, sizes.effective(ALIKE) * training_groups / sizes.groups, float(training_groups))
+
+
+def known_of_sums(
+    sizes: GroupSizes, n: int, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
+) -> Grouped:
+    """Return what is public of groups of which no record is in memory.
+
+    Parameters
+    ----------
+    sizes : GroupSizes
+        Of the holdout's groups.
+    n, mean, square
+        Number, mean and sum of squares of the training values, in [0, 1].
+    sums, counts : ndarray
+        Their sums by group, and the numbers of records.
+
+    Examples
+    --------
+    >>> from thresholdout.limits.group_sums import GroupSizes
+    >>> known_of_sums(GroupSizes([(2, 2)]), 4, 0.5, 2.0, np.array([2.0, 0.0]), np.array([2.0, 2.0])).correlation
+    1.0
+    """
+    return Grouped(np.zeros(0, dtype=np.int64), sizes, *_correlated(float(n), mean, square, sums, counts))
+
+
 def _alike(
     values: NDArray[np.float64], groups: NDArray[Any], counts: NDArray[np.float64]
 ) -> tuple[float | None, float, float]:
-    """Return the correlation inside groups, and the effective numbers of records and of groups.
+    """Return the correlation inside groups, and the effective numbers of records and of groups."""
+    if values.size == 0:
+        return None, 1.0, 0.0
+    sums = np.asarray(np.bincount(groups, weights=values, minlength=counts.size), dtype=np.float64)
+    return _correlated(float(values.size), float(values.mean()), float(values @ values), sums, counts)
+
+
+def _correlated(
+    n: float, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
+) -> tuple[float | None, float, float]:
+    """Return what `_alike` does, whatever the order of the groups.
 
     The squared deviation of a group's sum has the expectation ``s v (1 + (s - 1) rho)``. All pairs of a group count
     together, so that the variance of a mean over such groups comes out right whatever depends on their sizes.
     """
-    n = float(values.size)
-    if n == 0.0:
-        return None, 1.0, 0.0
-    mean = float(values.mean())
-    sums = np.bincount(groups, weights=values, minlength=counts.size) - counts * mean
-    within, pairs = float(values @ values) - n * mean * mean, float(counts @ counts) - n
+    deviations = sums - counts * mean
+    within, pairs = square - n * mean * mean, float(counts @ counts) - n
     number = n * n / float(counts @ counts)
     if pairs <= 0.0 or within <= 0.0:
         return (0.0 if pairs <= 0.0 else None), n, number
-    correlation = min(1.0, max(0.0, (float(sums @ sums) - within) * n / (pairs * within)))
+    correlation = min(1.0, max(0.0, (math.fsum((deviations * deviations).tolist()) - within) * n / (pairs * within)))
     return correlation, n * n / (n + correlation * pairs), number

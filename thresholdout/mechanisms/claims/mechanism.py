@@ -21,9 +21,10 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
-from thresholdout.data.parts.totals import Joint, Totals
+from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
 from thresholdout.data.values import UnitRecords, record_rounding
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
@@ -114,6 +115,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     ) -> Reading:
         """Check per-record values and reduce them to a count or an exact mean, where they are not bet on."""
         bets = self.needs_squares(known)
+        if isinstance(values, GroupTotals):
+            return Reading(GroupSums(values.sums, values.sizes, values.bits), known)
         if isinstance(values, (Totals, Joint)):
             return read_totals(values, known, bets)
         if known.groups is not None and self._bets_on_groups(known):
@@ -124,6 +127,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def needs_squares(self, known: Known) -> bool:
         """Return whether values are bet on; see `Mechanism.needs_squares`."""
         return not known.binary and self._bets(known)
+
+    def needs_group_sums(self, known: Known) -> bool:
+        """Return whether bets are placed on the sums of groups; see `Mechanism.needs_group_sums`."""
+        return self._bets_on_groups(known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
         """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""

@@ -168,9 +168,11 @@ class ClaimsParameters(Parameters):
         2.0
         """
         from graphs import Groups
+        from graphs.models.law_free import GroupSizes as ModelOfSizes
 
         effective = model.effective_records()
-        groups = model.independent_groups() if isinstance(model, Groups) and effective != model.n else None
+        grouped = isinstance(model, (Groups, ModelOfSizes)) and effective != model.n
+        groups = model.independent_groups() if grouped else None
         return replace(
             self,
             confidence=confidence,

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from tests.patience import PATIENCE
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts.engines import is_lazy
-from thresholdout.data.parts.lazy_part import LazyPart
+from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.errors import EngineFailed, InputError, InputTypeError
 
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -167,3 +168,30 @@ def test_a_frame_of_narwhals_may_have_a_plan(engine: str, change: Callable[[Any]
     part = LazyPart(change(nw.from_native(native)).with_columns(z=c("x") * 0.5), "holdout")
     assert part.totals("z").mean.mean() == 0.25
     assert repr(part) == "<LazyPart holdout with 3 columns>"
+
+
+@engines
+@pytest.mark.parametrize(("bounds", "missing"), [((0.0, 1.0), None), ((-1.0, 3.0), 0.0), ((0.25, 0.75), 0.5)])
+def test_sums_by_group_are_those_of_fractions(engine: str, bounds: tuple[float, float], missing: float | None) -> None:
+    """Beside plain Python, one record after the other: rounded to the grid, clipped, and missing ones as stated."""
+    rng = np.random.default_rng(3)
+    n, (lower, upper) = 211, bounds
+    reals = [None if k % 17 == 0 else float(rng.normal(0.5, 0.8)) for k in range(n)]
+    truths = [None if k % 13 == 0 else bool(rng.random() < 0.4) for k in range(n)]
+    groups = [f"g{int(rng.integers(0, 40)) if k > 4 else 99}" for k in range(n)]
+    reals[:5], truths[:5] = [None] * 5, [None] * 5  # a group without values
+    part = LazyPart(ENGINES[engine]({"v": reals, "t": truths, "g": groups}), "holdout")
+    bits = 40
+    for column, values in (("v", reals), ("t", truths)):
+        found = part.group_totals(Wanted(column, bounds, missing), "g")
+        sums: dict[str, Fraction] = {}
+        for value, group in zip(values, groups, strict=True):
+            counted = (lower if missing is None else missing) if value is None else min(max(float(value), lower), upper)
+            steps = round(Fraction((counted - lower) / (upper - lower)) * 2**bits)
+            sums[group] = sums.get(group, Fraction(0)) + Fraction(steps, 2**bits)
+        expected = sorted((groups.count(group), one) for group, one in sums.items())
+        told = zip(found.sizes.tolist(), found.sums.tolist(), strict=True)
+        assert [(int(size), Fraction(one)) for size, one in told] == expected
+        assert found.bits == bits
+        whole = part.totals(column, bounds, missing=missing).mean
+        assert Fraction(whole.total, 2**whole.bits) == sum(sums.values())
