@@ -17,6 +17,7 @@ from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.data.identity import Part, check_labels, kept, part, record_count
 from thresholdout.data.overlap import check_disjoint, check_groups
 from thresholdout.data.record_labels import aligned, record_column, record_labels
+from thresholdout.data.row_hashes import record_keys
 from thresholdout.errors import DevelopmentOverfitWarning, InputError, OverlapError, outside
 from thresholdout.guard.registration import SPLIT, is_there
 from thresholdout.guard.training_values import trained
@@ -45,6 +46,7 @@ __all__ = [
     "warn_of_overfit",
 ]
 
+_NO_LEDGER: Final = "00" * 16  # a key that no ledger keeps: a guard that is made again opens the same records
 _KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
 
 
@@ -128,7 +130,8 @@ def open_records(
 ) -> tuple[DependenceModel, dict[str, str]]:
     """Give records a development part; return the model of the guarded ones, and documents for the ledger.
 
-    A share is split off by the key that the ledger has, or by a new one from the noise.
+    A share is split off by the key that the ledger has, or by a new one from the noise; without a ledger by one that is
+    always the same, unless the noise has a seed.
     """
     from graphs import Groups, Independent
 
@@ -140,13 +143,15 @@ def open_records(
         records.development = _given(records, model, given, groups, allow_duplicates)
         return model, {}
     key = _stored_key(ledger, records.identity)
-    if key is None:
+    if key is None and ledger is None and noise.for_release:
+        key = _NO_LEDGER
+    elif key is None:
         key = "".join(f"{int(word):016x}" for word in noise.uniform(64, 2))
     units = model.groups if isinstance(model, Groups) else np.arange(records.n)
+    if not allow_duplicates:  # before the division, which a refusal must not choose
+        _check_different(records.holdout, units)
     chosen = open_positions(key, units, share)
     records.open_share(chosen, units if isinstance(model, Groups) else None)
-    if not allow_duplicates:
-        _check_apart(records.open, records.holdout)
     if isinstance(model, Groups):
         return Groups([model.names[unit] for unit in units[~chosen]]), {SPLIT: key}
     return Independent(records.n), {SPLIT: key}
@@ -195,6 +200,18 @@ def _given(records: Records, model: DependenceModel, given: Any, groups: Any, al
         if records.train_size is not None:
             _check_apart(records.train, found, "training", "development")
     return Development(kept(found), labels, numbers)
+
+
+def _check_different(holdout: Part, units: NDArray[np.intp]) -> None:
+    """Refuse equal records of two units, which could be in two parts."""
+    keys = record_keys(holdout)
+    order = np.lexsort((units, keys))
+    keys, units = keys[order], units[order]
+    shared = int(np.count_nonzero((keys[1:] == keys[:-1]) & (units[1:] != units[:-1])))
+    if shared:
+        whose = "records" if len(units) == units.max() + 1 else "records of other groups"
+        expected = "each record once or, if equal rows are different records here, allow_duplicates=True"
+        raise OverlapError("development", f"a share of a holdout in which {shared} records repeat {whose}", expected)
 
 
 def _check_apart(first: Part, second: Part, one: str = "development", other: str = "holdout") -> None:

@@ -78,7 +78,7 @@ class Thresholdout:
     development : tuple (X, y), or float, optional
         Open records to climb on. Their scores are free and exact (`development_score`) and take the place of
         cross-validation; the guarded records accept or correct them. A number is the share of the holdout that is split
-        off at random, in whole groups. For independent records and groups.
+        off at random, in whole groups; a ledger keeps which. For independent records and groups.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,
@@ -173,6 +173,7 @@ class Thresholdout:
     ) -> None:
         records, model = declared_parts(holdout, train, allow_duplicates, groups, dependence)
         noise, share = noise_of(random_state), declared_share(development)
+        fingerprint = model.fingerprint()  # of all records: their groups say which of them are open
         documents: dict[str, str] = {}
         if development is not None:
             open_part = development, share, groups, allow_duplicates
@@ -184,7 +185,7 @@ class Thresholdout:
             sampling=check_sampling(sampling, model, len(records.holdout)),
             final_check=check_final(final_check),
             development=share,
-            dependence=model.fingerprint(),
+            dependence=fingerprint,
             for_release=noise.for_release,
             prior_queries=check_prior_queries(prior_queries),
         )

@@ -236,9 +236,11 @@ def opened(
     confidence = needed if parameters.pays_prior_queries else confidence_after(prior, records.n, needed)
     certificate = certify_parameters(assumed, parameters, 1.0 - (1.0 - confidence) * (1.0 - FAILURES))
     estimand = certificate.estimand
+    final, chosen = certificate.final, records.development is not None
     certificate = replace(
         certificate,
         confidence=declared.confidence,
+        final=None if final is None else replace(final, chosen=chosen),
         estimand=estimand.given_features() if declared.fixed_features else estimand,
         limits=model.fitted_limits,
         prior_queries=None if prior is None else prior.counted(records.n),
@@ -247,11 +249,10 @@ def opened(
         warn_of_width(mechanism, certificate, parameters.queries, records.n)
         known = enter(found, records, declared, parameters, mechanism.start(noise).to_text(), documents)
         check_order(found, known, records, parameters, model)  # another one was faster
-        for name, text in documents.items():
-            if name == SPLIT and found.document(known, name) != text:
-                raise LedgerMismatch(found.location, "another process made this guard at the same time; open it again")
     else:
         check_standing(found, known, mechanism)
+    if SPLIT in documents and found.document(known, SPLIT) != documents[SPLIT]:
+        raise LedgerMismatch(found.location, "another process made this guard at the same time; open it again")
     return Opened(found, known, parameters, mechanism, certificate, confidence, assumed)
 
 

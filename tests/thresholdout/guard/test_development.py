@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 
 from graphs import MovingWindow
 from thresholdout import DevelopmentOverfitWarning, InputError, LedgerMismatch, OverlapError, Thresholdout
@@ -135,6 +137,40 @@ def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
             Thresholdout((HELD[0][::-1], HELD[1][::-1]), train=TRAIN, development=0.5, ledger=where)
 
 
+def test_other_groups_would_open_other_records_and_are_refused(tmp_path: Any) -> None:
+    """Groups of the guarded records alone may look the same: pairs that begin one record later do in half of cases."""
+    pairs = np.repeat(np.arange(600), 2)
+    later = np.concatenate([[0], np.repeat(np.arange(1, 600), 2), [0]])
+    for place in range(6):
+        where = tmp_path / f"{place}.db"
+        Thresholdout((*HELD, pairs), development=0.5, ledger=where)
+        with pytest.raises(LedgerMismatch, match="another model of dependence"):
+            Thresholdout((*HELD, later), development=0.5, ledger=where)
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.DevelopmentOverfitWarning", "ignore::thresholdout.WideAnswersWarning")
+def test_a_guard_that_is_made_again_without_a_ledger_opens_the_same_records() -> None:
+    """A model that was fitted to the open records knows nothing of the others then."""
+    labels = np.random.default_rng(3).integers(0, 2, size=1200)
+    first, again = (Thresholdout((HELD[0], labels), development=0.5, final_check=True) for _ in range(2))
+    assert first.development is not None
+    model = KNeighborsClassifier(1).fit(*first.development)
+    low, high = again.final_check(model).interval
+    assert low <= 0.5 <= high
+
+
+def test_equal_records_are_refused_whatever_the_division() -> None:
+    """Otherwise whoever tries again is given a division that has them in one part, which tells of the guarded."""
+    X_twice, y_twice = np.concatenate([HELD[0], HELD[0][:1]]), np.append(HELD[1], HELD[1][0])
+    for seed in range(4):
+        with pytest.raises(OverlapError, match="1 records repeat records"):
+            Thresholdout((X_twice, y_twice), development=0.5, random_state=seed)
+    groups = np.append(np.arange(1200), 0)
+    Thresholdout((X_twice, y_twice, groups), development=0.5)
+    with pytest.raises(OverlapError, match="1 records repeat records of other groups"):
+        Thresholdout((X_twice, y_twice, np.append(groups[:-1], 1)), development=0.5)
+
+
 def test_groups_stay_whole_and_apart() -> None:
     groups, others = np.repeat(np.arange(240), 5), 1000 + np.arange(300)
     guard = Thresholdout((*HELD, groups), train=(*TRAIN, others), development=0.5, random_state=3)
@@ -212,6 +248,10 @@ def test_a_final_check_prefers_no_side_where_models_were_chosen_by_their_guesses
         guard = Thresholdout((np.zeros((200, 1)), held), development=opened, sampling="iid", allow_duplicates=True)
         expected = beta.ppf([0.025, 0.975], [hits, hits + 1], [201 - hits, 200 - hits])  # Clopper and Pearson
         foreseen = guard.status.final_half_width(hits / 200)
+        reserved = Thresholdout((np.zeros((200, 1)), held), development=opened, allow_duplicates=True, final_check=True)
+        final = reserved.certificate.final
+        assert final is not None
+        assert final.half_width(0.8) > replace(final, chosen=False).half_width(0.8)
         found = guard.final_check(Ones())
         assert list(found.interval) == pytest.approx(np.asarray(expected).tolist(), abs=2e-5)
         assert found.half_width == pytest.approx(foreseen, abs=1e-4)

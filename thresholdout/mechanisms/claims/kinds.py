@@ -153,6 +153,8 @@ class FinalCheck:
         Of the guard.
     n : int
         Records in the holdout.
+    chosen : bool
+        Whether models are chosen by their training values, as beside a development part.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class FinalCheck:
 
     parameters: ClaimsParameters
     n: int
+    chosen: bool = False
 
     @property
     def share(self) -> float:
@@ -174,7 +177,7 @@ class FinalCheck:
     def half_width(self, expected: float) -> float:
         """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
         risk = math.log1p(-self.parameters.confidence) - self.parameters.information_released + math.log(self.share)
-        return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected)
+        return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected, chosen=self.chosen)
 
 
 _USUAL: Final = 100

@@ -54,6 +54,7 @@ Floats = NDArray[np.float64]
 # covariance is what little data estimate worst.
 _INTERCEPT = _TARGET = 0.5
 _LENGTH = math.sqrt(1.0 + _INTERCEPT**2 + _TARGET**2)
+_HUGE = 1e100  # an entry whose square is finite; longer rows have their entries cut to it first
 _INSIDE = 1.0 - 1e-12  # more than the rounding errors of a norm, so that vectors are in the unit ball
 _BLOCK = 8192  # rows that are multiplied at once
 _PRIOR = 0.25  # variance of a weight in these coordinates, where features explain about half of [-1, 1]
@@ -75,7 +76,8 @@ def noisy_statistics(rows: Floats, noise_multiplier: float, rng: np.random.Gener
     total = np.zeros_like(released)
     for start in range(0, len(rows), _BLOCK):
         part = rows[start : start + _BLOCK]
-        part = part * (_INSIDE / np.maximum(np.sqrt(np.square(part).sum(axis=1, keepdims=True)), _INSIDE))
+        with np.errstate(all="ignore"):  # no warning depends on records
+            part = part * (_INSIDE / np.maximum(np.sqrt(np.square(part).sum(axis=1, keepdims=True)), _INSIDE))
         total += part.T @ part
     released += (total + total.T) / 2.0  # products may be rounded differently above and below the diagonal
     return released
@@ -202,19 +204,20 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for end in bounds:
             if end.shape not in ((), (d,)):
                 raise InputError("feature_bounds", f"{end.size} numbers", f"a number, or {d} numbers, for each end")
-        centre, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+        centre, half = _middle(*bounds, "feature_bounds")
         delta = default_delta(n) if delta is None else delta
         if noise is None:
             noise = least_noise(GaussianAnswer, epsilon, delta)
         longest = math.sqrt(d) if norm is None else norm
         _warn_if_lost(n, d, noise, longest)
 
-        middle, width = (low + high) / 2, (high - low) / 2
+        middle, width = _middle(low, high, "target_bounds")
         if self.feature_bounds is not None:
             rows = np.clip(rows, *bounds)
-        features = (rows - centre) / half / longest
-        features /= np.maximum(np.sqrt(np.square(features).sum(axis=1, keepdims=True)), 1.0)
-        goal = (np.clip(targets, low, high) - middle) / width
+        with np.errstate(all="ignore"):  # no warning depends on records
+            features = np.clip((rows - centre) / half / longest, -_HUGE, _HUGE)
+            features /= np.maximum(np.sqrt(np.square(features).sum(axis=1, keepdims=True)), 1.0)
+            goal = (np.clip(targets, low, high) - middle) / width
         z = np.column_stack([features, np.full(n, _INTERCEPT), _TARGET * goal]) / _LENGTH
         statistics = noisy_statistics(z, noise, rng)
         weights = _coefficients(statistics, noise, n) / _TARGET * width
@@ -263,6 +266,14 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # with the noise that few records need
         return tags
+
+
+def _middle(low: Any, high: Any, name: str) -> tuple[Any, Any]:
+    """Return the middle of bounds and half of their distance, or refuse those that floats cannot divide by."""
+    half = high / 2 - low / 2
+    if not np.all(half >= np.finfo(np.float64).tiny):
+        raise InputError(name, "bounds too near to each other for floats", "a wider range")
+    return low / 2 + high / 2, half
 
 
 def _coefficients(statistics: Floats, noise_multiplier: float, records: int) -> Floats:

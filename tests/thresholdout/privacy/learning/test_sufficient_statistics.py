@@ -103,6 +103,18 @@ def test_with_noise_it_is_near_the_records_and_never_far_from_a_constant() -> No
     assert all(model.score(wide, Y[:100]) > -20 for model in models)  # propagation was at -1e10 and below
 
 
+@pytest.mark.parametrize("settings", [{}, {"feature_norm": 0.5}, {"feature_norm": 1e-9}])
+def test_a_record_of_any_size_is_one_row_of_norm_1(settings: Any) -> None:
+    """Nothing overflows: no error, no warning and no missing number tells that it is there."""
+    huge = X.copy()
+    huge[0] = [1.7e308, -1e300, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", LowSignalWarning)
+        one, other = (SSPRegressor(**settings, random_state=0).fit(rows, Y) for rows in (X, huge))
+    assert np.linalg.norm(one.statistics_ - other.statistics_) <= math.sqrt(2)
+
+
 def test_predictions_are_within_the_bounds() -> None:
     model = SSPRegressor(target_bounds=(-0.1, 0.1), random_state=0).fit(X, Y)
     assert np.abs(model.predict(100 * X)).max() == pytest.approx(0.1)
@@ -117,6 +129,8 @@ def test_refusals() -> None:
         ({"delta": 1.0}, "delta"),
         ({"feature_bounds": (1, 0)}, "feature_bounds"),
         ({"feature_bounds": ([0, 0], [1, 1])}, "feature_bounds"),
+        ({"feature_bounds": (0, 5e-324)}, "feature_bounds"),
+        ({"target_bounds": (0, 5e-324)}, "target_bounds"),
         ({"feature_norm": 0.0}, "feature_norm"),
         ({"target_bounds": ([0.0], [1.0])}, "target_bounds"),
     ):
