@@ -27,7 +27,7 @@ STEPS = 20  # of bisection: to a millionth of the target
 BLUE, ORANGE, GREEN = "#0b6fa4", "#d95f02", "#1b9e77"
 ROUTES = {"group": "group", "quilt": "Lemma 2, half of its constant", "best": "best"}
 
-CLUB = nx.Graph(nx.karate_club_graph().edges)  # without the weights of its edges
+CLUB: nx.Graph[int] = nx.Graph(nx.karate_club_graph().edges)  # without the weights of its edges
 SMALL = ("chain of 4", "star of 5", "cycle of 4", "network of 4", "hidden chain of 4")
 LARGE = ("chain of 1,000", "tree of 1,000", "grid of 10 by 10", "karate club", "hidden chain of 1,000")
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pandas as pd
@@ -98,8 +98,8 @@ def model(kind: str) -> DependenceModel:
     if kind == "Ising grid":
         return MarkovField.ising(network(kind), 0.3)
     if kind == "two parents":
-        graph = network(kind)
-        laws = {node: _law(tuple(graph.predecessors(node))) for node in graph}  # type: ignore[attr-defined]
+        graph = cast("nx.DiGraph[int]", network(kind))
+        laws = {node: _law(tuple(graph.predecessors(node))) for node in graph}
         return BayesianNetwork(graph, laws)
     if kind == "groups":
         return Groups(np.arange(RECORDS) // GROUP)

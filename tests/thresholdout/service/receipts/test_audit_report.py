@@ -96,6 +96,7 @@ def test_epsilon_is_per_record_and_with_dependants(tmp_path: Path) -> None:
     one = 9 * 2 / (4 * len(HOLDOUT) * 0.01)
     assert found.epsilon == pytest.approx(one, rel=1e-9)
     assert found.bayesian_epsilon == pytest.approx(2 * one, rel=1e-9)
+    assert found.epsilon is not None
     assert found.epsilon >= one
     page = run("admin", "audit-report", str(path)).output
     assert "Epsilon of all answers: 1.13 per record, 2.26 with dependants under the declared dependence" in page
