@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["difference_lower", "difference_refuted", "placed_difference"]
 
-_SLACK: Final = 1e-8  # of a probability: pmf and incomplete beta function are off by 1e-11 at 1e7 records
+_SLACK: Final = 1e-8  # of a probability, up to a million records, and in proportion beyond
+_MANY: Final = 1e6  # where the binomial law is off by 1e-9; at 1e8 records by 3e-7
 _TIES: Final = 1e-9  # of the order, far above its rounding: outcomes that tie belong to the region
 _NUISANCE: Final = 1.0 / 256.0  # of the level, for the plausible range of K/n; costs 0.1 % of a limit
 _CELLS: Final = 256  # of that range; half a cell is 0.5 % of a limit
@@ -87,10 +88,12 @@ def difference_lower(wins: int, losses: int, records: int, log_level: float) -> 
     --------
     >>> round(difference_lower(50, 30, 1000, math.log(0.025)), 4)  # Wald's is 0.0025
     0.0023
-    >>> difference_lower(3, 1, 1000, -1e4)
-    -1.0
+    >>> difference_lower(3, 1, 1000, -1e4), difference_lower(0, 5, 5, math.log(0.1))
+    (-1.0, -1.0)
     """
-    return -1.0 if log_level < _LEAST else _Outcome(wins, losses, records, log_level).lower()
+    if losses == records or log_level < _LEAST:  # the region is everything, but rounding of a double root may hide it
+        return -1.0
+    return _Outcome(wins, losses, records, log_level).lower()
 
 
 def placed_difference(difference: float, discordant: float, records: int, log_level: float) -> float:
@@ -120,7 +123,7 @@ class _Outcome:
         log_each = log_level + math.log(0.5 * _NUISANCE)
         self._low = _certain(number, records, log_each)
         self._high = min(1.0, 1.0 - _certain(records - number, records, log_each) + UNIT)
-        self._level = math.exp(log_level) * (1.0 - _NUISANCE) * (1.0 - _SLACK)
+        self._level = math.exp(log_level) * (1.0 - _NUISANCE) * (1.0 - _slack(records))
 
     def refutes(self, edge: float) -> bool:
         """Whether the bound on each cell is at most the level."""
@@ -185,7 +188,12 @@ def _probability(least: NDArray[np.int64], win: float, loss: float, log_level: f
     cut = (float(bdtr(low - 1, records, share)) if low > 0 else 0.0) + (
         float(bdtrc(high, records, share)) if high < records else 0.0
     )
-    return (float(mass @ tail) + cut) * (1.0 + _SLACK)
+    return (float(mass @ tail) + cut) * (1.0 + _slack(records))
+
+
+def _slack(records: int) -> float:
+    """Return the share of a probability that it may be off, and more."""
+    return _SLACK * max(1.0, records / _MANY)
 
 
 def _least_wins(order: float, records: int, z: float) -> NDArray[np.int64]:

@@ -95,6 +95,27 @@ def test_limits_miss_no_law_more_often_than_the_level(records: int, level: float
             assert probability(missed, records, u, v) <= level
 
 
+@pytest.mark.parametrize("records", [1, 2, 3, 5, 9, 20, 40])
+def test_a_model_that_always_loses_has_no_lower_limit(records: int) -> None:
+    """Its difference can be -1, of which every record is a loss; the quadratic equation has a double root there."""
+    for level in (0.5, 0.3, 0.1, 0.05, 0.01, 0.003, 1e-5):
+        assert difference_lower(0, records, records, math.log(level)) == -1.0
+
+
+def test_every_outcome_is_in_its_own_region() -> None:
+    for records in (2, 3, 5, 9, 20):
+        for level in (0.5, 0.3, 0.1, 0.05, 0.01, 1e-5, 1e-20):
+            for won, lost in outcomes_of(records):
+                least = trinomial._Outcome(won, lost, records, math.log(level))._least
+                assert lost == records or least[won + lost] <= won
+
+
+def test_more_records_have_more_slack() -> None:
+    """The logarithm of the binomial law is off by 3e-7 at 1e8 records."""
+    assert trinomial._slack(10**6) == 1e-8
+    assert trinomial._slack(10**8) > 5e-7
+
+
 def test_limits_are_used_up() -> None:
     """The largest probability of a miss, just below a limit."""
     records, level = 6, 0.25

@@ -1,7 +1,7 @@
 """Interval hypotheses about a difference of two models that are right or wrong, for independent records of one law.
 
 A test refutes both ends by the exact trinomial test. An interval is placed by the share of records on which the models
-differ on the training part. Proof: PROOFS.md, "Comparisons and gates" (G10).
+differ on the training part. Proof: PROOFS.md, "Comparisons and gates" (G11).
 """
 
 from __future__ import annotations
