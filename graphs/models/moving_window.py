@@ -264,6 +264,34 @@ class MovingWindow(DependenceModel):
         """Reach of the dependence, in records."""
         return self._m
 
+    @property
+    def even(self) -> bool:
+        """Whether the reach is a number of records, the same for all, and not a length of time."""
+        return self._reach is None
+
+    def spaced(self) -> IntArray:
+        """Return records, each more than the window after the one before, so that all are independent.
+
+        Returns
+        -------
+        ndarray of int
+            Their numbers, in the order of the series, from its first record.
+
+        Examples
+        --------
+        >>> MovingWindow(8, 2).spaced()
+        array([0, 3, 6])
+        >>> MovingWindow.of_times([0.0, 0.5, 1.0, 9.0, 9.5], 1.0).spaced()
+        array([0, 3])
+        """
+        if self._reach is None:
+            return np.arange(0, self.n, self._m + 1)
+        place, found = 0, []
+        while place < self.n:
+            found.append(place)
+            place = int(self._reach.last[place]) + 1
+        return self._reach.order[found]
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         whole = not self._m or self._m >= self.n - 1
         if method == "quilt" and adversary == "informed" and not whole:

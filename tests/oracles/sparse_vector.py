@@ -38,7 +38,7 @@ class SmallSparseVector:
     def log_transcript(self, means: Sequence[int], trains: Sequence[int], transcript: Sequence[int | None]) -> float:
         """ln P(transcript) when query i has the given holdout mean and train value."""
         first, second, third = self.scales
-        noise = np.arange(-int(60 * second), int(60 * second) + 1)
+        noise = np.arange(-int(60 * max(first, second)), int(60 * max(first, second)) + 1)
         prior = log_probability(noise, first)
         level = self.threshold + noise
         total, weights = 0.0, prior.copy()
@@ -57,7 +57,7 @@ class SmallSparseVector:
     def log_fails_then_hit(self, fails: int, gap: int, last_gap: int, released: int, last_mean: int) -> float:
         """ln P(``fails`` equal train answers, then a hit that releases ``released``), for huge ``fails``."""
         first, second, third = self.scales
-        noise = np.arange(-int(60 * second), int(60 * second) + 1)
+        noise = np.arange(-int(60 * max(first, second)), int(60 * max(first, second)) + 1)
         level = self.threshold + noise
         weights = log_probability(noise, first)
         weights += fails * np.log(-np.expm1(log_at_least(level - gap + 1, second)))

@@ -33,6 +33,9 @@ _ROUNDS: Final = 20
 _NEARLY: Final = 0.9
 """Of n over the inflation: so many effective records are better, since entropy is narrower near 0 and 1."""
 
+_MOST_EXACT: Final = 500
+"""Answers up to which histories are counted exactly, in integers, which grow with their number."""
+
 _MORE: Final = 1.0 + 1e-9  # covers the rounding of sums of logarithms and of quotients
 
 
@@ -153,8 +156,12 @@ def log_histories(queries: int, budget: int, live: int) -> float:
     >>> round(math.exp(log_histories(1000, 3, 100)))  # 1000 + 499500 * 100 + 166167000 * 10000
     1661719951000
     """
+    last = min(budget, queries)
+    if last > _MOST_EXACT:  # the sum is at most L^-1 times that of C(m, j) L^j over 0 <= j <= B, at most (e m L/B)^B
+        bound = last * (1.0 + math.log(queries / last) + math.log(live)) - math.log(live)
+        return bound * _MORE
     total, ways, answers = 0, queries, 1
-    for j in range(min(budget, queries)):
+    for j in range(last):
         total += ways * answers
         ways, answers = ways * (queries - j - 1) // (j + 2), answers * live
     return math.log(total)

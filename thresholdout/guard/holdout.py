@@ -24,7 +24,8 @@ from thresholdout.data.identity import (
     table_digest,
 )
 from thresholdout.data.overlap import check_disjoint, check_groups
-from thresholdout.data.record_labels import aligned, record_labels
+from thresholdout.data.record_labels import aligned, is_name, record_column, record_labels
+from thresholdout.data.record_structure import TimeOrder, series_model
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from graphs import DependenceModel
+    from graphs import DependenceModel, MovingWindow
 
 __all__ = ["Origin", "Records", "applied", "content_hashes", "origin"]
 
@@ -227,8 +228,21 @@ class Records:
         if len(part) == 2:
             warn_of_classes(part[1], self.holdout[1])
         if self._train is not None and len(self._train) == 2:
-            nodes = self._train_nodes(declared)
-            warn_of_labels(beyond_declared(self._train[1], declared, model, self.training_folds.groups, nodes))
+            known = self.training_folds.groups, self._train_nodes(declared), self._train_series(declared, model)
+            warn_of_labels(beyond_declared(self._train[1], declared, model, *known))
+
+    def _train_series(self, declared: object, model: DependenceModel) -> MovingWindow | None:
+        """Return the window of the training records; ``None`` where it is a length of time and theirs are not known."""
+        from graphs import MovingWindow
+
+        assert self._train is not None
+        size = record_count(self._train)
+        if isinstance(declared, TimeOrder) and declared.window is not None and declared.by is not None:
+            if not is_name(declared.by):
+                return None
+            times = record_column(declared.by, self._train, self.train_labels, "by", "training part")
+            return series_model(times, declared.window, size)
+        return MovingWindow(size, model.m) if isinstance(model, MovingWindow) and model.even else None
 
     def _train_nodes(self, declared: object) -> NDArray[np.int64] | None:
         """Return which nodes of a declared graph the training records are; ``None`` where that is not known.

@@ -16,7 +16,7 @@ from thresholdout.data.series_range import seen_range
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from graphs import DependenceModel, DependencyGraph
+    from graphs import DependenceModel, DependencyGraph, MovingWindow
     from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = ["FALSE_ALARM", "Neighbours", "beyond_declared", "neighbours_in_order", "neighbours_on_graph", "sign_bound"]
@@ -126,17 +126,24 @@ def sign_bound(values: FloatArray, neighbours: Neighbours) -> tuple[float, float
     means = (means - means.mean()) * counts / (1.0 + _FORESEEN * (counts - 1))
     half = len(moved) // 2
     # Pairs are far apart: labels of near records would be alike, and say little.
-    products = (moved[:half] - moved[half : 2 * half]) * (means[:half] - means[half : 2 * half])
-    squares = float(np.sum(products**2))
-    if squares == 0.0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = (moved[:half] - moved[half : 2 * half]) * (means[:half] - means[half : 2 * half])
+    largest = float(np.max(np.abs(products), initial=0.0))
+    if not 0.0 < largest < math.inf:
         return 1.0, 0.0
-    deviations = float(np.sum(products)) / math.sqrt(squares)
+    products /= largest  # squares of small numbers would vanish, one by one
+    deviations = float(np.sum(products)) / math.sqrt(float(np.sum(products**2)))
     chance = 2.0 * math.exp(-0.5 * deviations * deviations)
     return min(1.0, chance), _correlation(moved, np.array([values[near[0]] for near in neighbours.near]))
 
 
 def beyond_declared(
-    labels: Any, declared: object, model: DependenceModel, groups: NDArray[Any] | None, nodes: IntArray | None
+    labels: Any,
+    declared: object,
+    model: DependenceModel,
+    groups: NDArray[Any] | None,
+    nodes: IntArray | None,
+    series: MovingWindow | None,
 ) -> str:
     """Say what the training labels show beyond the declared dependence; empty where they show nothing.
 
@@ -152,8 +159,10 @@ def beyond_declared(
         Group of each training record.
     nodes : ndarray or None
         Which nodes of a declared graph the training records are.
+    series : MovingWindow or None
+        Of the training records, where these stand in an order: their own times may be closer than the holdout's.
     """
-    from graphs import DependencyGraph, Groups, MovingWindow
+    from graphs import DependencyGraph, Groups
 
     column = _column(labels)
     if column is None:
@@ -165,9 +174,12 @@ def beyond_declared(
         placed = np.full(declared.n, np.nan)
         placed[nodes[: len(values)]] = values
         return _on_edges(declared, placed, nodes[: len(values)], classes)
-    if isinstance(model, MovingWindow):
-        stride = (round(float(model.leakage(1.0, adversary="uninformed").max())) + 1) // 2
-        return _in_order(values, np.arange(0, len(values), stride), f"{stride:,} rows apart", "window=", labels)
+    if series is not None:
+        places = series.spaced()
+        places = places[places < len(values)]
+        if series.even:
+            return _in_order(values, places, f"{series.m + 1:,} rows apart", "window=", labels)
+        return _in_order(values, places, "further apart than the window", "window=", None)
     if isinstance(model, Groups) and groups is not None:
         firsts = np.sort(np.unique(np.asarray(groups)[: len(values)], return_index=True)[1])
         return _in_order(values, firsts, "in groups that follow each other", "groups=", None)
@@ -198,7 +210,8 @@ def _in_order(values: FloatArray, places: IntArray, where: str, argument: str, s
     if chance > FALSE_ALARM or abs(seen) < _SEEN:
         return ""
     reach = None if series is None else seen_range(np.asarray(series)[:_MOST])
-    fits = "a model in which dependence passes on from group to group, or larger groups, would fit"
+    wider = "larger groups" if argument == "groups=" else "a longer window"
+    fits = f"a model in which dependence passes on from one to the next, or {wider}, would fit"
     if reach is not None and reach[0]:
         fits = (
             f"a window of {reach[0]} rows reaches as far as correlations are seen, and a MarkovChain or "

@@ -369,3 +369,14 @@ def test_long_series_take_no_memory() -> None:
     assert model.variance_inflation(bounded_differences=True) == pytest.approx(80, rel=1e-6)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
+
+
+def test_spaced_records_are_further_apart_than_the_window() -> None:
+    assert MovingWindow(10, 3).spaced().tolist() == [0, 4, 8]
+    assert MovingWindow(3, 7).spaced().tolist() == [0]
+    times = np.random.default_rng(0).permutation(np.r_[np.arange(20) / 7, np.arange(0.0, 90.0, 4.5)])
+    model = MovingWindow.of_times(times, 4.0)
+    at = times[model.spaced()]
+    assert model.even is False
+    assert (np.diff(at) > 4.0).all()
+    assert at[0] == times.min()

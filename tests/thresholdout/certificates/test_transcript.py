@@ -38,6 +38,18 @@ def test_histories_are_counted(queries: int, budget: int, live: int) -> None:
     assert math.exp(log_histories(queries, budget, live)) == pytest.approx(words, rel=1e-12)
 
 
+@pytest.mark.parametrize(("queries", "budget", "live"), [(501, 501, 1), (2000, 600, 50), (10**6, 800, 101)])
+def test_many_histories_are_bounded(queries: int, budget: int, live: int) -> None:
+    """Beyond 500 answers the count is bounded; it was summed in integers for hours."""
+    ways, found = [math.log(queries)], 0.0
+    for j in range(budget - 1):
+        more = -math.inf if j + 1 >= queries else math.log(queries - j - 1) - math.log(j + 2) + math.log(live)
+        ways.append(ways[-1] + more)
+    found = max(ways) + math.log(math.fsum(math.exp(one - max(ways)) for one in ways))
+    assert found <= log_histories(queries, budget, live) <= budget * (1 + math.log(queries * live / budget)) * 1.001
+    assert log_histories(10**9, 10**8, 1000) < math.inf
+
+
 class SmallRecords:
     """Binary records with a table of probabilities, and every query with values 0 or 1."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 from graphs import DependencyGraph, Groups, MarkovChain, MarkovField
@@ -151,3 +152,48 @@ def test_models_of_a_law_are_not_checked() -> None:
     model = chain(0.02)
     assert made(model, model.sample(rng), model.sample(rng)) == []
     assert made(Groups(np.arange(N)), rng.integers(0, 2, N), rng.integers(0, 2, N)) == []
+
+
+def in_time(train: Any, labels: Any, times: Any, window: Any) -> list[str]:
+    """Return what a guard of two parts with times warns of about labels."""
+    rng = np.random.default_rng(9)
+
+    def part(at: Any) -> pd.DataFrame:
+        return pd.DataFrame({"x": rng.normal(size=len(at)), "t": at})
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        held = rng.integers(0, 2, len(times))
+        Thresholdout((part(times), held), train=(part(train), labels), dependence=TimeOrder("t", window=window))
+    return [str(one.message) for one in seen if issubclass(one.category, LikelyMistakeWarning)]
+
+
+def test_a_window_of_time_is_that_of_the_training_times() -> None:
+    """Hourly training records and a daily holdout; then bursts, of which half of the widest window is no window."""
+    rng = np.random.default_rng(1)
+    days = np.repeat(np.arange(400.0), 24) + np.tile(np.arange(24) / 24, 400)
+    coins = rng.integers(0, 2, 400)
+    assert in_time(days, np.repeat(coins, 24), np.arange(3000.0) + 410, 7.0) == []
+    bursts = np.repeat(np.arange(400) * 30.0, 10) + np.tile(np.arange(10) / 24, 400)
+    assert in_time(bursts, np.repeat(coins, 10), bursts + 20_000, 7.0) == []
+    pairs = np.repeat(np.arange(2000) * 30.0, 2) + np.tile([0.0, 0.1], 2000)
+    passed = np.repeat(MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=2000).sample(rng), 2)
+    assert "further apart than the window" in in_time(pairs, passed, pairs + 100_000, 7.0)[0]
+
+
+def test_a_window_may_be_longer_than_half_of_the_holdout() -> None:
+    """Labels that are equal on 90 rows depend within a window of 90, also where the holdout has 100 records."""
+    rng = np.random.default_rng(2)
+    train = rng.normal(size=(18_000, 1)), np.repeat(rng.integers(0, 2, 200), 90)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        Thresholdout((rng.normal(size=(100, 1)), np.arange(100) % 2), train=train, dependence=TimeOrder(window=90))
+    assert not [one for one in seen if "correlation" in str(one.message)]
+
+
+def test_squares_that_vanish_raise_no_alarm() -> None:
+    neighbours = neighbours_in_order(np.arange(2001))
+    for seed in range(40):
+        coins = np.random.default_rng(seed).normal(size=2001)
+        assert sign_bound(coins * 5e-82, neighbours)[0] == pytest.approx(sign_bound(coins, neighbours)[0], rel=1e-6)
+    assert sign_bound(coins * 1e300, neighbours) == (1.0, 0.0)
