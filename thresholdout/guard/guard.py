@@ -540,7 +540,7 @@ class Thresholdout:
 
     @property
     def certificate(self) -> Certificate:
-        """What the answers are worth from now on, and by which route."""
+        """What the answers are worth from now on; after a failure those of Algorithm 1 are wider than it says."""
         return self._releases.certificate()
 
     @property
