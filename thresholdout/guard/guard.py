@@ -109,8 +109,7 @@ class Thresholdout:
         Scores of this holdout that were seen before, each a share of the records or read to at most four decimals;
         ``PriorQueries(10, values=301)`` counts the values that each could have had.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives, in memory by default; a file name makes or continues a SQLite file. A holdout has
-        one guard, and one error budget, in a ledger, which finds it by its records.
+        A file name makes or continues a SQLite file; in memory by default. A ledger has one guard for a holdout.
     random_state : int, optional
         Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
     allow_duplicates : bool, default=False
