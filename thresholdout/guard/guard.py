@@ -354,7 +354,7 @@ class Thresholdout:
             As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
         report : {"all", "best"}, default="all"
             Return every score, or the best one alone, which costs later queries much less and names its candidate.
-            Where values are 0 or 1, the estimands of the others are beyond the far end of its interval.
+            Where values are 0 or 1 and records independent, no other estimand is beyond its interval's better end.
         """
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 

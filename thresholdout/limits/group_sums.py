@@ -205,6 +205,7 @@ def group_bet(
     n, square = float(number @ size), float(number @ of_groups)
     target = math.sqrt(2.0 * log_needed)
     end, bet = mean - target * math.sqrt(square) / n, 0.0
+    least, largest = 0.0, mean  # between which the end is: a step of Newton's beyond them is one of bisection
     for _ in range(_ROUNDS):
         end = min(max(end, 0.5 * _CLOSE), mean * (1.0 - _CLOSE))
         gains = moved + sizes_of * (mean - end)
@@ -219,15 +220,20 @@ def group_bet(
                 break
             bet = step
         won = float(weights @ np.log1p(bet * gains))
+        if won < log_needed:
+            largest = min(largest, end)
+        else:
+            least = max(least, end)
         if won <= 0.0:
-            end -= target * math.sqrt(square) / n
-            continue
-        fall = bet * float(weights @ (sizes_of / (1.0 + bet * gains)))
-        root = math.sqrt(2.0 * won)
-        change = (root - target) * root / fall
-        end += change
+            change = -target * math.sqrt(square) / n
+        else:
+            fall = bet * float(weights @ (sizes_of / (1.0 + bet * gains)))
+            root = math.sqrt(2.0 * won)
+            change = (root - target) * root / fall
         if abs(change) < _CLOSE * (mean - end):
+            end += change
             break
+        end = end + change if least < end + change < largest else 0.5 * (least + largest)
     return (end, min(bet, _BOLDEST / (sizes.largest * end))) if end > _CLOSE else (0.0, 0.0)
 
 

@@ -184,6 +184,18 @@ def test_a_placed_bet_wins_where_it_was_placed(mean: float, correlation: float) 
     assert 300 * float(law @ np.log1p(bet * (k - 4 * end))) == pytest.approx(needed, rel=0.08)
 
 
+def test_the_limit_of_a_placed_bet_is_below_the_mean() -> None:
+    """Few groups, of very different sizes: Newton's steps leave the range, from where a claim could never hold."""
+    rng = np.random.default_rng(5)
+    for trial in range(200):
+        sizes = GroupSizes.of(np.minimum(1 + rng.pareto(1.0, int(rng.integers(1, 60))) * 2, 60).astype(np.int64))
+        mean = min(float(rng.choice([0.02, 0.5, 0.9, 0.99])), 1.0 - 0.5 / sizes.n)
+        variance, correlation = mean * (1.0 - mean), (0.0, 0.1, 0.5, 1.0)[trial % 4]
+        end, bet = group_bet(mean, variance, mean, correlation, sizes, (3.0, 12.0)[trial % 2], times=1.7)
+        assert 0.0 <= end < mean
+        assert 0.0 <= bet * sizes.largest * end < 1.0
+
+
 def test_the_bet_against_a_null_is_placed_at_it() -> None:
     sizes = GroupSizes([(1, 50), (5, 200)])
     for null in (0.45, 0.5, 0.6):

@@ -182,3 +182,24 @@ class TestMechanism:
     def test_sizes_of_other_records_are_refused(self) -> None:
         with pytest.raises(Exception, match=r"groups of 1000 records; expected: those of 1200"):
             ClaimsMechanism(self.parameters, 1200)
+
+
+def test_the_best_of_a_list_has_the_best_mean_and_says_nothing_of_the_others() -> None:
+    """A training value that is wrong makes a wide interval, whose middle and upper end are no measure of the mean."""
+    sizes, noise = [5] * 400, SeededNoise(0)
+    n, groups = sum(sizes), grouped(sizes, 0.0, 400.0, 2000.0)
+    mechanism = ClaimsMechanism(ClaimsParameters(effective=400.0, inflation=5.0, sizes=((5, 400),)), n)
+    known = Known(binary=True, groups=groups)
+    counts = (1400, 1600)
+    readings = [
+        (train, mechanism.read(np.arange(n) * 7 % n < count, n, (0, 1), "values", known))
+        for train, count in zip((0.7, 0.02), counts, strict=True)
+    ]
+    start = mechanism.start(noise)
+    _, outcome, place = mechanism.step_best(start, readings, noise, 0.2, True)
+    _, (first, second) = mechanism.step_all(start, readings, noise, 0.2)
+    assert place == 1
+    assert outcome.interval == second.interval
+    assert first.interval is not None
+    assert first.interval[1] < 0.8  # the other's mean is beyond the end of this one, whose middle was the larger one
+    assert sum(first.interval) > sum(second.interval)

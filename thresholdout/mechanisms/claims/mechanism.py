@@ -266,9 +266,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     ) -> tuple[ClaimsState, Outcome, int]:
         """Tell which of some queries has the best value, and this value: its position is one more outcome.
 
-        All intervals hold at the level of a list, though one alone is told; so the truth of every other query is at
-        most the upper end of the one that is told (for the least value, at least its lower end): its own value is not
-        better, and limits at one level rise with the value.
+        All intervals hold at the level of a list, though one alone is told. Where they are limits of counts of
+        independent records, the truth of every other query is at most the upper end of the one that is told (for the
+        least value, at least its lower end): its own value is not better, and limits at one level rise with the value.
+        Intervals by bets, and so all those of groups, do not: how wide they are is said by training values too.
         """
         refuse_if(self.refusal(state))
         for _, reading in asked:
@@ -278,7 +279,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         for train, reading in asked:
             made, variance = self._predict(state, train, reading.known)
             found.append((made, *self._stated(made, variance, reading, noise, level, COARSE)))
-        values = [(lo + hi) / steps for _, _, lo, hi, steps in found]
+        values = [
+            2.0 * reading.mean.mean() if isinstance(reading.values, GroupSums) else (lo + hi) / steps
+            for (_, reading), (_, _, lo, hi, steps) in zip(asked, found, strict=True)
+        ]
         place = values.index(max(values) if greatest else min(values))
         made, item, lo, hi, steps = found[place]
         told = Told(item.value, item.interval, item.nats + math.log(len(asked)))
