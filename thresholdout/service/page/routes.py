@@ -124,7 +124,7 @@ class Pages:
     def leaderboard(self, request: Request, visit: PageSession) -> Response:
         """Answer a leaderboard."""
         leaderboard = self.service.leaderboard(visit.principal, request.path_params["name"])
-        close = request.query_params.get("release") == "close"
+        close = request.query_params.get("look") == "close"
         outlook = (
             self.service.outlook(visit.principal, leaderboard.holdout.name) if visit.principal.role == "admin" else None
         )
