@@ -161,7 +161,8 @@ def warned(labels: NDArray[np.bool_], kind: str, way: str) -> bool:
     """Whether the check of training labels warns."""
     declared = declaration(kind, way)
     groups = np.arange(RECORDS) // (GROUP if way == "declared" else GROUP // 2) if kind == "groups" else None
-    return beyond_declared(labels, declared, declared, groups, np.arange(RECORDS)) != ""
+    series = declared if isinstance(declared, MovingWindow) else None
+    return beyond_declared(labels, declared, declared, groups, np.arange(RECORDS), series) != ""
 
 
 def session(rng: np.random.Generator, kind: str) -> list[dict[str, Any]]:
