@@ -30,11 +30,11 @@ def test_example(script: Path, tmp_path: Path) -> None:
     assert 2 < len(lines) < 40
     assert max(map(len, lines)) <= 120
     assert picture.exists() == draws
-    quoted = [block for block in DOCUMENTS.split("```") if block.strip().startswith(lines[0])]
+    quoted = [block for block in DOCUMENTS.split("```") if block.strip("\n").startswith(lines[0])]
     assert len(quoted) == (f"`python examples/{script.name}`" in DOCUMENTS)
     for block in quoted:
-        shown = lines[: len(block.strip().splitlines())]
-        assert block.strip().splitlines() == [line.rstrip() for line in shown]
+        shown = block.strip("\n").splitlines()
+        assert [line.rstrip() for line in shown] == [line.rstrip() for line in lines[: len(shown)]]
     assert not draws or picture.read_bytes().startswith(b"\x89PNG")
     kept = PRINTED / f"{script.stem}.txt"
     if kept.exists():

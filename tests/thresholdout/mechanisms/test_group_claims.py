@@ -202,4 +202,5 @@ def test_the_best_of_a_list_has_the_best_mean_and_says_nothing_of_the_others() -
     assert outcome.interval == second.interval
     assert first.interval is not None
     assert first.interval[1] < 0.8  # the other's mean is beyond the end of this one, whose middle was the larger one
+    assert second.interval is not None
     assert sum(first.interval) > sum(second.interval)
