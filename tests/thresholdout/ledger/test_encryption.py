@@ -272,7 +272,7 @@ def test_a_history_that_was_written_anew_does_not_fit_the_state(file: Path) -> N
 
 
 @pytest.mark.parametrize("value", ["", "plain text", "plain:x", "encrypted:1:", "encrypted:1:AAAA", "encrypted:2:AAAA"])
-def test_what_is_not_encrypted_does_not_open_in_a_encrypted_ledger(file: Path, value: str) -> None:
+def test_what_is_not_encrypted_does_not_open_in_an_encrypted_ledger(file: Path, value: str) -> None:
     change(file, "UPDATE guards SET state = ?", value)
     change(file, "UPDATE documents SET text = ?", value)
     refused(file, ask)
