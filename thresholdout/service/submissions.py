@@ -386,7 +386,10 @@ class Desk:
         key = comparison_key(row.content, champion.content)
         known = self._known(read, key)
         self._check_open(read, known)
-        row = self._stored(row)
+        stored = self._stored(row)
+        if stored.against != row.against:  # the same request, sent twice, has been given its champion meanwhile
+            return self._compared(replace(read, row=stored))
+        row = stored
         ask = self._decided if decides else self._differed
         answered, repeated = ask(read, row, champion, key, known)
         if answered.verdict == "better":

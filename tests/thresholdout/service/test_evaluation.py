@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +14,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, TRAIN, N, made, right_in, team
 from thresholdout.errors import InputError
 from thresholdout.service.authority import PERMITTED
 from thresholdout.service.corrections import Basis
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.receipts.errors import WitnessUnusable
 from thresholdout.service.receipts.receipt import read_receipt
 from thresholdout.service.receipts.signing_keys import public_keys, published_keys
 from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
-from thresholdout.service.schemas import Principal
+from thresholdout.service.schemas import Principal, Submission
 from thresholdout.service.standings import served_metric
+from thresholdout.service.store.submissions import SubmissionRow
+from thresholdout.service.submissions import Desk
 
 VISITOR = Principal("", "viewer")
 
@@ -399,6 +404,50 @@ def test_a_comparison_tells_the_difference_to_the_champion(service: EvaluationSe
     score = service.submit(ann, "cells", right_in(0.6, 0), idempotency_key="score", expected=0.6)
     assert (score.kind, score.verdict, score.repeated) == ("score", None, False)
     assert code(lambda: service.compare(ann, "cells", right_in(0.6, 0), idempotency_key="score")) == "key_used"
+
+
+def test_a_comparison_that_was_cut_off_is_charged_once_though_the_champion_changed(
+    service: EvaluationService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was said to be running when it had its champion already, and ended behind its entry, without an answer."""
+    ann = team(service, "ann")
+    service.compare(ann, "cells", right_in(0.5, 1), idempotency_key="1")
+    compare, later = PredictionGuard.compare, Desk._later
+    begun, told = threading.Event(), threading.Event()
+
+    def cut_off(*given: Any, **named: Any) -> None:
+        begun.set()
+        assert told.wait(PATIENCE)
+        compare(*given, **named)
+        raise SystemExit
+
+    def is_running(*given: Any) -> Submission:
+        assert begun.wait(PATIENCE)
+        return later(*given)
+
+    monkeypatch.setattr(PredictionGuard, "compare", cut_off)
+    monkeypatch.setattr(Desk, "_later", is_running)
+    late = service.compare(ann, "cells", right_in(0.5, 2), idempotency_key="2", wait=0.0)
+    assert late.state == "running"
+    told.set()
+    identity = service.holdout(ADMIN, "cells").identity
+    wait_until(lambda: service.ledger.count(identity, "ann") == 1)
+    monkeypatch.undo()
+    assert service.compare(ann, "cells", right_in(0.99, 3), idempotency_key="3").verdict == "better"
+    again = service.compare(ann, "cells", right_in(0.5, 2), idempotency_key="2")
+    assert (again.id, again.repeated, again.query) == (late.id, True, 1)
+    assert service.ledger.count(identity, "ann") == 2
+
+
+def test_a_comparison_keeps_its_first_champion(service: EvaluationService) -> None:
+    """Two processes answer the same request, or one says that it is running when the other has begun."""
+    kept = SubmissionRow("a", 1, "ann", "", "comparison", "content", "running", 0.0, 0.0, against=3)
+    stored = service._submissions
+    for against, found in ((None, None), (0, 0), (3, 3), (4, 3), (None, 3)):
+        assert stored.put(replace(kept, against=against)).against == found
+    row = stored.find(kept.id)
+    assert row is not None
+    assert row.against == 3
 
 
 def test_equal_predictions_of_others_leave_no_trace(service: EvaluationService) -> None:

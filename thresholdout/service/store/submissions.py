@@ -171,7 +171,8 @@ class Submissions:
     def put(self, row: SubmissionRow) -> SubmissionRow:
         """Store a submission, or how far it is now; return the row that is there then, durably.
 
-        One that was answered stays as it is, and so does one whose content is another.
+        One that was answered stays as it is, and so does one whose content is another, and the champion that a
+        comparison has once been given.
         """
         put = _Put(row)
         self._commits.run(put, self._put_all, str(row.holdout))
@@ -203,6 +204,7 @@ class Submissions:
             if known.state == "answered" or known.content != row.content:
                 return known
             changed = {name: getattr(row, name) for name in _CHANGING}
+            changed["against"] = known.against or row.against  # or a request that was cut off would be charged twice
             cursor.execute(store.statement(_CHANGE), (*changed.values(), row.id))
             return replace(known, **changed)
         if put.quota is not None:
