@@ -58,7 +58,6 @@ sphinx_gallery_conf = {
 }
 
 PAGES = {
-    "guarantees": "README.md#What is guaranteed, and what is not",
     "proofs": "thresholdout/PROOFS.md",
     "proofs-dependence": "graphs/PROOFS.md",
     "proofs-paired": "thresholdout/limits/PROOFS.md",

@@ -16,7 +16,7 @@ from graphs.progress_bar import progress_bar
 from thresholdout.errors import ThresholdoutError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.planning.declaration import Claims
-from thresholdout.plotting import BLUE, GREY, ORANGE
+from thresholdout.plotting import BLUE, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
 from thresholdout.simulation.simulated_session import Answering, NaiveReuse, Part, interview
 
@@ -204,7 +204,7 @@ def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) ->
 
 
 def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str], Any] = print) -> dict[str, Any]:
-    """Run the three scenes, print a short table of each, and draw one picture.
+    """Run the three experiments, print a short table of each, and draw a picture of the first two.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
     if picture is None:
         return found
     try:
-        figure = draw(searches[0], aggregation, dependence)
+        figure = draw(searches[0], aggregation)
     except ThresholdoutError as error:  # no matplotlib: the tables stand without it
         echo(f"\nNo picture: {error}")
         return found
@@ -282,46 +282,40 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
     return found | {"picture": str(picture)}
 
 
-def draw(search: Search, aggregation: dict[str, Aggregation], dependence: list[Dependence]) -> Any:
-    """Draw the three scenes side by side, and return the figure."""
+def draw(search: Search, aggregation: dict[str, Aggregation]) -> Any:
+    """Draw reported scores, their intervals and the accuracy on new records on one axis, and return the figure."""
     from thresholdout.plotting import axes
 
-    first = axes()
-    figure = first.figure
-    figure.clear()
-    figure.set_size_inches(12.0, 4.2)
-    left, middle, right = figure.subplots(1, 3)
-
-    low = min(search.fresh.min(), search.answers.min()) - 0.03
-    left.plot([low, 1], [low, 1], color=GREY, linewidth=1)
-    left.errorbar(search.fresh, search.answers, search.half_widths, fmt="o", color=BLUE, ecolor="#b7d3e3", markersize=4)
-    left.set(xlabel="accuracy on fresh records", ylabel="answer of the guard", ylim=(low - 0.1, 1.1))
-    left.set_title("(a) ordinary search: answers agree", fontsize="medium")
-
-    names = list(aggregation)
-    where = np.arange(len(names))
-    results = list(aggregation.values())
-    middle.bar(where - 0.18, [r.reported for r in results], 0.34, color=[ORANGE, BLUE], label="_")
-    middle.bar(where + 0.18, [r.fresh for r in results], 0.34, color=GREY)
-    guarded = results[1]
-    middle.errorbar(where[1] - 0.18, guarded.reported, guarded.half_width, color="black", capsize=4)
-    for x, result in zip(where, results, strict=True):
-        middle.annotate(f"{result.reported:.2f}", (x - 0.18, 0.52), ha="center", color="white")
-        middle.annotate(f"{result.fresh:.2f}", (x + 0.18, 0.52), ha="center", color="white")
-    middle.set(xticks=where, xticklabels=names, ylim=(0.5, 1.0), ylabel="accuracy (left: reported, right: fresh)")
-    middle.set_title("(b) aggregation: reuse overfits", fontsize="medium")
-
-    for k, (row, colour) in enumerate(zip(dependence, (ORANGE, BLUE), strict=True)):
-        spread = k + np.linspace(-0.12, 0.12, row.errors.size)
-        right.plot(spread, row.errors, ".", color=GREY)
-        right.hlines(row.half_width, k - 0.3, k + 0.3, color=colour, linewidth=3)
-        right.annotate("promised", (k + 0.3, row.half_width), xytext=(0, 4), textcoords="offset points", ha="right")
-    right.set(xticks=range(len(dependence)), xticklabels=[r.model for r in dependence], ylabel="error of an answer")
-    right.set_ylim(0, 1.1 * max(row.half_width for row in dependence))
-    right.set_title("(c) 12,000 scans of 120 patients", fontsize="medium")
-    for ax in (left, middle, right):
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure
+    ax = axes()
+    ax.figure.set_size_inches(9.0, 3.3)
+    ax.figure.set_facecolor("white")
+    reused, guarded = aggregation.values()
+    chosen = int(search.answers.argmax())
+    searched = Aggregation(*(float(column[chosen]) for column in (search.answers, search.half_widths, search.fresh)))
+    rows = (
+        ("Overfitting analyst,\nholdout reused", ORANGE, reused),
+        ("Overfitting analyst,\nbehind a guard", BLUE, guarded),
+        ("Search over 20 models,\nbehind a guard", BLUE, searched),
+    )
+    for place, (_, colour, row) in enumerate(rows):
+        if row.half_width:
+            ends = max(0.0, row.reported - row.half_width), min(1.0, row.reported + row.half_width)
+            ax.hlines(place, *ends, color=colour, linewidth=9, alpha=0.3)
+        else:
+            ax.annotate(
+                "", (row.reported, place), (row.fresh, place), arrowprops={"arrowstyle": "->", "color": colour}
+            )
+        ax.plot(row.reported, place, "o", color=colour, markersize=9)
+        ax.plot(row.fresh, place, "D", color="black", markersize=7)
+        width = f" ± {row.half_width:.2f}" if row.half_width else ""
+        beside = {"textcoords": "offset points", "ha": "center"}
+        ax.annotate(f"reported {row.reported:.2f}{width}", (row.reported, place), (0, 11), color=colour, **beside)
+        ax.annotate(f"new data {row.fresh:.2f}", (row.fresh, place), (0, -20), color="black", **beside)
+    ax.set(yticks=range(len(rows)), yticklabels=[name for name, *_ in rows], xlim=(0.5, 1.06), ylim=(2.6, -0.6))
+    ax.set(xlabel="accuracy", title="A reused holdout reports too much; a guard's interval contains the truth")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax.figure
 
 
 def _parts(n: int, sizes: tuple[int, int], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
