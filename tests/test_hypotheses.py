@@ -120,7 +120,7 @@ class TestMends:
         rows = [line for line in lines if line[0].strip() != "fault"]
         assert len(rows) >= 38
         for fault, change, tests in rows:
-            assert fault.strip() and change.strip() and named_tests(tests), fault
+            assert all((fault.strip(), change.strip(), named_tests(tests))), fault
 
 
 class TestRows:

@@ -302,9 +302,7 @@ def draw(search: Search, aggregation: dict[str, Aggregation]) -> Any:
             ends = max(0.0, row.reported - row.half_width), min(1.0, row.reported + row.half_width)
             ax.hlines(place, *ends, color=colour, linewidth=9, alpha=0.3)
         else:
-            ax.annotate(
-                "", (row.reported, place), (row.fresh, place), arrowprops={"arrowstyle": "->", "color": colour}
-            )
+            ax.annotate("", (row.reported, place), (row.fresh, place), arrowprops={"arrowstyle": "->", "color": colour})
         ax.plot(row.reported, place, "o", color=colour, markersize=9)
         ax.plot(row.fresh, place, "D", color="black", markersize=7)
         width = f" ± {row.half_width:.2f}" if row.half_width else ""
