@@ -49,6 +49,7 @@ def _reading(command: _Command) -> _Command:
             click.option(
                 "--range", "scale", nargs=2, type=float, default=(0.0, 1.0), help="Smallest and largest score."
             ),
+            click.option("--error", help="Column of a table that says which samples failed; error where there is one."),
             click.option(
                 "--allow-missing",
                 type=click.FloatRange(0.0, 100.0),
@@ -74,6 +75,7 @@ def _read(path: str, options: dict[str, Any], by: str | None = None) -> Scores:
         by=by,
         only=options["only"],
         range=options["scale"],
+        error=options["error"],
     )
 
 
@@ -390,6 +392,8 @@ def _report(found: Status) -> list[str]:
     ]
     if found.mode == "alarm" and "sign flips" in found.tests[0]:
         lines.append("sign flips are exact where nothing changed, approximate otherwise; --any-laws holds for any laws")
+    if found.assumption:
+        lines.append(found.assumption)
     if found.closed is not None:
         lines.append(f"closed: {found.closed}")
     return lines

@@ -60,6 +60,8 @@ class Difference:
     smallest_drop : float or None
         The smallest drop that is called worse with probability .8; None where no drop can be.
     slices : tuple of Slice
+    assumption : str
+        What is assumed of the metric, for the stated level; empty for nothing.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Difference:
     level: float
     smallest_drop: float | None
     slices: tuple[Slice, ...] = ()
+    assumption: str = ""
 
     def exit(self, allow_unclear: bool = False) -> int:
         """Return the exit code of the command line: 0, 1 for worse, 3 for unclear."""
@@ -113,6 +116,8 @@ class Difference:
             "smallest_drop": self.smallest_drop,
             "exit": self.exit(allow_unclear),
         }
+        if self.assumption:
+            found["assumption"] = self.assumption
         if self.slices:
             found["slices"] = [
                 {
@@ -309,6 +314,7 @@ def _difference(
         level,
         smallest_drop(pairs, log_level, any_laws),
         slices,
+        pairs.assumption(any_laws),
     )
 
 

@@ -126,6 +126,8 @@ def _details(found: Difference) -> list[str]:
         else f"smallest drop that this set shows with power .8: {points(found.smallest_drop, signed=False)} points"
     )
     details = [f"test: {found.test}, level {found.level:g}", "the interval is a normal 95 % interval", drop]
+    if found.assumption:
+        details.append(found.assumption)
     if any(found.errors):
         details.append(f"samples without a score: {found.errors[0]} of the base, {found.errors[1]} of the candidate")
     return details

@@ -108,6 +108,7 @@ class Status:
     dev_items: int
     clusters: int
     tests: tuple[str, str]
+    assumption: str
     margin: float
     checks: int
     done: int
@@ -299,7 +300,9 @@ class EvaluationGuard:
         gate = self._gate(candidate)
         main = json.loads(self._ledger.state(self._name))["main"]
         against = [self._release] if main == "release" else [self._release, from_kept(self._document(main))]
-        pairs = [pair(each, gate, allow_missing) for each in against]
+        # fixed before this run, but for the number of its samples: results choose no test
+        binary = self._release.binary and all(each.single for each in (*against, gate))
+        pairs = [pair(each, gate, allow_missing, binary) for each in against]
         parameters = self._parameters
         any_laws, margin = bool(parameters["any_laws"]), float(parameters["margin"])
 
@@ -403,7 +406,16 @@ class EvaluationGuard:
         account = Account.from_dict(kept["account"])
         parameters = self._parameters
         same = pair(self._release, self._release)
-        same = type(same)(same.items, _spread(same.differences.size), same.groups, same.clustered, same.binary, None, 0)
+        same = type(same)(
+            same.items,
+            _spread(same.differences.size),
+            same.groups,
+            same.clustered,
+            same.binary,
+            same.two_valued,
+            None,
+            0,
+        )
         any_laws = bool(parameters["any_laws"])
         level = -math.inf if account.exhausted else account.log_level
         shared = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
@@ -420,6 +432,7 @@ class EvaluationGuard:
             int(parameters["dev_items"]),
             int(same.groups.max()) + 1,
             same.tests(any_laws),
+            same.assumption(any_laws),
             float(parameters["margin"]),
             account.checks,
             account.done,

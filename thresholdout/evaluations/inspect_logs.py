@@ -122,6 +122,7 @@ class _Metric(NamedTuple):
     scorer: str
     part: str | None
     judge: str
+    graded: bool
 
 
 def _metric(header: Mapping[str, Any], named: str | None, where: str) -> _Metric:
@@ -135,7 +136,10 @@ def _metric(header: Mapping[str, Any], named: str | None, where: str) -> _Metric
             named, part = head, tail
     scorer = choose("metric", scorers, named, where, "--metric NAME")
     settings = [each for each in header["eval"].get("scorers") or () if each["name"] == scorer]
-    return _Metric(scorer, part, fingerprint([each.get("options") for each in settings]) if settings else "")
+    options = [each.get("options") for each in settings]
+    # a model as judge may give P although none of its answers is partly right
+    graded = any((each or {}).get("partial_credit") for each in options)
+    return _Metric(scorer, part, fingerprint(options) if settings else "", graded)
 
 
 def _scores(
@@ -155,7 +159,7 @@ def _scores(
             yield _row(sample, metric, fields, where, whole)
 
     name = metric.scorer if metric.part is None else f"{metric.scorer}.{metric.part}"
-    scores = collect(rows(), where, name, fields.scale, metric.judge)
+    scores = collect(rows(), where, name, fields.scale, metric.judge, False if metric.graded else None)
     if count < total:
         raise EvaluationFileError(where, f"it has {count} of {total} samples; copy the log again, or run it again")
     return scores

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["json_lines", "read_lm_eval", "read_openai_evals", "read_promptfoo"]
 
 _ERROR: Final = 2  # promptfoo's `failureReason` of an answer that never came
+_TWO_VALUED: Final = {"exact_match", "acc", "acc_norm"}  # of one document, right or wrong by lm-eval's definition
 _NOT_SCORES: Final = {"sampling", "raw_sample", "function_call", "cond_logp", "embedding", "extra", "error"}
 
 
@@ -72,7 +73,7 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
         # equal documents are repeats; a document of two filters is there twice
         choose("filter", filters, wanted, where, "--only filter=NAME")
 
-    scores = collect(rows(), where, metric, fields.scale)
+    scores = collect(rows(), where, metric, fields.scale, two_valued=metric in _TWO_VALUED)
     return scores if len(filters) < 2 else replace(scores, metric=f"{metric},{wanted}")
 
 

@@ -25,6 +25,7 @@ BETS: Final = "bets on cluster totals"
 FLIPS: Final = "sign flips of cluster totals (exact where nothing changed)"
 SIGNS: Final = "sign test"
 TRINOMIAL: Final = "exact trinomial"
+ASSUMED: Final = "scores are taken for 0/1, since all of them are; the level doubles for a metric with others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Pairs:
     clustered : bool
     binary : bool
         Whether every item has one score in each run, and it is 0 or 1.
+    two_valued : bool
+        Whether the metric has no other scores, by its definition.
     tags : tuple of str, or None
     unused : int
         Items of one run alone, or without a score in one.
@@ -54,6 +57,7 @@ class Pairs:
     groups: NDArray[np.int64]
     clustered: bool
     binary: bool
+    two_valued: bool
     tags: tuple[str, ...] | None
     unused: int
     worst: Pairs | None = None
@@ -97,6 +101,7 @@ class Pairs:
             groups,
             self.clustered,
             self.binary,
+            self.two_valued,
             None if self.tags is None else tuple(self.tags[i] for i in at),
             0,
         )
@@ -106,8 +111,9 @@ class Pairs:
         if any_laws:
             return min(0.0, -log_difference_wealth(-self.totals, self.sizes))
         if self.exact_binary:
-            losses = int(np.count_nonzero(self.differences < 0.0))
-            return log_one_law_tail(losses, int(np.count_nonzero(self.differences)), 0.5)
+            # other differences than -1, 0 and 1 are rounded up, against the claim
+            losses = int(np.count_nonzero(self.differences <= -1.0))
+            return log_one_law_tail(losses, losses + int(np.count_nonzero(self.differences > 0.0)), 0.5)
         return log_flip_tail(-self.totals)
 
     def not_worse(self, margin: float, log_level: float, any_laws: bool) -> bool:
@@ -115,7 +121,8 @@ class Pairs:
         if self.worst is not None:
             return self.worst.not_worse(margin, log_level, any_laws)
         if self.exact_binary and not any_laws:
-            wins = int(np.count_nonzero(self.differences >= 1.0))  # a half is one of two samples that is missing
+            # and down here
+            wins = int(np.count_nonzero(self.differences >= 1.0))
             losses = int(np.count_nonzero(self.differences < 0.0))
             return difference_refuted(wins, losses, self.differences.size, -margin, log_level)
         return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
@@ -126,6 +133,10 @@ class Pairs:
             return BETS, BETS
         return (SIGNS, TRINOMIAL) if self.exact_binary else (FLIPS, BETS)
 
+    def assumption(self, any_laws: bool) -> str:
+        """Return the assumption by which results do not choose the test; empty where none is made."""
+        return ASSUMED if self.exact_binary and not any_laws and not self.two_valued else ""
+
 
 def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
     """Return how items are matched: by content where that tells them apart in all runs, otherwise by name."""
@@ -135,7 +146,7 @@ def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
     return list(scores.contents)
 
 
-def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0) -> Pairs:
+def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bool | None = None) -> Pairs:
     """Match the items of two runs, and refuse runs that cannot be compared.
 
     Parameters
@@ -143,6 +154,8 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0) -> Pairs:
     base, candidate : Scores
     allow_missing : float
         Percent of all items, and of all samples of a run, that may be without a score or a partner.
+    binary : bool, optional
+        Whether scores count as 0/1; by default whether all of both runs are.
     """
     if not 0.0 <= allow_missing <= 100.0:
         raise InputError("allow_missing", allow_missing, "a percentage from 0 to 100")
@@ -176,10 +189,11 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0) -> Pairs:
     differences = candidate.values[right] - base.values[left]
     groups, clustered = _groups(base, candidate, used, names)
     tags = None if base.tags is None else tuple(base.tags[i] for i, _ in used)
-    binary = base.binary and candidate.binary
+    binary = base.binary and candidate.binary if binary is None else binary
+    two_valued = base.two_valued and candidate.two_valued
     missing = every > len(used) or bool(base.missing[left].any() or candidate.missing[right].any())
     worst = _worst(base, candidate, first, second, clustered, binary) if missing else None
-    return Pairs(names, differences, groups, clustered, binary, tags, every - len(used), worst)
+    return Pairs(names, differences, groups, clustered, binary, two_valued, tags, every - len(used), worst)
 
 
 def _worst(
@@ -192,7 +206,7 @@ def _worst(
     units = dict(zip(second, candidate.clusters or second, strict=True))
     units |= dict(zip(first, base.clusters or first, strict=True))
     _, groups = np.unique(np.array([units[key] for key in every]), return_inverse=True)
-    return Pairs(tuple(every), differences, np.asarray(groups), clustered, binary, None, 0)
+    return Pairs(tuple(every), differences, np.asarray(groups), clustered, binary, False, None, 0)
 
 
 def _filled(scores: Scores, names: list[str], missing: float) -> dict[str, float]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thresholdout.errors import EvaluationFileError, InputTypeError
+from thresholdout.errors import EvaluationFileError, InputError, InputTypeError
 from thresholdout.evaluations.inspect_logs import read_eval, read_inspect_json
 from thresholdout.evaluations.json_logs import json_lines, read_lm_eval, read_openai_evals, read_promptfoo
 from thresholdout.evaluations.tables import csv_rows, frame_rows, parquet_rows, read_mlflow_split, read_table
@@ -32,6 +32,7 @@ class Fields(NamedTuple):
     by: str | None
     only: Mapping[str, str]
     scale: tuple[float, float]
+    error: str | None = None
 
 
 def read(
@@ -44,6 +45,7 @@ def read(
     by: str | None = None,
     only: Mapping[str, str] | None = None,
     range: tuple[float, float] = (0.0, 1.0),
+    error: str | None = None,
 ) -> Scores:
     """Read the scores of a run.
 
@@ -66,6 +68,8 @@ def read(
         Parts of a file with several: ``{"filter": "strict-match"}``, ``{"provider": "..."}``, or a column's value.
     range : tuple of float, default=(0, 1)
         Smallest and largest score.
+    error : str, optional
+        Column of a table whose entry says that a sample failed; ``"error"`` where a table has it.
 
     Returns
     -------
@@ -86,7 +90,7 @@ def read(
     >>> scores.values.tolist(), scores.errors
     ([1.0, 0.0, nan], 1)
     """
-    fields = Fields(metric, cluster, item, sample, by, dict(only or {}), range)
+    fields = Fields(metric, cluster, item, sample, by, dict(only or {}), range, error)
     kept = {name: value for name, value in fields._asdict().items() if name not in ("by", "scale")} | {"range": range}
     if not isinstance(path, str | Path):
         if not hasattr(path, "columns"):
@@ -105,6 +109,12 @@ def read(
         raise EvaluationFileError(str(path), "it is no text in UTF-8; write it again") from None
 
 
+def _of_tool(path: Path, fields: Fields) -> Fields:
+    if fields.error is not None:
+        raise InputError("error", fields.error, f"nothing: {path} is a tool's log and says which samples failed")
+    return fields
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -117,7 +127,7 @@ def _read_file(path: Path, fields: Fields) -> Scores:
         raise EvaluationFileError(str(path), "it is empty; run the evaluation again")
     kind = path.suffix.lower()
     if kind == ".eval" or start == b"PK\x03\x04":
-        return read_eval(path, fields)
+        return read_eval(path, _of_tool(path, fields))
     if kind in (".parquet", ".pq") or start == b"PAR1":
         return read_table(parquet_rows(path), str(path), fields)
     if kind in (".csv", ".tsv"):
@@ -136,9 +146,9 @@ def _read_lines(path: Path, fields: Fields) -> Scores:
     if first is None:
         raise EvaluationFileError(str(path), "it has no lines; run the evaluation again")
     if "spec" in first:
-        return read_openai_evals(path, fields)
+        return read_openai_evals(path, _of_tool(path, fields))
     if "doc_hash" in first and "filtered_resps" in first:
-        return read_lm_eval(path, fields)
+        return read_lm_eval(path, _of_tool(path, fields))
     return read_table(json_lines(path), str(path), fields)
 
 
@@ -147,9 +157,9 @@ def _read_json(path: Path, log: Any, fields: Fields) -> Scores:
         return read_table(log, str(path), fields)
     if isinstance(log, dict):
         if "eval" in log and "status" in log:
-            return read_inspect_json(path, log, fields)
+            return read_inspect_json(path, log, _of_tool(path, fields))
         if isinstance(log.get("results"), dict) and "results" in log["results"]:
-            return read_promptfoo(path, log, fields)
+            return read_promptfoo(path, log, _of_tool(path, fields))
         if {"columns", "data"} <= log.keys():
             return read_mlflow_split(path, log, fields)
     raise EvaluationFileError(

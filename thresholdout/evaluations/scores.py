@@ -35,6 +35,7 @@ _WORDS: Final = {
 }
 """Letters as Inspect's own accuracy counts them, and the words that judges answer with."""
 
+_GRADES: Final = {"P", "N"}  # letters of a scorer that knows more than right and wrong
 _SHOWN: Final = 5  # items that a message names
 
 
@@ -79,6 +80,8 @@ class Scores:
         Fingerprint of the scorer's settings; empty where the log does not have them.
     binary : bool
         Whether every item has at most one score, and it is 0 or 1.
+    two_valued : bool
+        Whether no other scores are possible: booleans, C and I, yes and no, or a metric such as exact_match.
     file_digest : str
         SHA-256 of the file; empty for a frame.
     fields : mapping
@@ -107,6 +110,7 @@ class Scores:
     scale: tuple[float, float] = (0.0, 1.0)
     judge: str = ""
     binary: bool = False
+    two_valued: bool = False
     file_digest: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -123,6 +127,11 @@ class Scores:
     def errors(self) -> int:
         """Number of samples without a score."""
         return int(self.missing.sum())
+
+    @property
+    def single(self) -> bool:
+        """Whether every item has one sample, with a score or without."""
+        return int((self.samples + self.missing).max()) <= 1
 
     def digest(self) -> str:
         """Return a fingerprint of all scores: the same run under another name has the same one."""
@@ -198,9 +207,14 @@ def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> 
 
 
 def collect(
-    rows: Iterable[Row], name: str, metric: str, scale: tuple[float, float] = (0.0, 1.0), judge: str = ""
+    rows: Iterable[Row],
+    name: str,
+    metric: str,
+    scale: tuple[float, float] = (0.0, 1.0),
+    judge: str = "",
+    two_valued: bool | None = None,
 ) -> Scores:
-    """Gather the samples of each item."""
+    """Gather the samples of each item; where a log does not say whether a metric is 0/1, the types of its scores do."""
     if not (math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[0] < scale[1]):
         raise InputError("range", scale, "two finite numbers, the smaller one first")
     place: dict[str, int] = {}
@@ -212,7 +226,7 @@ def collect(
     counts: list[int] = []
     lost: list[int] = []
     seen: set[tuple[str, str]] = set()
-    binary, plain = True, scale == (0.0, 1.0)
+    binary, words, plain = True, True, scale == (0.0, 1.0)
     for item, value, sample, content, cluster, tag in rows:
         at = place.setdefault(item, len(contents))
         if at == len(contents):
@@ -239,9 +253,10 @@ def collect(
             lost[at] += 1
             continue
         if type(value) is float and plain and 0.0 <= value <= 1.0:  # most scores: 100,000 in a tenth of a second
-            number = value
+            number, words = value, False
         else:
             number = as_number(value, scale, name, item)
+            words = words and _two_valued(value)
         binary = binary and (number == 0.0 or number == 1.0)
         sums[at] += number
         squares[at] += number * number
@@ -267,7 +282,15 @@ def collect(
         (float(scale[0]), float(scale[1])),
         judge,
         binary and int(count.max(initial=0)) <= 1,
+        binary and (words if two_valued is None else two_valued),
     )
+
+
+def _two_valued(value: Any) -> bool:
+    """Whether a score is a truth value or a word for one."""
+    if isinstance(value, str):
+        return value not in _GRADES and (value in _WORDS or value.strip().lower() in _WORDS)
+    return isinstance(value, bool | np.bool_)
 
 
 def _all_or_none(names: list[str | None]) -> tuple[str, ...] | None:

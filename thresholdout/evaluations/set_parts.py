@@ -56,6 +56,7 @@ def part(scores: Scores, wanted: set[str]) -> Scores:
         scores.scale,
         scores.judge,
         scores.binary,
+        scores.two_valued,
     )
 
 
@@ -75,6 +76,7 @@ def as_kept(scores: Scores) -> str:
             "scale": scores.scale,
             "judge": scores.judge,
             "binary": scores.binary,
+            "two_valued": scores.two_valued,
         }
     )
 
@@ -97,4 +99,5 @@ def from_kept(text: str) -> Scores:
         (kept["scale"][0], kept["scale"][1]),
         kept["judge"],
         kept["binary"],
+        kept["two_valued"],
     )

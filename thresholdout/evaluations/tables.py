@@ -21,6 +21,8 @@ __all__ = ["csv_rows", "frame_rows", "parquet_rows", "read_mlflow_split", "read_
 
 _SCORE_COLUMNS: Final = ("/score", "/value")  # of MLflow's two evaluations
 _ITEM_COLUMNS: Final = ("item", "item_id", "id")
+_ERROR: Final = "error"
+_NO_ERROR: Final = {"", "0", "false", "no", "none", "null", "nan"}
 
 
 def csv_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -79,6 +81,19 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
     if item is None:
         raise InputError("item", f"{where} has the columns {', '.join(first)}", "the one that names an item, by --item")
     sample = fields.sample or ("sample" if "sample" in first and not traces else None)
+    error = fields.error or (_ERROR if metric != _ERROR else None)
+    if fields.error is not None and not any(_named(row, fields.error) is not None for row in kept):
+        known = sorted({name for row in kept for name in row})
+        if fields.error.split(".")[0] not in known:
+            raise InputError(
+                "error", f"{where} has the columns {', '.join(known)}", "the one that is filled by a failure"
+            )
+
+    def failed(row: Mapping[str, Any]) -> bool:
+        if row.get("state") == "ERROR":
+            return True
+        found = None if error is None else _named(row, error)
+        return found is not None and str(found).strip().lower() not in _NO_ERROR
 
     def found() -> Iterator[Row]:
         for row in kept:
@@ -89,7 +104,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
             long = len(key) > 80 or not key.isprintable()
             yield Row(
                 fingerprint(key) if long else key,
-                None if row.get("state") == "ERROR" else lookup(row, metric, where),
+                None if failed(row) else lookup(row, metric, where),
                 None if sample is None else _text(lookup(row, sample, where)),
                 fingerprint(key),
                 None if fields.cluster is None else _text(lookup(row, fields.cluster, where)),
@@ -98,6 +113,16 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
 
     name = next((metric.removesuffix(end) for end in _SCORE_COLUMNS if metric.endswith(end)), metric)
     return collect(found(), where, name, fields.scale)
+
+
+def _named(row: Mapping[str, Any], path: str) -> Any:
+    """Return a field, None where a row lacks it; rows without a failure often do."""
+    found: Any = row.get(path)
+    if found is None and "." in path:
+        found = row
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def _metric(row: Mapping[str, Any], named: str | None, where: str) -> str:

@@ -37,7 +37,7 @@ drop of {{ "%.1f"|format(100 * s.smallest_drop) }} points with power .8, if a te
 <p>{% if s.promise == "year" %}With probability .95 no outcome of all checks is false, whoever makes the changes from
 earlier outcomes.{% else %}Each check alone, for changes that were not made from earlier outcomes.{% endif %}
 It holds if nobody who makes changes reads gate items or results on them, and the judge stays the same.
-Test: {{ test }}.</p>
+Test: {{ test }}.{% if s.assumption %} The {{ s.assumption }}.{% endif %}</p>
 <h2>History</h2>
 <table><tr><th></th><th>day</th><th>run</th><th>outcome</th><th>on dev items</th></tr>
 {% for e in s.history %}<tr><td>{{ e.number }}</td><td>{{ e.day }}</td><td>{{ e.name }}</td>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -18,7 +19,7 @@ from scipy import stats
 from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations import Scores, diff, formats, rank, read
-from thresholdout.evaluations.pairing import pair
+from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.limits.sign_flips import log_flip_tail
 
 KEPT = Path(__file__).parent / "kept"
@@ -37,6 +38,10 @@ def two(wins: int, losses: int, ties: int) -> tuple[Scores, Scores]:
     return run(base), run(candidate)
 
 
+def trinomials(differences: np.ndarray) -> Pairs:
+    return Pairs((), differences, np.arange(differences.size), False, True, False, None, 0)
+
+
 class TestVerdicts:
     @pytest.mark.parametrize(("wins", "losses"), [(10, 20), (10, 21), (10, 25), (0, 4), (0, 5), (40, 40)])
     def test_worse_is_the_sign_test(self, wins: int, losses: int) -> None:
@@ -47,6 +52,39 @@ class TestVerdicts:
     def test_not_worse_is_the_trinomial(self) -> None:
         found = diff(*two(30, 30, 940))
         assert (found.verdict, found.test) == ("not worse", "exact trinomial")
+
+    def test_rounding_keeps_the_level_of_worse_for_scores_that_are_not_0_or_1(self) -> None:
+        """All laws on -1, -.5, 0, .5, 1 in eighths, six items, outcomes enumerated; half a loss as one fails."""
+        items, level, steps = 6, 0.05, np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+        counts = np.array([c for c in itertools.product(range(items + 1), repeat=5) if sum(c) == items])
+        ways = np.array([math.factorial(items) / math.prod(map(math.factorial, c)) for c in counts.tolist()])
+        found = [np.repeat(steps, c) for c in counts]
+        right, wrong = (
+            [trinomials(d).log_p_worse(False) <= math.log(level) for d in each] for each in (found, map(np.sign, found))
+        )
+        worst = [0.0, 0.0]
+        for eighths in itertools.product(range(9), repeat=5):
+            law = np.array(eighths) / 8
+            if sum(eighths) == 8 and float(law @ steps) >= 0.0:
+                chances = ways * np.prod(law**counts, axis=1)
+                worst = [max(w, float(chances[p].sum())) for w, p in zip(worst, (right, wrong), strict=True)]
+        assert worst[0] <= level < worst[1]
+
+    @pytest.mark.parametrize("margin", [0.25, 0.4])
+    def test_rounding_keeps_the_level_of_not_worse(self, margin: float) -> None:
+        """Half a point is won with the chance at which the mean is the margin; counting it as a point fails."""
+        items, level, chance = 30, 0.05, (1.0 - margin) / 1.5
+        chances = stats.binom.pmf(np.arange(items + 1), items, chance)
+        for won, fails in ((0.5, False), (1.0, True)):
+            outcomes = [np.repeat([won, -1.0], [k, items - k]) for k in range(items + 1)]
+            passing = [trinomials(each).not_worse(margin, math.log(level), False) for each in outcomes]
+            assert (chances[passing].sum() > level) == fails
+
+    def test_numbers_are_taken_for_0_1_and_that_is_said(self) -> None:
+        assert diff(*two(5, 6, 50)).assumption.startswith("scores are taken for 0/1")
+        truths = [replace(each, two_valued=True) for each in two(5, 6, 50)]
+        assert diff(*truths).assumption == ""
+        assert diff(*two(5, 6, 50), any_laws=True).assumption == ""
 
     def test_a_small_drop_of_many_is_worse_first(self) -> None:
         assert diff(*two(10, 60, 10_000)).verdict == "worse"
@@ -283,6 +321,7 @@ class TestCommandLine:
             "interval": {"level": 0.95},
             "verdict": "worse",
             "test": "sign test",
+            "assumption": "scores are taken for 0/1, since all of them are; the level doubles for a metric with others",
             "margin": 0.02,
             "exit": 1,
         }

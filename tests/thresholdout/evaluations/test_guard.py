@@ -38,6 +38,14 @@ class TestChecks:
         assert guard().check(run(288)).outcome == "nothing"
         assert guard().check(run(287)).outcome == "worse"
 
+    def test_a_run_with_other_scores_chooses_no_test(self) -> None:
+        """Halves of a 0/1 set are rounded against the claim: 100 of them are no losses; sign flips would see 100."""
+        frame = pd.DataFrame({"id": range(400), "score": [0.5] * 100 + [1.0] * 200 + [0.0] * 100})
+        assert guard().check(read(frame)).outcome == "nothing"
+        proofs = guard(mode="proof", margin=0.2, expect="nothing")
+        assert proofs.check(run(299)).outcome == "not worse"
+        assert proofs.check(read(frame)).outcome == "nothing"
+
     def test_an_alarm_costs_a_surprise_and_nothing_does_not(self) -> None:
         g = guard()
         assert (g.check(run(299)).surprises_left, g.check(run(200)).surprises_left) == (5, 4)

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,38 @@ def expected(seed: int, epochs: int = 1, failing: bool = False) -> list[float]:
 
 def same(scores: Scores, values: list[float]) -> None:
     np.testing.assert_array_equal(scores.values, values)
+
+
+class TestTwoValued:
+    @pytest.mark.parametrize(
+        ("name", "arguments", "said"),
+        [
+            ("inspect_main.eval", {"metric": "match"}, True),
+            ("lm_eval_main.jsonl", {"only": {"filter": "strict-match"}}, True),
+            ("promptfoo_main.json", {"metric": "success"}, True),
+            ("promptfoo_main.json", {"metric": "correct"}, False),
+            ("openai_evals.jsonl", {"metric": "match"}, True),
+            ("mlflow_table.json", {"item": "question"}, False),
+            ("mlflow_traces.json", {}, True),
+        ],
+    )
+    def test_logs_that_say_so(self, name: str, arguments: dict[str, Any], said: bool) -> None:
+        scores = read(KEPT / name, **arguments)
+        assert (scores.binary, scores.two_valued) == (True, said)
+
+    def test_a_scorer_with_partial_credit_may_give_half(self, tmp_path: Path) -> None:
+        log = json.loads((KEPT / "inspect_main.json").read_text())
+        next(each for each in log["eval"]["scorers"] if each["name"] == "match")["options"] = {"partial_credit": True}
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps(log))
+        assert not read(path, "match").two_valued
+
+    @pytest.mark.parametrize(
+        ("column", "said"),
+        [([True, False], True), (["yes", "no"], True), (["C", "N"], False), ([1, 0], False), (["1", True], False)],
+    )
+    def test_tables_by_their_types(self, column: list[object], said: bool) -> None:
+        assert read(pd.DataFrame({"id": [1, 2], "score": column})).two_valued == said
 
 
 class TestInspect:
@@ -269,6 +302,30 @@ class TestTables:
         path.write_text("item,score\na,1\nb,nan\n")
         with pytest.raises(EvaluationFileError, match="item 'b' has the score NaN"):
             read(path)
+
+    @pytest.mark.parametrize("column", ["error", "failure"])
+    def test_a_row_with_an_error_is_missing(self, tmp_path: Path, column: str) -> None:
+        named = None if column == "error" else column
+        for form in ("csv", "jsonl"):
+            path = tmp_path / f"scores.{form}"
+            if form == "csv":
+                path.write_text(f"item,score,{column}\na,1,\nb,0,timed out\nc,0,False\n")
+            else:  # the first row lacks the field
+                path.write_text(
+                    f'{{"item": "a", "score": 1}}\n{{"item": "b", "score": 0, "{column}": {{"code": 5}}}}\n'
+                )
+            scores = read(path, error=named)
+            assert scores.missing.tolist()[:2] == [0, 1]
+            assert scores.errors == 1
+
+    def test_a_metric_called_error_is_no_failure(self) -> None:
+        assert read(pd.DataFrame({"id": [1, 2], "error": [1.0, 0.0]}), "error").errors == 0
+
+    def test_a_column_of_errors_has_to_be_there(self) -> None:
+        with pytest.raises(InputError, match="columns id, score; expected: the one that is filled by a failure"):
+            read(pd.DataFrame({"id": [1], "score": [1]}), error="failure")
+        with pytest.raises(InputError, match="a tool's log"):
+            read(KEPT / "inspect_main.eval", "match", error="failure")
 
     def test_seeds_are_samples(self) -> None:
         frame = pd.DataFrame({"id": [1, 1, 2, 2], "seed": [0, 1, 0, 1], "score": [1.0, 0.0, 1.0, 1.0]})
