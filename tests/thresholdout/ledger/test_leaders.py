@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import itertools
 import linecache
 import os
 import random
@@ -116,17 +117,24 @@ def asked_by_three(ledger: SQLLedger, guard: str, line: int) -> tuple[int, list[
     return stopping.lines, outcomes
 
 
+def led_by_the_first(ledger: SQLLedger, name: str, line: int) -> tuple[int, str, list[object]]:
+    """As `asked_by_three`, until the scheduler lets the first one lead; return its lines, the guard and what became."""
+    for attempt in itertools.count():
+        guard = f"{name}, attempt {attempt}"
+        ledger.create(guard, {}, FIRST)
+        lines, outcomes = asked_by_three(ledger, guard, line)
+        if lines > 300 or isinstance(outcomes[0], Stop):
+            return lines, guard, outcomes
+    raise AssertionError
+
+
 @pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_leader_that_is_stopped_at_any_line_leaves_nobody_waiting(ledger: SQLLedger, every: int) -> None:
-    ledger.create("count", {}, FIRST)
-    lines, _ = asked_by_three(ledger, "count", 10**9)
-    assert lines > 300
+    lines, *_ = led_by_the_first(ledger, "count", 10**9)
     stopped, told, answered = [0, 0, 0, 0], 0, 0
     step = 3 * every if ledger.database.on_server else every
     for line in range(1, lines + 1, step):
-        guard = f"guard {line}"
-        ledger.create(guard, {}, FIRST)
-        _, outcomes = asked_by_three(ledger, guard, line)
+        guard, outcomes = led_by_the_first(ledger, f"guard {line}", line)[1:]
         assert all(isinstance(outcome, Entry | Stop) for outcome in outcomes), (line, outcomes)
         for number, outcome in enumerate(outcomes):
             stopped[number] += isinstance(outcome, Stop)
