@@ -16,7 +16,7 @@ from thresholdout.privacy.accounting.accountants.distribution_accountant import 
 from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
-from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event, leaves
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
 from thresholdout.privacy.accounting.events.learning_steps import (
     PoissonGaussianStep,
@@ -55,6 +55,10 @@ METHODS: dict[str, tuple[type[Accountant], ...]] = {
 # Any accountant's epsilon is a guarantee, so that leaving one out is sound. The ratio of two accountants' epsilons
 # changes slowly with the noise: one that is so far behind, so near the target, does not come first there.
 _BEHIND, _NEAR, _TRIALS = 1.2, 1.5, 2
+
+# Below this share of the records a sum of losses takes up to ten seconds at the usual accuracy, and a tenth of one at
+# the rough one; epsilon is steep in the noise there, so that little accuracy is enough for a close noise.
+_TINY, _ROUGH, _USUAL = 1e-3, 1e-2, 1e-5
 
 
 @dataclass(frozen=True)
@@ -274,9 +278,10 @@ def calibrate(
     with progress_bar(doing="finding the noise", unit="tries", show=progress) as bar:
         behind: dict[str, int] = {}
 
-        def cost(value: float) -> float:
+        def cost(value: float, accuracy: float | None = None) -> float:
             """Return the smallest epsilon; an accountant that was far behind twice near the target is asked no more."""
-            accountants = composed_accountants(_made(make_event, value), adjacency, makers)[0]
+            asked = makers if accuracy is None else [_rough(make, accuracy) for make in makers]
+            accountants = composed_accountants(_made(make_event, value), adjacency, asked)[0]
             found = _epsilons((each for each in accountants if behind.get(each.name, 0) < _TRIALS), delta)
             best = min(found.values(), default=math.inf)
             if target / _NEAR <= best <= target * _NEAR:
@@ -284,21 +289,64 @@ def calibrate(
             bar.update()
             return best
 
-        above = math.inf
-        while (epsilon := cost(high)) > target:
-            if high >= most:
-                seen = f"{target:g}, while {high:g} costs {epsilon:g}"
-                raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
-            low, high, above = high, min(most, 10 * high), epsilon
-        while above == math.inf and high > least:
-            # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
-            guess = max(least, high * max(0.1, 0.95 * epsilon / target))
-            if (found := cost(guess)) > target:
-                low, above = guess, found
-            else:
-                low, high, epsilon = guess, guess, found
-        high, epsilon = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
+        final: Callable[[float], float] = cost
+        # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
+        steep, much = 1.0, 0.95
+        if _tiny_batches(_made(make_event, high)):
+            rough = partial(cost, accuracy=_ROUGH)
+            ends, costs = _bracketed(rough, target, (low, high), (least, most), (steep, much))
+            (low, high), costs = _narrowed(rough, target, ends, costs, max(_ROUGH, tolerance))
+            steep = math.log(costs[0] / costs[1]) / math.log(high / low) if 0 < costs[1] < costs[0] < math.inf else 1.0
+            # Epsilon falls by so much more than the noise grows: half of the tolerance is left to the search.
+            final = partial(cost, accuracy=min(max(0.5 * tolerance * steep, _USUAL), _ROUGH))
+            steep, much = max(steep, 1.0), 1 - 0.4 * tolerance
+        ends, costs = _bracketed(final, target, (low, high), (least, most), (steep, much))
+        (_, high), (_, epsilon) = _narrowed(final, target, ends, costs, tolerance)
     return Calibration(high, _made(make_event, high), epsilon, delta)
+
+
+def _tiny_batches(event: Event) -> bool:
+    """Whether a step's batch is so small a share of the records that its losses take seconds to add up closely."""
+    for leaf, _ in leaves(event):
+        if isinstance(leaf, (WithoutReplacementGaussianStep, WithReplacementGaussianStep)):
+            share = leaf.batch_size / leaf.records
+        else:
+            share = leaf.rate if isinstance(leaf, PoissonGaussianStep) else 1.0
+        if share < _TINY:
+            return True
+    return False
+
+
+def _rough(make: Make, accuracy: float) -> Make:
+    """Return how to make the same accountant with an accuracy, where it has one: its bounds are guarantees at any."""
+    return partial(make, accuracy=accuracy) if make is DistributionAccountant else make
+
+
+def _bracketed(
+    cost: Callable[[float], float],
+    target: float,
+    ends: tuple[float, float],
+    limits: tuple[float, float],
+    smaller: tuple[float, float],
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return a parameter that does not meet a target, if there is one, and one that does, and what both cost.
+
+    `smaller` says how epsilon falls with the parameter, about, and a factor below 1 of the parameter that is next.
+    """
+    steep, much = smaller
+    (low, high), (least, most), above = ends, limits, math.inf
+    while (epsilon := cost(high)) > target:
+        if high >= most:
+            seen = f"{target:g}, while {high:g} costs {epsilon:g}"
+            raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
+        low, high, above = high, min(most, 10 * high), epsilon
+    while above == math.inf and high > least:
+        guess = max(least, high * max(0.1, much * (epsilon / target) ** (1 / steep)))
+        if (found := cost(guess)) > target:
+            low, above = guess, found
+        else:
+            low, high, epsilon = guess, guess, found
+    return (min(low, high), high), (above, epsilon)
 
 
 def _check_function(make_event: object) -> None:
@@ -328,8 +376,8 @@ def _narrowed(
     ends: tuple[float, float],
     costs: tuple[float, float],
     tolerance: float,
-) -> tuple[float, float]:
-    """Return a parameter that meets a target, close to one that does not, and its cost: secants in logarithms."""
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return parameters close together, of which the larger one meets a target, and their costs: secants in logs."""
     (low, high), (above, below) = ends, costs
     side, trial = 1.0, 0
     while high > low * (1 + tolerance):
@@ -347,7 +395,7 @@ def _narrowed(
         else:
             low, above, side = middle, found, 1.0
         trial += 1
-    return high, below
+    return (low, high), (above, below)
 
 
 def step_of(sampling: str, sigma: float, batch_size: int, dataset_size: int) -> Event:

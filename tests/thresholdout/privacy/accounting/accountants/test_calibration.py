@@ -151,3 +151,20 @@ def test_an_accountant_that_is_far_behind_is_asked_twice_near_the_target() -> No
     assert near > 3
     assert len(asked["pure"]) == len(asked["distribution"]) - near + 2
     assert found == calibrate(make, 1.0, 1e-6, accountants=(DistributionAccountant,))
+
+
+@pytest.mark.parametrize(
+    "sampling", ["poisson", pytest.param("wor", marks=pytest.mark.slow), pytest.param("wr", marks=pytest.mark.slow)]
+)
+def test_tiny_batches_are_calibrated_closely(sampling: str) -> None:
+    """Rough accuracies serve the search alone: lower bounds show that a little less noise costs more."""
+    sizes: dict[str, Any] = {"batch_size": 10, "dataset_size": 50_000}
+    sigma = calibrate_sigma(2.0, 1e-6, 100, sampling=sampling, adjacency="add_remove", method="pld", **sizes)
+
+    def bounds(noise: float) -> dict[str, float]:
+        event = SelfComposed(step_of(sampling, noise, **sizes), 100)
+        table = DistributionAccountant("add_remove").compose(event).table(1e-6)
+        return dict(zip(table["bound"], table["epsilon"], strict=True))
+
+    assert bounds(sigma)["upper"] <= 2.0
+    assert bounds(sigma * (1 - 2e-4))["lower"] > 2.0
