@@ -144,6 +144,41 @@ class FoldProgram:
         """Return the largest probability of a false interval within so many queries."""
         return self._value((1 << len(self._law)) - 1, self.mechanism.start(self._noise), depth)
 
+    def worst_list(self, depth: int, reserve: float = 0.5) -> float:
+        """Return the largest probability of a false interval in a list of two, and so many queries after it."""
+        start, whole = self.mechanism.start(self._noise), range(len(self._law))
+        told: dict[tuple[object, ...], tuple[ClaimsState, tuple[tuple[float, float], ...]]] = {}
+        best = 0.0
+        for given in itertools.product(self.expected, repeat=2):
+            for pair in itertools.combinations_with_replacement(self._queries, 2):
+                total, children = 0.0, dict[tuple[ClaimsState, object], int]()
+                for x in whole:
+                    key = (given, *(counts[x] for counts, _ in pair))
+                    if key not in told:
+                        told[key] = self._list(start, given, key[1:], reserve)
+                    after, intervals = told[key]
+                    truths = [truth[x] for _, truth in pair]
+                    if all(low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True)):
+                        children[after, intervals] = children.get((after, intervals), 0) | 1 << x
+                    else:
+                        total += self._law[x]
+                later = sum(self._value(part, after, depth) for (after, _), part in children.items())
+                best = max(best, total + later)
+        return best
+
+    def _list(
+        self, state: ClaimsState, given: Sequence[float | None], counts: Sequence[int], reserve: float
+    ) -> tuple[ClaimsState, tuple[tuple[float, float], ...]]:
+        n, asked = len(self.folds), []
+        for expected, count in zip(given, counts, strict=True):
+            known = Known(vague=expected is None)
+            reading = self.mechanism.read(np.arange(n) < count, n, (0, 1), "values", known)
+            asked.append((0.5 if expected is None else expected, reading))
+        after, outcomes = self.mechanism.step_all(state, asked, self._noise, reserve)
+        intervals = [one.interval for one in outcomes if one.interval is not None]
+        assert len(intervals) == len(asked)
+        return after, tuple(intervals)
+
     def _step(self, state: ClaimsState, expected: float | None, count: int) -> tuple[ClaimsState, tuple[float, float]]:
         key = (state, expected, count)
         if key not in self._steps:

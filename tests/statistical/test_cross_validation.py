@@ -66,10 +66,10 @@ def climb(guard: KFoldGuard, folds: int, seed: int, queries: int) -> bool:
     kept: list[int] = []
     for query in range(queries - 1):
         fresh = 100 * seed + query
-        answer = guard.score(Conspirator((fresh,), folds), "accuracy", expected=0.5)
+        answer = guard.score(Conspirator((fresh,), folds), "accuracy", expected=0.5, key=str(query))
         if answer > 0.5 or query % 3 == 0:
             kept.append(fresh)
-    guard.score(Conspirator(tuple(kept), folds), "accuracy", expected=0.5)
+    guard.score(Conspirator(tuple(kept), folds), "accuracy", expected=0.5, key="all")
     return all(answer.interval[0] <= 0.5 <= answer.interval[1] for answer in guard.answers)
 
 

@@ -421,7 +421,7 @@ class QueryEngine:
         reserve: float,
     ) -> list[Answer]:
         """Answer queries that were fixed together: all in one transaction, or none."""
-        mechanism = self._lists()
+        mechanism = self._mechanism.lists()
         check_texts([query for query, _ in asked])
         known = [self.find(query) for query, _ in asked]
         if all(answer is not None for answer in known):
@@ -455,7 +455,7 @@ class QueryEngine:
         greatest: bool,
     ) -> Answer:
         """Answer which of some queries has the best value on the holdout, and with which value; one entry."""
-        mechanism, whole = self._lists(), _whole("best", asked)
+        mechanism, whole = self._mechanism.lists(), _whole("best", asked)
         check_texts([query for query, _ in asked])
         known = self.find(whole)
         if known is not None:
@@ -473,9 +473,6 @@ class QueryEngine:
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
 
-    def _lists(self) -> SharesErrorBudget[Any, Any]:
-        return self._sharing("a list of queries")
-
     def _read_all(
         self,
         argument: str,
@@ -484,7 +481,7 @@ class QueryEngine:
         whole: Query,
     ) -> list[Any]:
         """Compute all queries of a list on the holdout; a failure of one is charged once for the whole list."""
-        refuse_if(self._lists().refusal(self.state(), answers))
+        refuse_if(self._mechanism.lists().refusal(self.state(), answers))
         scanned(*(read for _, read in asked))
         try:
             with suppress_warnings():

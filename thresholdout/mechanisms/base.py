@@ -27,6 +27,7 @@ __all__ = [
     "UNKNOWN",
     "About",
     "AnswerSource",
+    "AnswersLists",
     "Grouped",
     "Known",
     "Mechanism",
@@ -317,6 +318,16 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         seen = f"{what}, asked of {self.name}"
         raise InputError("mechanism", seen, f"a guard with mechanism='claims'{instead}")
 
+    def lists(self) -> AnswersLists[StateT, ValuesT]:
+        """Return the mechanism as one that answers queries that were fixed together.
+
+        Raises
+        ------
+        InputError
+            Where it does not.
+        """
+        return self.shares_error_budget("a list of queries", "; or ask one after another")
+
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
         """Return the state before the first query."""
@@ -513,11 +524,8 @@ def refuse_if(refusal: BudgetExhausted | None) -> None:
         raise refusal
 
 
-class SharesErrorBudget(Protocol[StateT, ValuesT]):
-    """What a mechanism does beyond single queries whose answers share one risk."""
-
-    def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
-        """Return what `step` needs of a win rate."""
+class AnswersLists(Protocol[StateT, ValuesT]):
+    """What a mechanism does with queries that were fixed together."""
 
     def step_all(
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float = 0.2
@@ -528,6 +536,19 @@ class SharesErrorBudget(Protocol[StateT, ValuesT]):
         self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
         """Answer which of some queries has the best value."""
+
+    def refusal(self, state: StateT, more: int = 1) -> BudgetExhausted | None:
+        """Return why so many more queries are not allowed, or ``None``. Public."""
+
+    def remaining(self, state: StateT) -> int | None:
+        """Return how many more answers from the holdout there are at most. Public."""
+
+
+class SharesErrorBudget(AnswersLists[StateT, ValuesT], Protocol[StateT, ValuesT]):
+    """What a mechanism does beyond single queries whose answers share one risk."""
+
+    def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
+        """Return what `step` needs of a win rate."""
 
     def direct(self, state: StateT, train: float, known: Known) -> tuple[float, float]:
         """Return the half-width and the nats to expect of an interval that is stated directly. Public."""
@@ -547,14 +568,8 @@ class SharesErrorBudget(Protocol[StateT, ValuesT]):
     def fail(self, state: StateT, train: float, noise: NoiseSource, *, final: bool = False) -> tuple[StateT, Outcome]:
         """Charge a query that could not be computed, also the last one."""
 
-    def refusal(self, state: StateT, more: int = 1) -> BudgetExhausted | None:
-        """Return why so many more queries are not allowed, or ``None``. Public."""
-
     def restore(self, text: str) -> StateT:
         """Return the state that `MechanismState.to_text` wrote."""
-
-    def remaining(self, state: StateT) -> int | None:
-        """Return how many more answers from the holdout there are at most. Public."""
 
     def log_error_budget(self, state: StateT) -> float:
         """Return the natural logarithm of the remaining error budget. Public."""

@@ -170,14 +170,16 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
 
 def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> FoldClaimsParameters:
     """Return what claims about out-of-fold averages need."""
-    if claims != Claims(holdout_answers=claims.holdout_answers):
-        raise InputError("mechanism", repr(claims), "Claims(holdout_answers=...) alone for out-of-fold averages")
+    if claims != Claims(max_half_width=claims.max_half_width, holdout_answers=claims.holdout_answers):
+        expected = "Claims(max_half_width=..., holdout_answers=...) alone for out-of-fold averages"
+        raise InputError("mechanism", repr(claims), expected)
     return FoldClaimsParameters(
         effective=model.claim_records(),
         inflation=model.variance_inflation(),
         confidence=declared.confidence,
         queries=declared.queries,
         budget=claims.holdout_answers,
+        max_half_width=claims.max_half_width,
         information_released=0.0 if declared.prior_queries is None else declared.prior_queries.nats(model.n),
     )
 

@@ -327,6 +327,71 @@ def test_a_key_is_answered_once_and_fits_nothing_then(tmp_path: Path) -> None:
         guard.score(GaussianNB(), "zero_one_loss", key="naive")
 
 
+def test_an_estimator_is_known_again_by_its_parameters(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "random_state": None}
+    guard = make(**settings)
+    first = guard.score(GaussianNB())
+    fitted = GaussianNB().fit(X[:100], Y[:100])  # a clone is fitted, which knows nothing of this
+    again = make(**settings).score(fitted)
+    assert again.repeated
+    assert (again.value, again.interval) == (first.value, first.interval)
+    assert not guard.score(GaussianNB(var_smoothing=1e-3)).repeated
+    assert not guard.score(GaussianNB(), "zero_one_loss").repeated
+    assert not guard.score(GaussianNB(), expected=0.8).repeated  # another query: more is said of it
+    assert not guard.score(GaussianNB(), key="once more").repeated
+    assert len(guard.history) == 5
+
+
+def test_a_list_is_narrower_than_its_queries_one_by_one_and_known_again() -> None:
+    smoothings = [1e-9, 1e-6, 1e-4, 1e-2, 1e-3]
+    models = {f"smoothing {one:g}": GaussianNB(var_smoothing=one) for one in smoothings}
+    guard = make(queries=20, mechanism=None)
+    together = guard.score_all([*models.values(), models["smoothing 1e-09"]])
+    assert [answer.repeated for answer in together] == [False] * 5 + [True]
+    assert guard.status.asked == 5
+    averages = [(cross_val_predict(model, X, Y, cv=SPLITS) == Y).mean() for model in models.values()]
+    for answer, average in zip(together, averages, strict=False):
+        assert answer.interval[0] < average < answer.interval[1]
+        assert answer.value == pytest.approx(average, abs=0.02)
+    assert guard.score(models["smoothing 1e-06"]).repeated  # by the same content
+    alone = make(queries=20, mechanism=None)
+    one_by_one = [alone.score(model) for model in models.values()]
+    assert max(one.half_width for one in together) < min(one.half_width for one in one_by_one)
+    best = make(queries=20, mechanism=None)
+    (told,) = best.score_all(models, report="best")
+    assert told.candidate == list(models)[int(np.argmax(averages))]
+    assert best.status.asked == 1
+    left, after_all = best.status.error_budget_left, guard.status.error_budget_left
+    assert left is not None
+    assert after_all is not None
+    assert left > after_all
+    assert best.score_all(models, report="best")[0].repeated
+    with pytest.raises(InputError, match="one for each model"):
+        guard.score_all(models, expected=[0.8])
+    with pytest.raises(BudgetExhausted):
+        guard.score_all([GaussianNB(var_smoothing=10.0**k) for k in range(16)])
+    with pytest.raises(InputError, match="a guard with mechanism='claims'"):
+        make(mechanism="ladder").score_all(models)
+    before = guard.status
+    with pytest.raises(InputError, match="could show records"):
+        guard.score_all([Broken(), GaussianNB(var_smoothing=1.0)])
+    assert guard.status.asked == before.asked + 1  # charged once
+    with pytest.raises(InputError, match="failed"):
+        guard.score_all([Broken(), GaussianNB(var_smoothing=1.0)])
+    assert guard.status.asked == before.asked + 1
+
+
+def test_a_width_can_be_declared() -> None:
+    guard = make(mechanism=Claims(max_half_width=0.07), queries=10)
+    assert guard.score(GaussianNB(), expected=0.9).half_width < 0.09
+    before = guard.status
+    with pytest.raises(BudgetExhausted, match="max_half_width"):
+        guard.score(GaussianNB(), expected=0.5)
+    assert guard.status == before
+    with pytest.raises(InputError, match="alone for out-of-fold averages"):
+        make(mechanism=Claims(epsilon=1.0))
+
+
 def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
     guard = make(ledger=tmp_path / "guard.db", random_state=None)
     assert "each answer's own interval contains the truth" in guard.certificate.statement
@@ -347,7 +412,7 @@ def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:
     with pytest.raises(LedgerMismatch):
         Thresholdout((X, Y), queries=3, mechanism=Claims(holdout_answers=4), ledger=settings["ledger"])
     second.score(GaussianNB())
-    second.score(GaussianNB())
+    second.score(GaussianNB(var_smoothing=1e-3))
     assert second.status.exhausted == "queries"
     with pytest.raises(BudgetExhausted):
         second.score(Broken())  # nothing is fitted any more

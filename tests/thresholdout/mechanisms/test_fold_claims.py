@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 
@@ -182,6 +183,93 @@ def test_a_guard_that_tells_more_than_its_risk_stops() -> None:
         ask(claims, claims.start(NOISE), 0.5, 1.5)
 
 
+@pytest.mark.parametrize(("reserve", "best"), [(0.2, False), (0.5, False), (0.2, True)])
+def test_a_list_and_what_its_outcomes_leave_have_a_sum_of_at_most_the_risk(
+    reserve: float, best: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pairs of cells of two queries, in many digits: both limits of each, what is left, a failure, an interrupt.
+
+    The limits do not depend on what is found. Of the best one alone, its place and its cell are an outcome.
+    """
+    claims = made(None, records=12.0, n=24)
+    state = replace(claims.start(NOISE), log_error_budget=-3.5)
+    levels: list[tuple[float, float]] = []
+
+    def seen(mean: float, records: float, others: float, log_level: float) -> Line:
+        levels.append((mean, log_level))
+        return line(mean, records, others, log_level)
+
+    monkeypatch.setattr(folds, "line", seen)
+    left: dict[object, float] = {}
+    for first, second in itertools.product(np.linspace(0.0, 1.0, 25), repeat=2):
+        asked = [(0.5, At(first, Known(vague=True))), (0.5, At(second, Known(vague=True)))]
+        if best:
+            after, outcome, place = claims.step_best(state, asked, NOISE, reserve, True)  # type: ignore[arg-type]
+            left[place, outcome.interval] = after.log_error_budget
+        else:
+            after, told = claims.step_all(state, asked, NOISE, reserve)  # type: ignore[arg-type]
+            left[tuple(one.interval for one in told)] = after.log_error_budget
+    assert len(set(levels)) == 1
+    failed = claims.fail(state, 0.5, NOISE)[0].log_error_budget
+    with mp.workdps(60):
+        outcomes = mp.fsum(mp.exp(mp.mpf(one)) for one in left.values())
+        total = 4 * mp.exp(mp.mpf(levels[0][1])) + outcomes + 2 * mp.exp(mp.mpf(failed))
+        risk = mp.exp(mp.mpf(-3.5))
+        assert total <= risk
+        assert total >= risk * (1 - mp.mpf("0.03"))
+
+
+def test_a_list_is_as_narrow_as_its_level_and_its_later_answers_cost_little() -> None:
+    claims = made(queries=20)
+    start = claims.start(NOISE)
+    vague = [(0.5, At(value, Known(vague=True))) for value in (0.9, 0.91, 0.905, 0.9)]
+    state, told = claims.step_all(start, vague, NOISE, 0.0)  # type: ignore[arg-type]
+    assert [one.value for one in told] == pytest.approx([0.9, 0.91, 0.905, 0.9], abs=1e-6)
+    refusal = claims.refusal(state)
+    assert refusal is not None
+    assert refusal.what == "error_budget"
+    level = math.log(0.05 / 8.0)  # of each side of four queries
+    lower = line(0.85, 400.0, 400.0, level).lower(0.9)
+    assert told[0].interval is not None
+    assert told[0].interval[0] == pytest.approx(lower, abs=1e-5)
+    kept, _ = claims.step_all(start, vague, NOISE, 0.2)  # type: ignore[arg-type]
+    one, _ = claims.step_all(start, vague[:1], NOISE, 0.2)  # type: ignore[arg-type]
+    assert one.log_error_budget - kept.log_error_budget < 3 * 0.8 * (start.log_error_budget - one.log_error_budget)
+    whole, _ = made(queries=4).step_all(start, vague, NOISE, 0.2)  # type: ignore[arg-type]
+    assert whole.log_error_budget < -1e8  # nothing is reserved after the last declared query
+    with pytest.raises(BudgetExhausted):
+        made(queries=3).step_all(start, vague, NOISE)  # type: ignore[arg-type]
+
+
+def test_the_best_of_a_list_costs_its_place_and_one_cell() -> None:
+    claims = made(queries=20)
+    start = claims.start(NOISE)
+    asked = [(0.9, At(value, Known())) for value in (0.9, 0.93, 0.88)]
+    state, told, place = claims.step_best(start, asked, NOISE, 0.2, True)  # type: ignore[arg-type]
+    assert (place, state.asked, state.hits) == (1, 1, 1)
+    assert abs(told.value - 0.93) < 0.02
+    assert claims.step_best(start, asked, NOISE, 0.2, False)[2] == 2  # type: ignore[arg-type]
+    everything, _ = claims.step_all(start, asked, NOISE, 0.2)  # type: ignore[arg-type]
+    assert state.log_error_budget > everything.log_error_budget
+
+
+def test_a_query_that_would_be_too_wide_is_refused_before_anything_is_charged() -> None:
+    claims = FoldClaims(FoldClaimsParameters(400.0, 5.0, queries=20, max_half_width=0.1), 2000)
+    start = claims.start(NOISE)
+    assert claims.refuses(start, 0.95, Known()) is None
+    low, high = ask(claims, start, 0.95, 0.95)[1].interval or (0.0, 1.0)
+    assert max(0.95 - low, high - 0.95) <= 0.1
+    refusal = claims.refuses(start, 0.5, Known())
+    assert refusal is not None
+    assert refusal.what == "width"
+    low, high = ask(claims, start, 0.5, 0.5)[1].interval or (0.0, 1.0)
+    assert max(0.5 - low, high - 0.5) > 0.1
+    nothing = claims.refuses(start, 0.5, Known(vague=True))  # any average may be found
+    assert nothing is not None
+    wide = FoldClaims(FoldClaimsParameters(400.0, 5.0, queries=20, max_half_width=0.3), 2000)
+    assert wide.refuses(start, 0.5, Known(vague=True)) is None
+
+
 @pytest.mark.parametrize("changes", [{"effective": 0.0}, {"inflation": 0.9}, {"confidence": 1.0}, {"queries": 0}])
 def test_parameters_that_are_refused(changes: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
@@ -196,6 +284,36 @@ def test_no_analyst_exceeds_beta_against_the_program(p: float, confidence: float
     parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), confidence, queries)
     program = FoldProgram((0, 1, 1), p, FoldClaims(parameters, 3), expected=(None, 0.0, 1.0))
     assert program.worst(2) <= 1 - confidence
+
+
+@pytest.mark.parametrize(
+    ("p", "confidence", "queries"),
+    [
+        (0.3, 0.5, 2),
+        pytest.param(0.15, 0.25, None, marks=pytest.mark.slow),
+        pytest.param(0.5, 0.25, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_no_analyst_exceeds_beta_with_lists_against_the_program(
+    p: float, confidence: float, queries: int | None
+) -> None:
+    """Lists of two, and a query after each answer: any learners, expected values, and any later choice."""
+    model = OutOfFold((0, 1, 1))
+    parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), confidence, queries)
+    program = FoldProgram((0, 1, 1), p, FoldClaims(parameters, 3), expected=(None, 0.0, 1.0))
+    assert program.worst_list(1) <= 1 - confidence
+
+
+def test_each_query_of_a_list_at_the_level_of_the_whole_exceeds_beta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records with a share of 0.3, beta 0.25: for one query limits of this depth would hold, for a list they do not."""
+    model = OutOfFold((0, 1, 1))
+    parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), 0.75, 2)
+    claims = FoldClaims(parameters, 3)
+    monkeypatch.setattr(folds, "line", lambda *numbers: Line(0.0, 0.35))
+    one, two = (FoldProgram((0, 1, 1), 0.3, claims) for _ in range(2))
+    alone, together = one.worst(1), two.worst_list(0)
+    assert alone < together
+    assert together > 0.25
 
 
 def test_limits_without_their_depth_exceed_beta_against_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +339,7 @@ def test_cells_part_the_range_and_their_code_adds_up_to_at_most_one(
 
 def test_cells_are_wider_for_more_queries_and_for_fewer_surprises() -> None:
     def size(queries: int, budget: float = math.inf) -> float:
-        return best_deviations(0.005, 0.09, 400.0, -3.0, queries, queries, budget)
+        return best_deviations(0.005, 0.09, 400.0, -3.0 - math.log(2.0 * queries), queries, budget)
 
     assert size(5) < size(20) < size(100) < size(1000)
     assert size(20, 0.3) > size(20, 10.0) >= size(20)
@@ -231,9 +349,10 @@ def test_cells_are_wider_for_more_queries_and_for_fewer_surprises() -> None:
 @pytest.mark.parametrize("queries", [1, 20, 1000])
 def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(deviation: float, queries: int) -> None:
     normal = math.sqrt(2.0 * 0.09 * (3.0 + math.log(2.0 * queries)) / 400.0)  # a limit at the level of the query
-    half = deviation * best_deviations(deviation, 0.09, 400.0, -3.0, queries, queries, math.inf)
+    level = -3.0 - math.log(2.0 * queries)
+    half = deviation * best_deviations(deviation, 0.09, 400.0, level, queries, math.inf)
     assert half <= 0.25 * normal or half == 0.1 * deviation  # the narrowest
-    assert best_deviations(deviation, 0.09, 400.0, -3.0, queries, queries, 0.0) == 4.0
+    assert best_deviations(deviation, 0.09, 400.0, level, queries, 0.0) == 4.0
 
 
 @pytest.mark.parametrize("n", [300, 1000, 10_000])

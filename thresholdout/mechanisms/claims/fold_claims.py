@@ -9,7 +9,8 @@ node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold c
 A query gets the share w = R/m of the risk, m the number of queries that are left, and is answered with the cell in
 which its average lies (`cells`): its outcome leaves the share of the rest that a code gives it. Limits fail on one
 event for all cells (`thresholdout.limits.random_estimands`). The last declared query leaves nothing, so its average is
-told as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would
+told as it is. Queries that were fixed together are one node: each has w/k, and an outcome is a cell for each of them
+(V12). No noise is drawn: one record takes part in all models, and nothing that is added to an average would
 hide it.
 
 Where an out-of-fold average is told to be: cells of the range, their code, and how wide they should be.
@@ -24,7 +25,7 @@ needs wider cells. Validity does not depend on the choice (PROOFS.md, "K-fold cr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Final
@@ -36,9 +37,9 @@ from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.random_estimands import Line, line
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
-from thresholdout.mechanisms.claims.lists import NOTHING, after_release
-from thresholdout.mechanisms.claims.predictor import PredictorState, learn, predict
+from thresholdout.mechanisms.base import UNKNOWN, AnswersLists, Known, Mechanism, Outcome, refuse_if
+from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, after_release, list_level
+from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState, learn, predict
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_error_budget
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -105,13 +106,7 @@ class Cells:
 
 
 def best_deviations(
-    deviation: float,
-    variance: float,
-    effective: float,
-    log_error_budget: float,
-    share: int,
-    queries: int,
-    budget: float,
+    deviation: float, variance: float, effective: float, log_level: float, queries: int, budget: float
 ) -> float:
     """Return half the width of cells, in deviations of the prediction, that makes the next answers narrow on average.
 
@@ -125,10 +120,8 @@ def best_deviations(
         Of one record's value.
     effective : float
         N of the limits.
-    log_error_budget : float
-        Logarithm of the remaining error budget.
-    share : int
-        One in how many of it a query gets.
+    log_level : float
+        Logarithm of the level of each of a query's two limits.
     queries : int
         How many are to be expected.
     budget : float
@@ -136,11 +129,11 @@ def best_deviations(
 
     Examples
     --------
-    >>> few = best_deviations(0.005, 0.09, 400.0, -3.0, 20, 20, math.inf)
-    >>> few < best_deviations(0.005, 0.09, 400.0, -3.0, 1000, 1000, math.inf)
+    >>> few = best_deviations(0.005, 0.09, 400.0, -6.7, 20, math.inf)
+    >>> few < best_deviations(0.005, 0.09, 400.0, -10.6, 1000, math.inf)
     True
     """
-    spent = -log_error_budget + math.log(2.0 * share)
+    spent = -log_level
 
     def width(size: float) -> float:
         told = _expected_nats(size) * queries
@@ -182,6 +175,8 @@ _AHEAD: Final = 20  # queries that are expected beside those that were asked, wh
 _TYPICAL: Final = 0.85  # average, or 1 less it, of which nothing is known
 _SILENT: Final = 1 << 20  # exponent of a state without noise
 _FINE: Final = 1e-6
+_EXACT: Final = 1 << 60  # steps: averages that differ on this grid differ
+_TRIED: Final = 64  # cells of which the widest interval is looked for: it changes slowly from one to the next
 _SURPRISE: Final = 100.0  # at most, of one answer: an outlier does not make all cells wide
 
 
@@ -203,6 +198,8 @@ class FoldClaimsParameters(Parameters):
         How many of them may have another answer than what was expected; ``None`` for any number.
     information_released : float
         Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
+    max_half_width : float or None
+        Largest distance of a limit from the expected value in a query that is answered, in units of the range.
 
     Examples
     --------
@@ -217,7 +214,7 @@ class FoldClaimsParameters(Parameters):
     )
     prices_releases: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released"})
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released", "max_half_width"})
 
     effective: float
     inflation: float
@@ -225,6 +222,7 @@ class FoldClaimsParameters(Parameters):
     queries: int | None = None
     budget: int | None = None
     information_released: float = 0.0
+    max_half_width: float | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -241,6 +239,8 @@ class FoldClaimsParameters(Parameters):
         for name in ("queries", "budget"):
             value = getattr(self, name)
             fix(name, None if value is None else check_count(name, value))
+        if self.max_half_width is not None:
+            fix("max_half_width", check_number("max_half_width", self.max_half_width, 0.0, 1.0, "a number in (0, 1]"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,18 +249,41 @@ class _Asked:
 
     Attributes
     ----------
+    made : Prediction
+        Of the average.
+    steps : int
+        Steps in the range.
     cells : Cells or None
         ``None`` where the average is told as it is.
     lower, upper : Line
         Limits of the average, and of 1 less it.
-    log_left : float
-        Logarithm of what is left for all outcomes together.
     """
 
+    made: Prediction
+    steps: int
     cells: Cells | None
     lower: Line
     upper: Line
-    log_left: float
+
+    @property
+    def middle(self) -> int:
+        """The predicted step."""
+        return min(max(round(self.made.mean * self.steps), 0), self.steps)
+
+    def cell(self, value: int) -> tuple[int, int]:
+        """Return the edges of the cell in which a value is told to be."""
+        return (value, value) if self.cells is None else self.cells.around(value)
+
+    def nats(self, lo: int, hi: int) -> float:
+        """Return the code length of a cell; nothing is left to pay from where the average is told as it is."""
+        return 0.0 if self.cells is None else self.cells.nats(lo, hi)
+
+    def interval(self, lo: int, hi: int, n: int) -> tuple[float, float]:
+        """Return the interval of a cell, for the values of n records as they were given."""
+        low = 0.0 if lo <= 0 else self.lower.lower((lo - 0.5) / self.steps)
+        high = 1.0 if hi >= self.steps else 1.0 - self.upper.lower(1.0 - (hi + 0.5) / self.steps) + UNIT
+        rounding = record_rounding(n)
+        return max(0.0, low - rounding), min(1.0, high + rounding)
 
 
 class FoldClaims(Mechanism[ClaimsState, Reading]):
@@ -326,33 +349,20 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         """Answer one query; see `Mechanism.step`."""
         refuse_if(self.refusal(state))
         check_unit("train", train)
-        effective = self.parameters.effective
-        expected = _TYPICAL if holdout.known.vague else train
-        variance = variance_of(expected, holdout.known, effective)
-        made = predict(state.memory, train, variance, effective, effective)
-        steps = grid_steps(_FINE if self._share(state) == 1 else made.deviation)
-        asked = self._asked(state, made.mean, made.deviation, variance, steps, holdout.known.vague)
-        value = holdout.on_grid(steps)
-        lo, hi = (value, value) if asked.cells is None else asked.cells.around(value)
-        middle = min(max(round(made.mean * steps), 0), steps)
-        agrees = asked.cells is not None and not holdout.known.vague and lo <= middle <= hi
-        low = 0.0 if lo <= 0 else asked.lower.lower((lo - 0.5) / steps)
-        high = 1.0 if hi >= steps else 1.0 - asked.upper.lower(1.0 - (hi + 0.5) / steps) + UNIT
-        rounding = record_rounding(self._n)
-        low, high = max(0.0, low - rounding), min(1.0, high + rounding)
-        told = made.mean if agrees else 0.5 * (lo + hi) / steps
-        nats = 0.0 if asked.cells is None else asked.cells.nats(lo, hi)
-        memory = state.memory
-        if not holdout.known.vague:
-            memory = _surprised(memory, learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps))
-        left = max(NOTHING, lowered(asked.log_left + math.log1p(-2.0 * FAILURE_SHARE) - nats))
+        vague = holdout.known.vague
+        asked, log_left = self._next(state, train, holdout.known), self._log_left(state)
+        lo, hi = asked.cell(holdout.on_grid(asked.steps))
+        agrees = asked.cells is not None and not vague and lo <= asked.middle <= hi
+        low, high = asked.interval(lo, hi, self._n)
+        told = asked.made.mean if agrees else 0.5 * (lo + hi) / asked.steps
+        left = max(NOTHING, lowered(log_left + math.log1p(-2.0 * FAILURE_SHARE) - asked.nats(lo, hi)))
         after = replace(
             state,
             log_error_budget=left,
             asked=state.asked + 1,
             hits=state.hits + (not agrees),
             outcomes=state.outcomes + (not agrees),
-            memory=memory,
+            memory=state.memory if vague else _learned(state.memory, asked.made, lo, hi, asked.steps),
         )
         return after, Outcome(
             value=min(max(told, low), high),
@@ -362,6 +372,76 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
             interval=(low, high),
             log_error_budget=left,
         )
+
+    def lists(self) -> AnswersLists[ClaimsState, Reading]:
+        """Return itself, which answers lists."""
+        return self
+
+    def step_all(
+        self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
+    ) -> tuple[ClaimsState, list[Outcome]]:
+        """Answer queries that were fixed together: one node (PROOFS.md, V12).
+
+        Limits and cells are fixed before anything is looked at. The code of a cell may depend on the cells before it,
+        so that nothing but the first of some averages that resemble each other is unexpected.
+        """
+        refuse_if(self.refusal(state, len(asked)))
+        memory, last, told = state.memory, None, []
+        for (_, reading), one in zip(asked, self._list(state, asked, reserve), strict=True):
+            known, made = reading.known, one.made
+            lo, hi = one.cell(reading.on_grid(one.steps))
+            if last is not None and known.vague and one.cells is not None:
+                made = self._predicted(memory, last, known)
+                mean, deviation = made.mean * one.steps, made.deviation * one.steps
+                nats = replace(one.cells, mean=mean, deviation=deviation, vague=False).nats(lo, hi)
+            else:
+                nats = one.nats(lo, hi)
+            if last is not None or not known.vague:
+                memory = _learned(memory, made, lo, hi, one.steps)
+            last = 0.5 * (lo + hi) / one.steps
+            interval = one.interval(lo, hi, self._n)
+            told.append(Told(min(max(last, interval[0]), interval[1]), interval, nats))
+        left = after_list(state.log_error_budget, self._reserved(state, len(asked), reserve), told)
+        after = replace(
+            state,
+            log_error_budget=left,
+            asked=state.asked + len(asked),
+            hits=state.hits + len(asked),
+            outcomes=state.outcomes + len(asked),
+            memory=memory,
+        )
+        return after, [
+            Outcome(one.value, "holdout", state.hits + k, state.asked + k + 1, "query", one.interval, left)
+            for k, one in enumerate(told)
+        ]
+
+    def step_best(
+        self,
+        state: ClaimsState,
+        asked: Sequence[tuple[float, Reading]],
+        noise: NoiseSource,
+        reserve: float,
+        greatest: bool,
+    ) -> tuple[ClaimsState, Outcome, int]:
+        """Tell which of some averages is the best one, and its cell: its position is one more outcome (V12)."""
+        refuse_if(self.refusal(state))
+        fixed = self._list(state, asked, reserve)
+        values = [reading.on_grid(_EXACT) for _, reading in asked]
+        place = values.index(max(values) if greatest else min(values))
+        one = fixed[place]
+        lo, hi = one.cell(asked[place][1].on_grid(one.steps))
+        low, high = one.interval(lo, hi, self._n)
+        value = min(max(0.5 * (lo + hi) / one.steps, low), high)
+        told = Told(value, (low, high), one.nats(lo, hi) + math.log(len(asked)))
+        left = after_list(state.log_error_budget, self._reserved(state, 1, reserve), [told])
+        after = replace(
+            state,
+            log_error_budget=left,
+            asked=state.asked + 1,
+            hits=state.hits + 1,
+            outcomes=state.outcomes + 1,
+        )
+        return after, Outcome(value, "holdout", state.hits, after.asked, "query", (low, high), left), place
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
         """Tell that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
@@ -378,15 +458,29 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
         return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
-    def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
-        """Return why no further query is allowed, or ``None``."""
-        if state.queries >= self._queries:
+    def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
+        """Return why no further query, or list of them, is allowed, or ``None``."""
+        if state.queries + more > self._queries:
             return BudgetExhausted("queries", state.queries, int(self._queries))
-        if state.hits >= self._budget:
+        if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
         return (
             BudgetExhausted("error_budget", state.queries, state.queries) if state.log_error_budget <= NOTHING else None
         )
+
+    def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
+        """Return why this query is not allowed: also one whose interval around its expected value would be too wide.
+
+        Public numbers decide. Where nothing is expected, the widest interval counts.
+        """
+        most, refusal = self.parameters.max_half_width, self.refusal(state)
+        if refusal is not None or most is None:
+            return refusal
+        asked = self._next(state, train, known)
+        values = [asked.middle] if not known.vague else [k * asked.steps // _TRIED for k in range(_TRIED + 1)]
+        ends = [(value, asked.interval(*asked.cell(value), self._n)) for value in values]
+        wide = any(max(value / asked.steps - low, high - value / asked.steps) > most for value, (low, high) in ends)
+        return BudgetExhausted("width", state.queries, state.queries) if wide else None
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -410,29 +504,54 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         share = self._share(state)
         return NOTHING if share == 1 else lowered(state.log_error_budget + math.log1p(-1.0 / share))
 
-    def _asked(
-        self, state: ClaimsState, mean: float, deviation: float, variance: float, steps: int, vague: bool
-    ) -> _Asked:
-        """Fix cells, limits, and what is left: a function of the history and the query alone."""
-        share, parameters = self._share(state), self.parameters
+    def _predicted(self, memory: PredictorState, expected: float, known: Known) -> Prediction:
+        effective = self.parameters.effective
+        return predict(memory, expected, variance_of(expected, known, effective), effective, effective)
+
+    def _next(self, state: ClaimsState, train: float, known: Known) -> _Asked:
+        """Fix limits and cells of the next query: a function of the history and the query alone."""
+        share = self._share(state)
+        ahead = max(20, state.queries) if self.parameters.queries is None else share
         level = lowered(state.log_error_budget - math.log(2.0 * share))
-        middle = min(max(round(mean * steps), 0), steps)
-        if share == 1:
-            half = 0
-        else:
-            ahead = max(20, state.queries) if parameters.queries is None else share
+        return self._fixed(state, train, known, level, 0 if share == 1 else ahead)
+
+    def _list(self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], reserve: float) -> list[_Asked]:
+        """Fix limits and cells of queries that were fixed together; of the values nothing is used."""
+        reserve = self._reserved(state, len(asked), reserve)
+        level = list_level(state.log_error_budget, len(asked), reserve)
+        for train, _ in asked:
+            check_unit("train", train)
+        ahead = 0 if reserve <= 0.0 else len(asked)
+        return [self._fixed(state, train, reading.known, level, ahead) for train, reading in asked]
+
+    def _reserved(self, state: ClaimsState, more: int, reserve: float) -> float:
+        """Return what is reserved for queries after a list: nothing after the last declared one."""
+        return 0.0 if state.queries + more >= self._queries else reserve
+
+    def _fixed(self, state: ClaimsState, train: float, known: Known, level: float, ahead: int) -> _Asked:
+        """Fix limits and cells; ``ahead`` queries pay for what is told, and where none does, all is told."""
+        parameters, expected = self.parameters, _TYPICAL if known.vague else train
+        variance = variance_of(expected, known, parameters.effective)
+        made = predict(state.memory, train, variance, parameters.effective, parameters.effective)
+        steps, half = grid_steps(made.deviation if ahead else _FINE), 0
+        middle = min(max(round(made.mean * steps), 0), steps)
+        if ahead:
             budget = self._budget - state.hits
-            log_error_budget = state.log_error_budget
-            size = best_deviations(deviation, variance, parameters.effective, log_error_budget, share, ahead, budget)
-            half = max(1, round(size * deviation * steps))
+            size = best_deviations(made.deviation, variance, parameters.effective, level, ahead, budget)
+            half = max(1, round(size * made.deviation * steps))
         spread = half / steps
         lower, upper = (max(edge - spread, 0.5 * edge) for edge in (middle / steps, 1.0 - middle / steps))
-        if vague:  # the middle says nothing: limits that are good for many averages
+        if known.vague:  # the middle says nothing: limits that are good for many averages
             lower = upper = _TYPICAL
         records = parameters.effective, self._n / parameters.inflation
         limits = line(lower, *records, level), line(upper, *records, level)
-        cells = Cells(middle - half, middle + half, steps, mean * steps, deviation * steps, vague)
-        return _Asked(None if share == 1 else cells, *limits, self._log_left(state))
+        cells = Cells(middle - half, middle + half, steps, made.mean * steps, made.deviation * steps, known.vague)
+        return _Asked(made, steps, cells if ahead else None, *limits)
+
+
+def _learned(memory: PredictorState, made: Prediction, lo: int, hi: int, steps: int) -> PredictorState:
+    """Return what is remembered of an average in a cell."""
+    return _surprised(memory, learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps))
 
 
 def _surprised(memory: PredictorState, learned: PredictorState) -> PredictorState:
