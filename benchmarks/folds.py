@@ -1,4 +1,4 @@
-"""More folds make intervals wider: half-widths of `KFoldGuard` for 2 to 10 folds, one query after another and in a list.
+"""More folds make intervals wider: half-widths of `KFoldGuard` for 2 to 10 folds, one by one and in a list.
 
 Nothing is fitted: the values are those of simulated models that are right with probability 0.9 and share most of their
 luck, as models of one search do. Run ``python -m benchmarks.folds``.

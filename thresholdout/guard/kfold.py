@@ -113,8 +113,8 @@ class KFoldGuard:
         Number of folds, or a splitter of scikit-learn whose test sides partition the records. Two folds are narrowest:
         K folds are worth a K-th of the records. Measured half-widths of 3, 5 and 10 folds are 1.2, 1.6 and 2.2 times
         those of two (``benchmarks/folds.py``). More folds fit each model to more records, and that is all that they
-        gain. Folds are formed without looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused. Lists of
-        positions must have been formed without labels, too, which nobody can check.
+        gain. Folds are formed without looking at records: a splitter gets placeholders, never X and y, so stratified
+        ones are refused. Lists of positions must have been formed without labels, too, which nobody can check.
     groups : str, optional
         The name of a column or index level of X with the group of each record. Whole groups are in one fold, and only
         groups are independent.
