@@ -80,8 +80,8 @@ def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, rele
     paid = smallest_nats(Independent(2000), release, pure, risk)
     assert guard.status.error_budget_left == pytest.approx(risk * math.exp(-paid), rel=1e-6)
     assert guard.releases.recorded == Composed([release])
-    low, high = guard.score(DummyClassifier(strategy="constant", constant=1)).interval
-    narrow = other.score(DummyClassifier(strategy="constant", constant=1)).interval
+    low, high = guard.score(DummyClassifier(strategy="constant", constant=0), key="again").interval
+    narrow = other.score(DummyClassifier(strategy="constant", constant=0), key="again").interval
     assert high - low > narrow[1] - narrow[0]
     assert guard.history["source"].tolist()[1] == "release"
     assert len(guard.answers) == 2
