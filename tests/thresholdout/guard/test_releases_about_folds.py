@@ -85,7 +85,7 @@ def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, rele
     assert high - low > narrow[1] - narrow[0]
     assert guard.history["source"].tolist()[1] == "release"
     assert len(guard.answers) == 2
-    guard.score(DummyClassifier(strategy="constant", constant=0))
+    guard.score(DummyClassifier(strategy="constant", constant=0), key="third")
     assert guard.status.exhausted == "queries"
 
 
