@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# Minutes after which `make test-slow` starts no other file.
-DEADLINE ?= 45
+# Minutes after which `make test-slow` starts no other file, and where it writes those that it left out.
+DEADLINE ?= 120
+LEFT_OUT ?= /dev/null
 
 OLDEST := .venv-oldest
 # The oldest libraries that the project runs with, on the oldest Python; see pyproject.toml.
@@ -51,14 +52,15 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
+.PHONY: help demo docs test test-default test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
+	@echo "make test-default the tests of it alone"
 	@echo "make test-statistical guarantees by simulation, at their small sizes"
-	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
+	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE)) at most"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
 	@echo "make test-engines lazy frames of Dask and Spark, in an environment of its own (Spark needs Java)"
 	@echo "make test-hooks   hooks in the loops of other libraries, in environments of their own (a gigabyte)"
@@ -133,14 +135,16 @@ system-packages: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
 	@$(BIN)/python -m tests.thresholdout.report.browser
 
-test: lint docs test-oldest
+test: lint docs test-oldest test-default
+
+test-default: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-statistical: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'statistical and not slow' tests
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS)
+	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS) --left-out $(LEFT_OUT)
 
 ifeq ($(OLDEST_PYTHON),)
 test-oldest:
@@ -159,6 +163,7 @@ test-hooks: $(HOOKS)/.made $(SHINKA)/.made
 	set -e; for file in $(HOOKS_TESTS); do OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -m 'slow or not slow' \
 		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file; done
 	OPENBLAS_NUM_THREADS=1 $(SHINKA)/bin/python -m pytest tests/thresholdout/integrations/test_shinka.py
+	$(HOOKS)/bin/python examples/torch_digits.py
 
 test-evaluations: $(EVALUATIONS)/.made
 	PATH=$(CURDIR)/$(EVALUATIONS)/npm/node_modules/.bin:$$PATH $(EVALUATIONS)/bin/python -m pytest -m slow \
@@ -166,13 +171,18 @@ test-evaluations: $(EVALUATIONS)/.made
 
 test-pythons: $(NEWER_PYTHONS:%=test-python%)
 
+# The command that runs a newer Python: by name, or in pyenv; nothing where there is none.
+newer = $(shell for name in python3.$(1) $(HOME)/.pyenv/versions/3.$(1).*/bin/python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, $(1)))' 2>/dev/null && echo $$name && break; done)
+
+has-python3.%:
+	@test -n "$(call newer,$*)"
+
 test-python3.%:
-	@for name in python3.$* $(HOME)/.pyenv/versions/3.$*.*/bin/python; do \
-		$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, $*))' 2>/dev/null && python=$$name && break; done; \
-	if [ -z "$$python" ]; then echo "no Python 3.$*: the tests with it are skipped"; exit; fi; \
-	set -ex; $$python -m venv .venv-3.$*; \
+	@if [ -z "$(call newer,$*)" ]; then echo "no Python 3.$*: the tests with it are not run"; exit 1; fi
+	$(call newer,$*) -m venv .venv-3.$*
 	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[examples,postgres,encryption]' \
-		'xgboost-cpu>=3.0' 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9' 'mpmath>=1.3'; \
+		'xgboost-cpu>=3.0' 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9' 'mpmath>=1.3'
 	.venv-3.$*/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(NEWER_TESTS)
 
 mutation: $(VENV)/.test

@@ -17,6 +17,34 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
+# Examples that take more than about a second; those of a page build on each other, so all of them are slow.
+SLOW_EXAMPLES = frozenset(
+    {
+        "docs/private_learners.md",
+        "docs/dependence.md",
+        "docs/budgets.md",
+        "docs/model_selection.md",
+        "docs/simulations.md",
+        "docs/learners/mixtures.md",
+        "docs/learners/propagation.md",
+        "benchmarks.papers.minibatch_variance.minibatch_variance",
+        "benchmarks.papers.sgld_figures.figure1_curves",
+        "graphs.estimation.confidence.budget_interval",
+        "graphs.estimation.fitted_fields.fit_kernel",
+        "graphs.estimation.spatial_range.range_limit",
+        "thresholdout.guard.releases.Releases.record",
+        "thresholdout.planning.planner.plan",
+        "thresholdout.privacy.auditing.audit_result.AuditResult",
+        "thresholdout.privacy.learning.dpsgd.regressor.DPSGDRegressor",
+        "thresholdout.privacy.learning.federated_classifier.FederatedClassifier",
+        "thresholdout.privacy.learning.propagation.ep_privacy.calibrate_sep_sigma",
+        "thresholdout.privacy.learning.propagation.pbp.PBPRegressor",
+        "thresholdout.simulation.demonstration.dependent_records",
+        "thresholdout.simulation.demonstration.ordinary_search",
+        "thresholdout.suppressed_warnings.suppress_warnings",
+    }
+)
+
 collect_ignore_glob = ["docs/_build/*", "docs/gallery/*"]
 
 pytest_collect_file = Sybil(
@@ -45,6 +73,14 @@ def pytest_make_collect_report(collector: pytest.Collector) -> None:
 def pytest_collection() -> None:
     """Stop the search for garbage: what is collected stays, and looking through it again and again takes a while."""
     gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the long examples, before marks select."""
+    for item in items:
+        if not SLOW_EXAMPLES.isdisjoint((item.name, item.nodeid.partition("::")[0])):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

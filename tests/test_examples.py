@@ -1,30 +1,22 @@
 """Every example runs as a user would run it, is short, and draws its picture if it has one."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from docs.examples_gallery import ORDER, PRINTED
 from tests.documents import ROOT, documents
 from tests.patience import PATIENCE
-from tests.sizes import corners
 
 DOCUMENTS = documents()
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", corners(EXAMPLES, 6), ids=lambda path: path.stem)
-def test_example(script: Path, tmp_path: Path) -> None:
-    if "\nimport torch\n" in script.read_text():
-        pytest.importorskip("torch", reason="torch is not installed")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+def shows_what_is_promised(python: list[str], script: Path, tmp_path: Path) -> None:
+    """Run an example, and compare its lines and its picture with the documents; `test_distribution.py` calls it."""
     picture = tmp_path / "picture.png"
     draws = "--picture" in script.read_text()
-    command = [sys.executable, str(script), *(["--picture", str(picture)] if draws else [])]
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    command = [*python, str(script), *(["--picture", str(picture)] if draws else [])]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert 2 < len(lines) < 40

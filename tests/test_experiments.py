@@ -17,6 +17,7 @@ from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_numbe
 from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
 from benchmarks.prices.summary import known
+from tests.cases import for_each
 from tests.documents import PAGES
 from tests.sizes import corners
 from thresholdout.simulation import run_experiment
@@ -28,6 +29,7 @@ def value(key: str) -> float:
     return float(KNOWN[key]["value"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(EXPERIMENTS, 2))
 def test_every_experiment_runs_and_has_the_numbers_of_its_results(name: str, tmp_path: Path) -> None:
     outcome = run(name, "tiny")
@@ -54,7 +56,7 @@ def test_feature_selection_keeps_its_promises() -> None:
     assert value("feature_selection.seconds") <= 8.0  # 2.7 of them for 10,051 claims
 
 
-@pytest.mark.parametrize("kind", ["groups", "chain", "social_tree"])
+@for_each("kind", ["groups", "chain", "social_tree"])
 def test_ignored_dependence_breaks_promises_and_known_dependence_keeps_them(kind: str) -> None:
     assert value(f"dependent.at_least_ignoring_{kind}") > 0.25  # beta is 0.05
     assert value(f"dependent.at_most_knowing_{kind}") <= 0.05
@@ -76,7 +78,7 @@ def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value(honest.format("error")) <= value(honest.format("width"))
 
 
-@pytest.mark.parametrize("way", ["scorer", "list"])
+@for_each("way", ["scorer", "list"])
 def test_guarded_searches_choose_as_well_as_cross_validation(way: str) -> None:
     assert value(f"search_choices.lower_{way}_all") > -0.003
 
@@ -91,14 +93,14 @@ def test_agents_behind_a_gate_keep_what_is_better() -> None:
         assert value(f"agents.gap_variant_{size}") > value(f"agents.gap_none_{size}") + 0.01
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@for_each("page", PAGES, ids=lambda page: page.stem)
 def test_the_documents_agree_with_the_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert disagreements(text, KNOWN | known()) == []
     assert "\n<!-- experiment" not in text, "a comment at the beginning of a line ends the paragraph on the site"
 
 
-@pytest.mark.parametrize(("stem", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
+@for_each(("stem", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
 def test_pages_of_numbers_say_where_they_come_from(stem: str, least: int) -> None:
     (page,) = (page for page in PAGES if page.stem == stem)
     assert len(list(marked(page.read_text(encoding="utf-8")))) > least
@@ -111,7 +113,7 @@ RESULT = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wrong"),
     [
         ("no marks at all", 0),
@@ -131,7 +133,7 @@ def test_a_wrong_number_in_a_text_is_found(text: str, wrong: int) -> None:
     assert len(disagreements(text, RESULT)) == wrong
 
 
-@pytest.mark.parametrize("text", ["<!-- experiment: a.b --> about 0.13", "<!-- experiment a.b -->0.13"])
+@for_each("text", ["<!-- experiment: a.b --> about 0.13", "<!-- experiment a.b -->0.13"])
 def test_marks_that_cannot_be_read_are_errors(text: str) -> None:
     with pytest.raises(ValueError, match="mark"):
         list(marked(text))
@@ -163,6 +165,7 @@ def test_the_published_gaussian_beats_none_of_its_own_settings() -> None:
     assert 0.0 < std < width
 
 
+@pytest.mark.slow
 def test_the_driver_writes_what_it_is_told_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +192,7 @@ def test_tables_are_markdown() -> None:
     assert markdown(table).splitlines()[2:] == ["| x |  | yes | 1,000,000 |", "| y | 1e-05 | no | 2 |"]
 
 
+@pytest.mark.slow
 def test_the_sweep_that_is_timed_is_the_same_with_two_workers() -> None:
     one, two = (run_experiment(sorting, {"rounds": [2]}, 4, n_jobs=jobs, progress=False) for jobs in (1, 2))
     pd.testing.assert_frame_equal(one, two)

@@ -9,10 +9,9 @@ from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.mechanisms import (
@@ -131,7 +130,7 @@ class TestRows:
         assert len(_CODE.findall(HYPOTHESES)) > 100
         assert missing_code(HYPOTHESES) == []
 
-    @pytest.mark.parametrize("row", ROWS)
+    @for_each("row", ROWS)
     def test_every_hypothesis_has_a_line_that_enforces_it_and_a_test(self, row: str) -> None:
         header, *lines = table(ROWS[row])
         assert header == HEADER
@@ -147,12 +146,12 @@ class TestRows:
     def test_every_mechanism_is_here(self) -> None:
         assert {kind.parameters for kind in KINDS} <= set(PARAMETERS)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "parameters",
         [PARAMETERS[kind.parameters] for kind in KINDS],
         ids=lambda parameters: type(parameters).__name__,
     )
-    @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+    @for_each("model", MODELS, ids=lambda model: type(model).__name__)
     def test_every_route_has_a_row(self, model: Any, parameters: Any) -> None:
         certificate = certify_parameters(model, parameters)
         assert {route.row for route in certificate.compared} <= set(ROWS)
@@ -167,7 +166,7 @@ class TestRows:
         assert {route.row for route in generalization_certificate(BlackBox(0.02), 1000).compared} <= set(ROWS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "`tests/test_hypotheses.py::test_of_nothing`",
@@ -188,6 +187,6 @@ def test_a_hypothesis_that_only_slow_tests_show_is_found() -> None:
     assert not are_slow(f"{slow}, `tests/test_hypotheses.py::TestMends`")
 
 
-@pytest.mark.parametrize("text", ["`graphs.nothing:Groups`", "`graphs:Nothing`", "`graphs:Groups.nothing`"])
+@for_each("text", ["`graphs.nothing:Groups`", "`graphs:Nothing`", "`graphs:Groups.nothing`"])
 def test_code_that_does_not_exist_is_found(text: str) -> None:
     assert missing_code(text) == [text.strip("`")]

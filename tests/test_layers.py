@@ -9,8 +9,6 @@ import subprocess
 import sys
 from functools import cache
 
-import pytest
-
 from benchmarks.structure.imports import (
     Import,
     Module,
@@ -22,6 +20,7 @@ from benchmarks.structure.imports import (
     read_modules,
     sibling_graphs,
 )
+from tests.cases import for_each
 from tests.documents import ROOT
 
 MODULES = read_modules(ROOT)
@@ -60,7 +59,7 @@ def test_no_package_imports_itself_by_way_of_its_siblings() -> None:
     } == {}
 
 
-@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+@for_each("module", MODULES.values(), ids=MODULES)
 def test_heavy_libraries_are_imported_where_they_are_used(module: Module) -> None:
     for node, loaded in module.nodes:
         names = []

@@ -300,6 +300,7 @@ SCRIPTS = [
 ENDING_WITH_ANSWERS = ["grunfeld", "ratings", "sunspots", "wells"]
 
 
+@pytest.mark.slow
 def test_the_law_of_a_difference() -> None:
     """Against the convolution, term by term."""
     first, second = Fraction(7, 2), Fraction(9, 5)
@@ -313,6 +314,7 @@ def test_the_range_of_an_answer() -> None:
     assert 2 * at_least(_TAIL * scale.numerator, scale) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_lucky_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The side that must fail: gaps near the threshold, and a value with noise that is shown."""
 
@@ -456,6 +458,7 @@ def test_the_demonstrations_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holds(monkeypatch, work).noisy == 0
 
 
+@pytest.mark.slow
 def test_the_demonstrations_aggregation(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> object:
         plain, guarded = reuse().values()
@@ -466,6 +469,7 @@ def test_the_demonstrations_aggregation(monkeypatch: pytest.MonkeyPatch) -> None
     assert holds(monkeypatch, work).noisy == 0
 
 
+@pytest.mark.slow
 def test_the_demonstrations_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> object:
         independent, grouped = dependent_records()

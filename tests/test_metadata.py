@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from hatch_build import ProjectMetadataHook, linked, urls
+from tests.cases import for_each
 from tests.documents import ROOT
 
 URL = "https://example.org/project"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("[a](docs/a.md)", f"[a]({URL}/blob/main/docs/a.md)"),

@@ -14,8 +14,10 @@ from benchmarks.ledger import bare_commit, bare_connection
 from benchmarks.prices.candidates import BETA, half_length, real, simulated
 from benchmarks.prices.sessions import Kind, after_attack, checked, compared, listed, searched
 from benchmarks.prices.summary import known, quoted
+from tests.cases import for_each
 
 
+@pytest.mark.slow
 def test_quoted_prices_are_of_all_cells_and_of_promises_that_held() -> None:
     found = quoted(2, (300,))
     there = known()
@@ -50,14 +52,14 @@ def test_a_list_costs_next_to_nothing_and_a_search_more() -> None:
     assert np.isnan(alone.told)
 
 
-@pytest.mark.parametrize("kind", ["population", "win_rate", "given features"])
+@for_each("kind", ["population", "win_rate", "given features"])
 def test_comparisons_have_prices(kind: Kind) -> None:
     run = compared(kind, 400, 800, 3, 0.1, 0)
     assert 0.9 < run.price < 5.0
     assert len(run.prices) == 3
 
 
-@pytest.mark.parametrize("attack", ["misleading", "majority"])
+@for_each("attack", ["misleading", "majority"])
 def test_attacks_make_later_intervals_wider(attack: str) -> None:
     after, fresh, told = after_attack(300, 10, attack, 0)
     assert after > 1.2 * fresh
@@ -73,6 +75,7 @@ def test_real_candidates_are_cross_validated() -> None:
     assert [(c.train.size, c.holdout.size, c.truth) for c in found] == [(150, 200, None)] * 2
 
 
+@pytest.mark.slow
 def test_a_bare_commit_stores_a_row_as_wide_as_an_answer(tmp_path: Path) -> None:
     with closing(bare_connection(tmp_path / "bare.db")) as connection:
         bare_commit(connection)()

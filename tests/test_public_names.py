@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 import graphs
 import graphs.estimation
 import thresholdout
@@ -19,6 +17,7 @@ import thresholdout.report
 import thresholdout.scoring
 import thresholdout.service
 import thresholdout.simulation
+from tests.cases import for_each
 from tests.documents import ROOT
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -49,7 +48,7 @@ PACKAGES = [
 ]
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@for_each("package", PACKAGES, ids=lambda package: package.__name__)
 def test_all_is_what_the_reference_lists(package: object) -> None:
     names = package.__all__  # type: ignore[attr-defined]
     assert len(set(names)) == len(names)
@@ -58,7 +57,7 @@ def test_all_is_what_the_reference_lists(package: object) -> None:
     assert set(names) == indexed(package.__name__)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@for_each("package", PACKAGES, ids=lambda package: package.__name__)
 def test_every_name_has_an_example_that_runs(package: object) -> None:
     """The examples in docstrings are doctests; here they only have to be there."""
     names = package.__all__  # type: ignore[attr-defined]

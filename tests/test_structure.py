@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import networkx as nx
-import pytest
 
 from benchmarks.structure import counts, imports
 from benchmarks.structure.imports import Module
+from tests.cases import for_each
 
 
 def tree(root: Path, sources: dict[str, str]) -> dict[str, Module]:
@@ -41,7 +41,7 @@ class TestImports:
         source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pack.b\nelse:\n    import pack.c\n"
         assert edges(tmp_path, {"a.py": source, "b.py": "", "c.py": ""}) == {("pack.a", "pack.c")}
 
-    @pytest.mark.parametrize(
+    @for_each(
         "source",
         [
             'from importlib import import_module\nimport_module("pack.b")\n',
@@ -129,7 +129,7 @@ class TestDuplicates:
         assert sizes == {"pack": (2, 5, 5), "pack/inner": (2, 7, 7)}
         assert counts.repeated_file_names(modules) == {"a.py": ["pack/a.py", "pack/inner/a.py"]}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("step", "bisects"),
         [
             ("mid = (low + high) / 2\n        if f(mid): low = mid\n        else: high = mid", True),

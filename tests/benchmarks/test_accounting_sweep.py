@@ -55,6 +55,7 @@ def test_times_are_compared_at_the_accuracy_of_the_other() -> None:
     assert accuracy(row(0, 1.0, 9.0)) == 0.5
 
 
+@pytest.mark.slow
 def test_a_bound_as_close_as_the_other_is_sought_until_it_is_found() -> None:
     found = [PrivacyLossDistribution({pair: 4}) for pair in poisson_pairs(0.8244, 1.28e-5)]
     assert as_close(found, {"delta": 5.1e-7, "here": 0.0002521, "peer": 0.0002785}) <= 0.0002785

@@ -15,6 +15,7 @@ from benchmarks.agents.pipeline_edits import Choices, Fitted, Proposer, fit, rep
 from benchmarks.agents.small_tasks import Task, draw
 from benchmarks.experiments.agents import SHORT, stratified
 from benchmarks.experiments.search_choices import lower_limit
+from tests.cases import for_each
 
 TRAIN, SLICE = 400, 200
 PIPELINES = repertoire(np.random.default_rng(0), 12, 2)
@@ -44,7 +45,7 @@ OVERFITTED = ((0.8, 0.8, 0.7), (1.0, 0.6, 0.705), (1.0, 0.6, 0.75))
 """Two pipelines that look perfect where they were fitted; on the slice, 0.7 has a standard error of 0.0324."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "expected"),
     [
         ("none", [True, True]),
@@ -66,7 +67,7 @@ def test_the_variant_tells_training_scores_that_are_near() -> None:
     assert rule.report().score == 0.95
 
 
-@pytest.mark.parametrize("name", ["guard, gate", "guard, milestones"])
+@for_each("name", ["guard, gate", "guard, milestones"])
 def test_gates_keep_and_certify_what_is_better_everywhere(name: str) -> None:
     """All of 80 records that differ speak for the candidate: 2**-80."""
     rule = RULES[name](record((0.6, 0.6, 0.6), (1.0, 1.0, 1.0)))

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.poisson_peers import DONE, SETTINGS, here, measured, table
+from tests.cases import for_each
 from tests.sizes import corners
 
 ROOT = Path(__file__).parents[2]
 FOUND = json.loads(DONE.read_text())
 
 
-@pytest.mark.parametrize("page", ["docs/private_learners.md", "benchmarks/README.md"])
+@for_each("page", ["docs/private_learners.md", "benchmarks/README.md"])
 def test_pages_have_the_table_of_the_file(page: str) -> None:
     assert table(FOUND) in (ROOT / page).read_text()
 
@@ -23,6 +24,7 @@ PEERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", corners(list(range(len(SETTINGS))), 2, 3))
 def test_what_is_found_today_is_what_was_kept_and_no_looser_than_a_peer(place: int) -> None:
     sigma, size, records, steps = SETTINGS[place]

@@ -12,12 +12,13 @@ import pytest
 from benchmarks.private_learners import tables
 from benchmarks.private_learners.measuring import kept, measure
 from benchmarks.private_learners.tasks import EPSILONS, TASKS, splits
+from tests.cases import for_each
 from thresholdout.privacy import learning
 
 LEARNERS = [name for name in learning.__all__ if name.endswith(("Classifier", "Regressor", "Regression", "Mixture"))]
 
 
-@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.stem)
+@for_each("page", tables.PAGES, ids=lambda page: page.stem)
 def test_tables_of_pages_are_those_of_the_results(page: Path) -> None:
     assert tables.filled(page.read_text()) == page.read_text()
 
@@ -29,7 +30,7 @@ def test_a_changed_table_is_seen() -> None:
     assert tables.filled(changed) == text != changed
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@for_each("learner", LEARNERS)
 def test_each_learner_has_a_page_with_a_table_beside_others(learner: str) -> None:
     (page,) = (page for page in tables.PAGES if f"`{learner}`" in page.read_text().splitlines()[0])
     found = [mark for mark in page.read_text().splitlines() if mark.startswith("<!-- scores:") and learner in mark]

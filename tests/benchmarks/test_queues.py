@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.service_load.queues import Arrivals, Store, Workers, answered, arrivals, read
+from tests.cases import for_each
 
 
 def erlang_wait(rate: float, mean: float, servers: int) -> float:
@@ -18,7 +19,8 @@ def erlang_wait(rate: float, mean: float, servers: int) -> float:
     return waits * mean / (servers - load)
 
 
-@pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (3, 0.7), (8, 0.75)])
+@pytest.mark.slow
+@for_each(("servers", "load"), [(1, 0.5), (3, 0.7), (8, 0.75)])
 def test_workers_are_the_queue_of_erlang(servers: int, load: float) -> None:
     rng = np.random.default_rng(servers)
     drawn = arrivals(rng, load * servers, 60_000.0)
@@ -27,7 +29,8 @@ def test_workers_are_the_queue_of_erlang(servers: int, load: float) -> None:
     assert waits.mean() == pytest.approx(erlang_wait(load * servers, 1.0, servers), rel=0.05)
 
 
-@pytest.mark.parametrize("load", [0.3, 0.6, 0.85])
+@pytest.mark.slow
+@for_each("load", [0.3, 0.6, 0.85])
 def test_one_holdout_is_a_queue_with_fixed_times(load: float) -> None:
     """M/D/1: the mean wait is load / (2 (1 - load)) times the time (Pollaczek and Khinchine)."""
     drawn = arrivals(np.random.default_rng(1), load, 60_000.0)
@@ -35,7 +38,8 @@ def test_one_holdout_is_a_queue_with_fixed_times(load: float) -> None:
     assert waits.mean() == pytest.approx(load / (2.0 * (1.0 - load)), rel=0.05)
 
 
-@pytest.mark.parametrize("load", [0.3, 1.0, 5.0])
+@pytest.mark.slow
+@for_each("load", [0.3, 1.0, 5.0])
 def test_answers_in_one_commit_wait_for_half_a_commit_at_most(load: float) -> None:
     """All that wait go into one commit of time 1: one is under way for a share r / (r + exp(-r)) of the time.
 
@@ -48,6 +52,7 @@ def test_answers_in_one_commit_wait_for_half_a_commit_at_most(load: float) -> No
     assert waits.max() <= 1.0
 
 
+@pytest.mark.slow
 def test_slots_of_many_holdouts_are_servers() -> None:
     """With holdouts that nobody shares, one slot is M/D/1; two are as two servers that take turns (fixed times)."""
     drawn = arrivals(np.random.default_rng(3), 0.6, 40_000.0)

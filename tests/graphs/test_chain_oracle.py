@@ -78,6 +78,7 @@ def test_a_weakened_bound_is_caught() -> None:
     assert epsilon < truth * (1 - 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", corners(range(4), 3))
 def test_groups(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)

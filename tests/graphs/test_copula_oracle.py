@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 from graphs import GaussianField
+from tests.cases import for_each
 from tests.oracles.gaussians import Steps, one_factor_mean, series_mean, worst_inflation
 from tests.sizes import sizes
 
@@ -32,6 +33,7 @@ def one_factor(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray
     return loadings, matrix
 
 
+@pytest.mark.slow
 def test_quadratures_have_the_orthants_of_closed_forms() -> None:
     half: Steps = (np.zeros(1), np.array([0.0, 1.0]))
     for rho in (-0.9, 0.3, 0.99):
@@ -44,7 +46,7 @@ def test_quadratures_have_the_orthants_of_closed_forms() -> None:
         assert series_mean(rho, [half] * 3) == pytest.approx(three, abs=1e-11)
 
 
-@sizes("repeats", 40, 2000)
+@sizes("repeats", 40, 800)
 def test_hoelders_inequality_for_gaussians(repeats: int) -> None:
     """The theorem itself: E prod F_i <= prod (E F_i^p_i)^(1/p_i) for a diagonal P above R."""
     rng = np.random.default_rng(3)
@@ -75,7 +77,7 @@ def test_exponentials_attain_it_and_refute_less() -> None:
     assert exact > 0.95 * p * (a @ a) / 2
 
 
-@sizes("repeats", 2, 150)
+@sizes("repeats", 2, 60)
 def test_no_functions_exceed_the_inflation(repeats: int) -> None:
     rng = np.random.default_rng(5)
     for trial in range(repeats):
@@ -92,7 +94,7 @@ def test_no_functions_exceed_the_inflation(repeats: int) -> None:
         assert found <= bound * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@for_each("n", [2, 3])
 def test_an_inflation_that_is_five_per_cent_smaller_is_refuted(n: int) -> None:
     loadings = np.full(n, math.sqrt(0.9999))
     matrix = np.full((n, n), 0.9999) + 0.0001 * np.eye(n)
@@ -101,7 +103,7 @@ def test_an_inflation_that_is_five_per_cent_smaller_is_refuted(n: int) -> None:
     assert 0.95 * bound < found <= bound
 
 
-@sizes("repeats", 80, 1500)
+@sizes("repeats", 80, 600)
 def test_means_fluctuate_as_so_many_coins(repeats: int) -> None:
     rng = np.random.default_rng(7)
     for _ in range(repeats):
@@ -155,7 +157,8 @@ def orthants_of_three(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(0.125 + pairs @ angles)
 
 
-@sizes("repeats", 100, 1000)
+@pytest.mark.slow
+@sizes("repeats", 100, 400)
 def test_signs_of_three_with_any_correlations(repeats: int) -> None:
     rng = np.random.default_rng(11)
     signs = np.array([[a, b, c] for a in (1, 0) for b in (1, 0) for c in (1, 0)])

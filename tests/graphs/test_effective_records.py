@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
+from tests.cases import for_each
 
 LEVERS = (-30.0, -6.0, -1.5, -0.2, 0.2, 1.5, 6.0, 30.0)
 
@@ -26,7 +27,7 @@ def coins(k: int) -> NDArray[np.int64]:
     return np.array(list(itertools.product((0, 1), repeat=k)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_no_law_of_groups_is_beyond_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, size=5)
@@ -46,8 +47,8 @@ def test_groups_of_copies_attain_it() -> None:
     assert excess(values, 1.05 * 2.0) > 1e-3  # five per cent more is refuted
 
 
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("reach", [1, 2])
+@for_each("seed", range(40))
+@for_each("reach", [1, 2])
 def test_no_moving_average_is_beyond_the_bound(seed: int, reach: int) -> None:
     rng = np.random.default_rng(seed)
     n = 6
@@ -60,7 +61,7 @@ def test_no_moving_average_is_beyond_the_bound(seed: int, reach: int) -> None:
     assert excess(values, model.effective_records()) <= 1e-12
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_no_law_on_a_dependency_graph_is_beyond_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = nx.gnm_random_graph(5, 5, seed=seed)

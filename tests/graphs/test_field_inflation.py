@@ -12,6 +12,7 @@ from scipy import sparse
 from graphs import ArgumentError, DependencyGraph, MarkovField, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, fractional_chromatic_number, greedy_colouring
 from graphs.inflation.influences import burn_in, dominating, interdependence, interdependence_squares
+from tests.cases import for_each
 
 
 def interdependence_inflation(matrix: sparse.csr_array, is_record: Any) -> float:
@@ -104,6 +105,7 @@ def tail(law: np.ndarray, values: np.ndarray, inflation: float) -> float:
     return float((beyond / (2 * np.exp(-2 * n * off[order] ** 2 / inflation))).max())
 
 
+@pytest.mark.slow
 def test_no_mean_fluctuates_more_by_exact_enumeration() -> None:
     rng = np.random.default_rng(4)
     for seed in range(60):
@@ -137,7 +139,7 @@ def test_colourings_are_proper_and_use_at_most_degree_plus_one() -> None:
         assert (colours <= [graph.degree[v] for v in range(15)]).all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "number"),
     [(nx.cycle_graph(7), 7 / 3), (nx.petersen_graph(), 2.5), (nx.complete_graph(5), 5), (nx.path_graph(6), 2)],
 )

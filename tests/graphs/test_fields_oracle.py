@@ -84,6 +84,7 @@ def test_no_mechanism_leaks_more(block: int) -> None:
         check(model, epsilon, [int(rng.integers(model.n))] if model.n > 3 else list(range(model.n)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", corners(range(4), 1))
 def test_no_mechanism_leaks_more_with_six_binary_records(seed: int) -> None:
     rng = np.random.default_rng([12, seed])

@@ -26,6 +26,7 @@ from graphs.leakage import network_quilts
 from graphs.leakage.network_quilts import BallQuilts, NetworkQuilts
 from graphs.models.bayesian_network import moralise
 from graphs.structure.separators import Effort
+from tests.cases import for_each
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 
 
@@ -68,7 +69,7 @@ def models() -> list[DependenceModel]:
     ]
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
+@for_each("model", models(), ids=lambda model: type(model).__name__)
 def test_influences_are_those_of_the_definition(model: DependenceModel) -> None:
     if isinstance(model, Independent):
         assert model.max_influence([1, 2], 0) == 0.0
@@ -85,7 +86,8 @@ def test_influences_are_those_of_the_definition(model: DependenceModel) -> None:
         assert model.max_influence(quilt, record, given=given) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("model", models()[:3], ids=["stationary", "started", "three states"])
+@pytest.mark.slow
+@for_each("model", models()[:3], ids=["stationary", "started", "three states"])
 def test_quilts_of_chains(model: MarkovChain) -> None:
     law = model.joint()
     for record in range(model.n):
@@ -102,7 +104,8 @@ def test_quilts_of_chains(model: MarkovChain) -> None:
                 assert row.influence == pytest.approx(log_ratios(law, row.quilt, record, ())[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("small", [200, 0])
+@pytest.mark.slow
+@for_each("small", [200, 0])
 def test_quilts_of_networks(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With influences computed, and bounded by messages from the quilt."""
     monkeypatch.setattr(network_quilts, "MOST_NODES", small)
@@ -165,6 +168,7 @@ def test_spheres_of_factor_graphs_bound_leakages_of_quilts() -> None:
                     assert worst_ratios(law, beyond, node, inside)[0] <= influence[node] + 1e-9
 
 
+@pytest.mark.slow
 def test_long_paths_have_the_budgets_of_chains() -> None:
     transition = np.array([[0.9, 0.1], [0.1, 0.9]])
     chain, path = MarkovChain(transition, n=700), MarkovField(nx.path_graph(700), transition)
@@ -174,6 +178,7 @@ def test_long_paths_have_the_budgets_of_chains() -> None:
     assert cycle.budget(0.5, "quilt") == pytest.approx(chain.budget(0.5, "quilt"), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_quilts_of_one_record_of_a_large_network_are_found_around_it() -> None:
     tree = nx.balanced_tree(2, 10)
     model = MarkovField(tree, [[1.5, 1.0], [1.0, 1.5]])
@@ -203,7 +208,7 @@ def test_blankets_and_moral_graphs() -> None:
     assert list(MarkovChain([[0.5, 0.5], [0.1, 0.9]], n=3).moralise().edges) == [(0, 1), (1, 2)]
 
 
-@pytest.mark.parametrize(("others", "record", "given"), [([0], 0, []), ([1], 0, [1]), ([9], 0, []), ([1, 1], 0, [])])
+@for_each(("others", "record", "given"), [([0], 0, []), ([1], 0, [1]), ([9], 0, []), ([1, 1], 0, [])])
 def test_records_that_do_not_exist_or_repeat(others: Any, record: Any, given: Any) -> None:
     with pytest.raises(ArgumentError):
         MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5).max_influence(others, record, given=given)
@@ -231,7 +236,7 @@ def test_chains_of_graphs() -> None:
     assert path.fingerprint() == MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=12).fingerprint()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "options", "words"),
     [
         (nx.cycle_graph(4), {"transition": [[0.9, 0.1], [0.2, 0.8]]}, "that is no path"),

@@ -25,6 +25,7 @@ from graphs import (
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile
 from graphs.routes import INFLATIONS, ROUTES
+from tests.cases import for_each
 from tests.sizes import sizes
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]
@@ -81,6 +82,7 @@ def test_routes_that_a_model_does_not_have() -> None:
     assert str(again) == str(caught.value)
 
 
+@pytest.mark.slow
 @names
 @settings(max_examples=25, deadline=None)
 @given(first=st.floats(1e-6, 5), ratio=st.floats(1, 100))
@@ -91,6 +93,7 @@ def test_more_budget_leaks_more(model: DependenceModel, first: float, ratio: flo
         assert (low >= first).all()
 
 
+@pytest.mark.slow
 @names
 @sizes("examples", 8, 50)
 def test_budget_inverts_leakage_on_the_safe_side(model: DependenceModel, examples: int) -> None:
@@ -111,6 +114,7 @@ def test_budget_inverts_leakage_on_the_safe_side(model: DependenceModel, example
     check()
 
 
+@pytest.mark.slow
 @names
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
@@ -186,13 +190,13 @@ def test_only_named_routes(model: DependenceModel) -> None:
     assert model.sample(np.random.default_rng(0)).shape == (6,)
 
 
-@pytest.mark.parametrize("model", MODELS[:3], ids=lambda m: type(m).__name__)
+@for_each("model", MODELS[:3], ids=lambda m: type(m).__name__)
 def test_no_law_to_enumerate(model: DependenceModel) -> None:
     with pytest.raises(ArgumentError, match="whose law is not stated"):
         exact_leakage(model, 0.1, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("table", "arguments", "message"),
     [
         (np.array([0.5, 0.6]), (0.1, 0), "sum to"),

@@ -234,6 +234,7 @@ def given(made: Made, rng: np.random.Generator) -> Made | None:
     return (model.given([names[k] for k in seen]), left / left.sum()) if left.sum() > 0 else None
 
 
+@pytest.mark.slow
 @sizes("size", 10, 100)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_adversary_exceeds_a_bound_and_five_per_cent_less_is_caught(kind: str, size: int) -> None:

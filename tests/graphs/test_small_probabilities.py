@@ -34,6 +34,7 @@ from graphs.leakage.spectral import (
     stationary_law,
 )
 from graphs.routes import ROUTES
+from tests.cases import for_each
 from tests.sizes import sizes
 
 RARE = [[0.5, 0.5, 0.0], [1e-200, 0.5, 0.5], [0.0, 1e-200, 1.0]]
@@ -116,7 +117,7 @@ def test_numbers_of_any_magnitude() -> None:
     assert (first * second * first * second * Wide.of(np.full(10, 1e-300))).fraction.min() >= 0.5
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_each("seed", range(8))
 def test_stationary_law_of_rare_transitions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     states = int(rng.integers(2, 5))
@@ -149,7 +150,7 @@ def test_worst_function_of_a_nearly_absorbing_chain() -> None:
         assert model.leakage(epsilon, method)[0] >= truth
 
 
-@pytest.mark.parametrize("matrix", [[[0.5, 0.5], [1e-310, 1.0]], [[0.5, 0.5], [5e-324, 1.0]]])
+@for_each("matrix", [[[0.5, 0.5], [1e-310, 1.0]], [[0.5, 0.5], [5e-324, 1.0]]])
 def test_subnormal_probabilities_are_refused(matrix: list[list[float]]) -> None:
     with pytest.raises(ArgumentError, match=r"transition: entry \(1, 0\) is .*e-3.*write 0, or a larger one"):
         MarkovChain(matrix, 2)
@@ -159,7 +160,8 @@ def test_subnormal_probabilities_are_refused(matrix: list[list[float]]) -> None:
         HiddenMarkov([[0.5, 0.5], [0.5, 0.5]], 2, emission=matrix)
 
 
-@pytest.mark.parametrize("matrix", [RARE, UNSEEN, [[0.5, 0.5], [1e-300, 1.0]]])
+@pytest.mark.slow
+@for_each("matrix", [RARE, UNSEEN, [[0.5, 0.5], [1e-300, 1.0]]])
 def test_stationary_laws_out_of_range(matrix: list[list[float]]) -> None:
     with pytest.raises(
         ArgumentError, match="left out for a chain with a stationary law with probabilities below 1e-280"
@@ -282,7 +284,7 @@ def test_every_bound_holds_or_an_error_has_a_name(examples: int) -> None:
 HEADS = [[0.9, 0.1], [0.1, 0.9]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "build",
     [
         lambda: BayesianNetwork(nx.DiGraph([(0, 1)]), {0: [1.0, 5e-324], 1: HEADS}),

@@ -36,7 +36,7 @@ LONGEST = 100.0
 SLOWER = 3.0
 SPARE = 5.0
 
-_USUAL: dict[str, Result] = {}  # what comes of files of tests with the code as it is
+_USUAL: dict[tuple[str, bool], Result] = {}  # what comes of files of tests, with slow ones or without, as the code is
 
 
 @click.group()
@@ -57,7 +57,9 @@ def list_sample(size: int, seed: int) -> None:
 @click.argument("which", type=click.Choice(["sample", "critical"]))
 @click.option("--minutes", default=600.0, show_default=True, help="Start no mutant after this time.")
 @click.option("--only", default="", help="Modules whose paths begin like this.")
-@click.option("--survivors", is_flag=True, help="Try survivors again, against the nearest tests of other modules too.")
+@click.option(
+    "--survivors", is_flag=True, help="Try survivors again, against slow tests and the nearest of other modules."
+)
 def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
     """Try the mutants that have no verdict yet; verdicts go to a log at once, so this may be stopped."""
     until = time.monotonic() + 60.0 * minutes
@@ -101,27 +103,27 @@ def _verdict(mutant: Mutant, widely: bool) -> Verdict:
     own, others = judges_of(mutant.module)
     tried = 0
     for file in (*own, *(others if widely else ())):
-        result = run([file], mutant.module, source, _limit(file))
+        result = run([file], mutant.module, source, _limit(file, widely), widely)
         tried += 1
-        if result.outcome != "passed" and _noticed(file, result):
+        if result.outcome != "passed" and _noticed(file, result, widely):
             return Verdict("killed" if result.outcome == "failed" else result.outcome, result.first or file, tried)
     return Verdict(SURVIVED, "", tried)
 
 
-def _noticed(file: str, result: Result) -> bool:
+def _noticed(file: str, result: Result, slow: bool) -> bool:
     """Whether it is the mutant that fails a file's tests, or takes too long: they pass with the code as it is, in time.
 
     Tests that need a good part of the time by themselves say nothing when they run out of it.
     """
-    usual = _USUAL[file] = _USUAL.get(file) or run([file])
+    usual = _USUAL[file, slow] = _USUAL.get((file, slow)) or run([file], slow=slow)
     if usual.outcome != "passed":
         raise click.ClickException(f"{file}: {usual.first or usual.outcome} with the code as it is")
     return result.outcome == "failed" or SLOWER * usual.seconds < LONGEST
 
 
-def _limit(file: str) -> float:
+def _limit(file: str, slow: bool) -> float:
     """Return the seconds that a file's tests have: fewer where it is known how many they need."""
-    return min(LONGEST, SPARE + SLOWER * _USUAL[file].seconds) if file in _USUAL else LONGEST
+    return min(LONGEST, SPARE + SLOWER * _USUAL[file, slow].seconds) if (file, slow) in _USUAL else LONGEST
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ def test_a_mutant_is_seen_by_tests_in_a_process_of_its_own() -> None:
 
 
 class TestTables:
+    @pytest.mark.slow
     def test_what_is_critical_is_there(self) -> None:
         for module, definitions in ((path_of(name), definitions) for name, definitions in CRITICAL.items()):
             assert module in modules()

@@ -36,8 +36,6 @@ _MEMORY: Final = 6 << 30
 _OPTIONS: Final = (
     "-x",
     "-q",
-    "-m",
-    "not slow",
     "--tb=no",
     "-rfE",
     "-p",
@@ -48,6 +46,7 @@ _OPTIONS: Final = (
     "_hypothesis_pytestplugin",
     "--hypothesis-seed=0",
 )
+_MARKS: Final = (("-m", "not slow"), ("-m", "slow or not slow"))
 _LIBRARIES: Final = (
     *("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.sparse.csgraph", "pandas"),
     *("networkx", "sqlalchemy", "click", "sklearn.linear_model", "sklearn.model_selection", "mpmath"),
@@ -72,15 +71,18 @@ def prepare() -> None:
     gc.freeze()  # so that forks do not look through them again and again
 
 
-def run(tests: Sequence[str], module: str = "", source: str = "", limit: float = 600.0) -> Result:
-    """Run tests with a mutated module, or with the code as it is, within a limit of the processor's seconds."""
+def run(tests: Sequence[str], module: str = "", source: str = "", limit: float = 600.0, slow: bool = False) -> Result:
+    """Run tests with a mutated module, or with the code as it is, within a limit of the processor's seconds.
+
+    Slow tests are left out, or run too.
+    """
     if any(name.split(".")[0] in PACKAGES for name in sys.modules):
         raise RuntimeError("a package under test is imported already: its mutants would not be seen")
     with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
         child = os.fork()
         if child == 0:
-            _be_a_trial(tests, module, source, limit, said.fileno(), folder)
+            _be_a_trial([*_MARKS[slow], *tests], module, source, limit, said.fileno(), folder)
         status, used = _wait(child, started + _STUCK * limit)
         said.seek(0)
         text = said.read().decode(errors="replace")

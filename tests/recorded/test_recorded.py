@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.recorded import record
 from tests.recorded.cases import CASES
 from tests.recorded.values import difference, fingerprint, plain
@@ -54,8 +55,8 @@ def test_one_changed_bit_is_noticed() -> None:
     assert not difference(half, moved, exact=False)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize(
+@for_each("exact", [True, False])
+@for_each(
     "changed",
     [0.5 + 1e-8, 0.0, math.inf, math.nan, 1, "0.5", None, [0.5], [], {"0.5": 0.5}],
 )
@@ -63,7 +64,7 @@ def test_what_no_platform_explains_is_noticed_on_every_platform(changed: object,
     assert difference(plain([0.5]), plain([changed]), exact=exact)
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@for_each("exact", [True, False])
 def test_infinite_and_missing_numbers_are_the_same_as_themselves(exact: bool) -> None:
     values = plain([math.inf, -math.inf, math.nan, True, 1, "word"])
     assert not difference(values, values, exact=exact)

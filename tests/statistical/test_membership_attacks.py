@@ -17,6 +17,7 @@ from scipy.stats import binom
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.guard.holdout import origin
 from thresholdout.guard.sharing.shared_objects import share
@@ -112,7 +113,7 @@ def looks(probing: Callable[[Thresholdout], Probe], codes: int = 25) -> tuple[se
     return inside, outside
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@for_each("name", ORACLES)
 def test_rows_of_the_holdout_look_like_rows_that_nobody_has(name: str) -> None:
     """What the attack lives on, without its chance: every row looks the same, or some row gives itself away."""
     inside, outside = looks(ORACLES[name])

@@ -48,6 +48,7 @@ def test_another_package_of_this_name_is_refused(copy: Path) -> None:
     assert "pip install --force-reinstall --no-deps thresholdout" in said
 
 
+@pytest.mark.slow
 def test_a_package_that_lacks_files_is_refused(copy: Path) -> None:
     lost = copy / "graphs" / "models" / "panel.py"
     lost.unlink()

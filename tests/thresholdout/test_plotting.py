@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout import Claims, Thresholdout
 from thresholdout.plotting import plot_history
@@ -49,6 +50,7 @@ def test_the_best_of_losses_is_the_lowest() -> None:
     assert labels(guard.report().plot()) == ["brier_score", "zero_one_loss"]
 
 
+@pytest.mark.slow
 def test_sixty_names_have_room() -> None:
     ax = plot_history(history(60))
     assert len(labels(ax)) == 60
@@ -62,7 +64,7 @@ def test_sixty_names_have_room() -> None:
     assert legend.x1 <= figure.bbox.x1
 
 
-@pytest.mark.parametrize("asked", [history(61), history(8, candidate=""), history(1)])
+@for_each("asked", [history(61), history(8, candidate=""), history(1)])
 def test_many_and_nameless_answers_are_drawn_over_the_queries(asked: pd.DataFrame) -> None:
     assert plot_history(asked).get_xlabel() == "query"
     assert plot_history(asked, names=True).get_xlabel() == "answer"
@@ -109,6 +111,7 @@ def test_in_a_leaderboard_nothing_is_called_a_training_value() -> None:
     assert "training value" not in said
 
 
+@pytest.mark.slow
 def test_names_are_no_formulas_and_stay_short() -> None:
     ax = plot_history(history(2, candidate=["cost $x^$ \n\x1b[31m", "b" * 500]))
     assert len(labels(ax)[0]) == 44

@@ -20,6 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import thresholdout
 from graphs import DependenceModel, Groups, Independent, MovingWindow
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding, WinBets
@@ -93,7 +94,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     assert statistics.r2(4.0).of_predictions(found, X, X[:, 0]) > 0.9
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2, 2), (1, 2, 3, 1), (1,) * 7, (3, 3, 2, 2, 1)])
+@for_each("sizes", [(1, 1, 1, 1), (2, 2, 2), (1, 2, 3, 1), (1,) * 7, (3, 3, 2, 2, 1)])
 def test_weights_of_pairs_of_groups_are_a_mean_of_matchings(sizes: tuple[int, ...]) -> None:
     """The step of the proof that rests on Edmonds' polytope, by a linear program over all matchings, loops included."""
     rng, count = np.random.default_rng(5), len(sizes)
@@ -126,7 +127,7 @@ def matchings(free: tuple[int, ...]) -> Iterator[frozenset[tuple[int, int]]]:
             yield smaller | {(first, other)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("statistic", "y", "output", "message"),
     [
         (statistics.roc_auc(), [1, 1], [0.1, 0.2], "one class"),
@@ -166,7 +167,7 @@ def labelled(n: int, classes: int, seed: int) -> tuple[NDArray[np.int64], NDArra
     return y, said, probability / probability.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@for_each("classes", [2, 4])
 def test_shares_and_averages_are_scikit_learns(classes: int) -> None:
     y, said, probability = labelled(200, classes, seed=classes)
     for name in ("precision", "recall", "f1", "jaccard"):
@@ -213,7 +214,7 @@ SCORERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "ours"), SCORERS)
+@for_each(("name", "ours"), SCORERS)
 def test_scorer_objects_of_scikit_learn_are_what_they_compute(name: str, ours: str) -> None:
     assert statistics.get_score(sk.get_scorer(name)).name == ours
     if not name.startswith("neg_"):
@@ -228,7 +229,7 @@ def test_scorer_objects_with_options() -> None:
     assert top.name == "top_3_accuracy"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scorer", "message"),
     [
         (sk.get_scorer("r2"), r"statistics.r2\(clip=\(errors\*\*2\).max\(\) / y_train.var\(\)\)"),
@@ -254,7 +255,7 @@ def test_areas_of_scores_are_what_the_refusal_of_areas_of_predictions_names() ->
     assert statistics.get_score(sk.make_scorer(sk.roc_auc_score, response_method="predict_proba")).name == "roc_auc"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "score",
     [statistics.f1(positive="a"), statistics.fbeta(2.0), statistics.r2(4.0), statistics.get_score("f1_macro"),
      statistics.sliced("accuracy", ("g", 3)), metrics.log_loss(3.0), metrics.top_k_accuracy(3)],
@@ -283,8 +284,8 @@ POSITIVE = [([0, 1], 1), ([-1, 1], 1), ([False, True], True), ([0.0, 1.0], 1.0)]
 NONE_POSITIVE = [[1, 2], [2, 3], [0, 2], [-1, 0], ["no", "yes"], ["bad", "good"], ["0", "1"]]
 
 
-@pytest.mark.parametrize("name", ["precision", "recall", "f1", "jaccard", "fbeta"])
-@pytest.mark.parametrize("labels", [*(labels for labels, _ in POSITIVE), *NONE_POSITIVE])
+@for_each("name", ["precision", "recall", "f1", "jaccard", "fbeta"])
+@for_each("labels", [*(labels for labels, _ in POSITIVE), *NONE_POSITIVE])
 def test_the_positive_class_is_named_wherever_scikit_learn_wants_it_named(name: str, labels: list[Any]) -> None:
     """Its functions take 1 and True; of labels 1 and 2 they take 1, the smaller one, which is refused here."""
     made = (lambda **named: statistics.fbeta(2.0, **named)) if name == "fbeta" else getattr(statistics, name)
@@ -319,7 +320,7 @@ def test_a_rare_class_of_text_is_not_answered_by_the_other_one() -> None:
     assert guard.score(model, statistics.f1(positive="default"), cv="training").name == "f1(positive='default')"
 
 
-@pytest.mark.parametrize(("name", "theirs"), REGRESSIONS)
+@for_each(("name", "theirs"), REGRESSIONS)
 def test_what_a_refused_score_of_regressors_names_can_be_called(name: str, theirs: str) -> None:
     """The call in the message, on a skewed target: it is scikit-learn's score where no error is beyond the clip."""
     rng = np.random.default_rng(1)
@@ -387,7 +388,7 @@ def guarded(y: NDArray[np.int64], model: DependenceModel | None = None, **option
     return Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), dependence=model, random_state=0, **options)
 
 
-@pytest.mark.parametrize("mechanism", ["claims", Claims(noise=0.0)])
+@for_each("mechanism", ["claims", Claims(noise=0.0)])
 def test_answers_of_a_guard_contain_what_is_so(mechanism: Any) -> None:
     """Every statistic, one law or not, records or groups; half of the positives are found, by coins."""
     rng = np.random.default_rng(3)
@@ -561,7 +562,7 @@ def test_a_metric_that_is_called_accuracy_and_has_other_values_is_no_count_of_wi
         )
 
 
-@pytest.mark.parametrize("name", ["f1", "roc_auc", "matthews_corrcoef"])
+@for_each("name", ["f1", "roc_auc", "matthews_corrcoef"])
 def test_a_final_check_by_a_statistic_tells_the_value_of_the_holdout(name: str) -> None:
     rng = np.random.default_rng(7)
     y = (rng.random(2 * N) < 0.5).astype(np.int64)

@@ -152,6 +152,7 @@ def warns(k: int) -> int:
     return k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
 def test_pools_of_scikit_learn_are_silent_too(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     """They copy the filters, as texts, to wherever their tasks run."""

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from tests.cases import for_each
 from thresholdout import Claims, InputError, KFoldGuard, PriorQueries, Thresholdout, plan
 
 N = 200
@@ -310,7 +311,7 @@ def check_message(caught: InputError, argument: str, expected: str) -> None:
         assert str(caught.__cause__) not in message
 
 
-@pytest.mark.parametrize("mistake", MAKING)
+@for_each("mistake", MAKING)
 def test_a_mistake_in_making_a_guard_says_what_to_do(mistake: str, tmp_path: Path) -> None:
     make, argument, expected = MAKING[mistake]
     ledger = tmp_path / "guard.db"
@@ -320,7 +321,7 @@ def test_a_mistake_in_making_a_guard_says_what_to_do(mistake: str, tmp_path: Pat
     assert not ledger.exists()
 
 
-@pytest.mark.parametrize("mistake", ASKING)
+@for_each("mistake", ASKING)
 def test_a_mistake_in_asking_says_what_to_do_and_costs_nothing(mistake: str) -> None:
     ask, argument, expected = ASKING[mistake]
     guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, mechanism=Claims(holdout_answers=5))
@@ -358,8 +359,8 @@ OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("cv", [None, "training"])
-@pytest.mark.parametrize("mistake", OTHERS)
+@for_each("cv", [None, "training"])
+@for_each("mistake", OTHERS)
 def test_records_that_do_not_suit_a_model_say_what_to_do(mistake: str, cv: Any) -> None:
     holdout, train, model, expected = OTHERS[mistake]
     guard = Thresholdout(holdout, train=train, queries=50, mechanism=Claims(holdout_answers=5))
@@ -379,7 +380,7 @@ SERVED: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", SERVED)
+@for_each("kind", SERVED)
 def test_what_is_no_mistake_is_answered(kind: str) -> None:
     guard = SERVED[kind]()(None)
     assert guard.score(MODEL).value == pytest.approx(RIGHT.mean(), abs=0.1)

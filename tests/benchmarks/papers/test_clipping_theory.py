@@ -21,6 +21,7 @@ from benchmarks.papers.clipping_theory import (
     kl_gaussian,
     kl_leading_order,
 )
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
@@ -60,20 +61,20 @@ def test_divergence_of_gaussians_is_the_integral() -> None:
     assert kl_gaussian(q, p) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("C", "expected"), [(1, 1.4737773763), (2, 1.3293337711), (5, 0.1099617079)])
+@for_each(("C", "expected"), [(1, 1.4737773763), (2, 1.3293337711), (5, 0.1099617079)])
 def test_worked_divergence_of_clipping(C: float, expected: float) -> None:
     assert clipped_kl(WORKED, C) == pytest.approx(expected, rel=1e-8)
     assert kl_gaussian(WORKED, WORKED.clip(C, "separate")) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(("C", "printed"), [(1, 6.258), (2, 3.234), (5, 0.436)])
+@for_each(("C", "printed"), [(1, 6.258), (2, 3.234), (5, 0.436)])
 def test_erratum_10_the_printed_divergence_of_clipping_is_wrong(C: float, printed: float) -> None:
     found = clipped_kl(WORKED, C, variant="paper")
     assert found == pytest.approx(printed, abs=6e-4)
     assert found > 2 * kl_gaussian(WORKED, WORKED.clip(C, "separate"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("s", "M", "printed", "chance", "repaired", "repaired_chance"),
     [
         (0.05, 0.3, 0.1301241642, 0.9997531804, 0.0164373991, 0.9995063608),
@@ -164,6 +165,7 @@ def test_erratum_8_the_shift_of_the_theorem_is_not_what_the_algorithm_does() -> 
     assert algorithm == pytest.approx(0.0046, abs=5e-4)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(0, 10**6), st.floats(0.01, 0.97), st.floats(0.0, 0.5))
 def test_no_noise_within_the_limit_breaks_the_repaired_bound(d: int, seed: int, share: float, s1: float) -> None:
@@ -213,6 +215,7 @@ def test_the_probability_of_the_repaired_bound(s: float, M: float) -> None:
     ).probability
 
 
+@pytest.mark.slow
 def test_no_divergence_is_negative_by_rounding() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3000):
@@ -230,7 +233,7 @@ def test_no_divergence_is_negative_by_rounding() -> None:
             assert clipped_kl(q, C) >= 0
 
 
-@pytest.mark.parametrize("variant", ["repaired", "paper"])
+@for_each("variant", ["repaired", "paper"])
 def test_a_bound_that_is_called_valid_can_be_one(variant: Any) -> None:
     """No divergence is negative."""
     rng, valid, refused = np.random.default_rng(0), 0, 0
@@ -251,7 +254,7 @@ def test_a_bound_that_is_called_valid_can_be_one(variant: Any) -> None:
     assert refused > 20
 
 
-@pytest.mark.parametrize("M", [2.6972243624, 5.0])
+@for_each("M", [2.6972243624, 5.0])
 def test_no_bound_where_an_eigenvalue_could_be_lost(M: float) -> None:
     found = dp_sep_kl_bound(WORKED, 0.1, 0.1, 1e-4, M)
     assert not found.valid

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import fixed_size_figures as figures
+from tests.cases import for_each
 from thresholdout.plotting import axes
 
 
@@ -17,7 +18,7 @@ def test_figure1() -> None:
         assert table[size][order - 2] < 1e-6
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "exact", "three", "four", "five", "wang"),
     [
         (2, 6.769096e-7, 7.045786e-7, 7.007539e-7, 7.007499e-7, 2.707636e-6),
@@ -78,7 +79,7 @@ def test_figure9() -> None:
     assert (table["without replacement"] < 1e-5).all()
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure6", "figure8"])
+@for_each("name", ["figure1", "figure6", "figure8"])
 def test_pictures(name: str) -> None:
     table = getattr(figures, name)()
     ax = axes()

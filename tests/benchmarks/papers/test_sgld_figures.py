@@ -3,6 +3,7 @@ import pytest
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
 
 
+@pytest.mark.slow
 def test_growth_table() -> None:
     table = growth_table().set_index("n")
     expected = {
@@ -47,6 +48,7 @@ def test_figure_1() -> None:
     assert plot_figure1(curves, axes) is axes
 
 
+@pytest.mark.slow
 def test_growth_picture() -> None:
     axes = plot_growth(growth_table((100, 300)))
     assert "records" in axes.get_xlabel()

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from graphs import ArgumentError
 from graphs.estimation.autoregression import autoregression_limit
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 
 Array = npt.NDArray[np.float64]
@@ -55,8 +56,9 @@ def test_the_usual_limit_fails_near_a_unit_root() -> None:
     assert missed > binom.isf(1e-9, runs, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("means", corners(["common", "own"], 0))
-@pytest.mark.parametrize("phi", [0.7, -0.7])
+@for_each("phi", [0.7, -0.7])
 def test_the_limit_is_the_largest_coefficient_that_dense_algebra_does_not_reject(phi: float, means: Any) -> None:
     """Coefficients above the limit are rejected by the same statistic, from explicit matrices and drawn normals."""
     from graphs.estimation import autoregression

@@ -15,6 +15,7 @@ from graphs.estimation import budget_interval, diagnose, fit_ising, fit_potts
 from graphs.estimation.permutation import autocorrelation, holm, intraclass_correlation, morans_i
 from graphs.models.markov_field import MarkovField
 from graphs.plotting import plot_graph, plot_leakage
+from tests.cases import for_each
 from tests.sizes import corners
 
 TWO = [[0.9, 0.1], [0.2, 0.8]]
@@ -94,6 +95,7 @@ def test_strength_in_words() -> None:
     np.testing.assert_allclose(holm(np.array([0.5, 0.01, 0.6])), [1.0, 0.03, 1.0])
 
 
+@pytest.mark.slow
 def test_every_lag_up_to_a_season_is_tested() -> None:
     """Autocorrelation at lag 12 only, as in monthly data: lag 1 alone shows nothing."""
     rng = np.random.default_rng(12)
@@ -117,6 +119,7 @@ def test_every_lag_up_to_a_season_is_tested() -> None:
         autocorrelation(months[:, None], 9, rng, lags=240)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", corners(range(3), 0))
 def test_what_is_recommended_for_a_long_memory_is_not_unsafe(seed: int) -> None:
     """An autoregression with 0.99: signs have the inflation 1 + 2 sum (2/pi) arcsin(0.99^k), 1 - k/n weighted: 125.
@@ -131,6 +134,7 @@ def test_what_is_recommended_for_a_long_memory_is_not_unsafe(seed: int) -> None:
     assert found.costs()["inflation"]["chain of quarters"] < signs / 2
 
 
+@pytest.mark.slow
 def test_half_widths_and_records_are_those_of_hoeffdings_inequality() -> None:
     series = MarkovChain(TWO, 400).sample(np.random.default_rng(3))
     found = diagnose(series, order=True, permutations=19, confidence=0.9, level=0.1)
@@ -145,6 +149,7 @@ def test_half_widths_and_records_are_those_of_hoeffdings_inequality() -> None:
 # Diagnosis ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_chain_is_recognised() -> None:
     series = MarkovChain(TWO, 400).sample(np.random.default_rng(3))
     found = diagnose(series, order=True)
@@ -159,12 +164,14 @@ def test_a_chain_is_recognised() -> None:
     assert "estimate" in found.words
 
 
+@pytest.mark.slow
 def test_a_noisy_chain_is_recognised_as_hidden() -> None:
     model = HiddenMarkov([[0.97, 0.03], [0.03, 0.97]], 1500, emission=[[0.8, 0.2], [0.2, 0.8]])
     found = diagnose(model.sample(np.random.default_rng(4)).astype(str), order=True, permutations=199)
     assert isinstance(found.model, HiddenMarkov)
 
 
+@pytest.mark.slow
 def test_keys_put_records_in_order() -> None:
     rng = np.random.default_rng(5)
     wave, shuffled = np.sin(np.arange(120) / 6), rng.permutation(120)
@@ -184,6 +191,7 @@ def test_groups_come_from_a_column() -> None:
     assert "estimate" not in found.words
 
 
+@pytest.mark.slow
 def test_independent_records_stay_so() -> None:
     rng = np.random.default_rng(7)
     values = rng.normal(size=80)
@@ -196,6 +204,7 @@ def test_independent_records_stay_so() -> None:
     pd.testing.assert_frame_equal(found.table(), again.table())
 
 
+@pytest.mark.slow
 def test_several_structures_and_their_picture() -> None:
     rng = np.random.default_rng(8)
     groups = np.repeat(np.arange(12), 5)
@@ -214,6 +223,7 @@ def test_several_structures_and_their_picture() -> None:
     assert isinstance(axes.figure, matplotlib.figure.Figure)
 
 
+@pytest.mark.slow
 def test_categories_on_a_graph() -> None:
     club = nx.karate_club_graph()
     sides = [club.nodes[v]["club"] for v in club]
@@ -224,7 +234,7 @@ def test_categories_on_a_graph() -> None:
     assert "Ising field of halves" in diagnose(np.arange(34.0), graph=club, permutations=99).costs().index
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "options", "match"),
     [
         (([1, 2],), {"order": True}, "fewer than three"),
@@ -334,6 +344,7 @@ def test_interval_covers_the_true_budget() -> None:
     assert wrong <= 3
 
 
+@pytest.mark.slow
 def test_interval_in_numbers_and_words() -> None:
     chain = MarkovChain(TWO, 200)
     found = budget_interval(chain, lambda s: MarkovChain.fit(s), 0.5, draws=20, seed=1)
@@ -382,7 +393,8 @@ def test_numbers_most_of_which_are_at_an_end_are_looked_at() -> None:
     assert diagnose(values, nx.path_graph(60), permutations=99).dependent
 
 
-@pytest.mark.parametrize("values", [[(1, 2), (1, 2), (3, 4), (1, 2)] * 5, [(1,), (1, 2), (1,), ()] * 5])
+@pytest.mark.slow
+@for_each("values", [[(1, 2), (1, 2), (3, 4), (1, 2)] * 5, [(1,), (1, 2), (1,), ()] * 5])
 def test_tuples_are_categories(values: Any) -> None:
     """As any hashable type."""
     letters = ["abc"[sorted(set(values)).index(value)] for value in values]

@@ -11,6 +11,7 @@ from scipy.stats import binom
 from graphs import ArgumentError, GaussianField, Panel
 from graphs.estimation import fit_autoregression, fit_components, fit_kernel, fit_panel
 from graphs.fitted_limits import FittedLimits
+from tests.cases import for_each
 from tests.sizes import sizes
 
 
@@ -19,7 +20,7 @@ def inflation(correlation: Any) -> float:
     return GaussianField(correlation).variance_inflation()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_a_diagonal_above_larger_correlations_is_above_smaller_ones(seed: int) -> None:
     """In absolute value, whatever the signs: the diagonal of the limits serves every law within them."""
     rng = np.random.default_rng(seed)
@@ -34,6 +35,7 @@ def test_a_diagonal_above_larger_correlations_is_above_smaller_ones(seed: int) -
         assert np.linalg.eigvalsh(np.diag(diagonal) - smaller)[0] >= -1e-12
 
 
+@pytest.mark.slow
 def test_fits_have_at_least_the_inflation_of_the_law_that_was_drawn() -> None:
     """Each fit once, with a failure that would be seen in one of ten thousand runs."""
     rng = np.random.default_rng(1)
@@ -133,7 +135,7 @@ def test_places_far_apart_hang_together_though_their_correlation_underflows() ->
     assert model.independent_groups() is None
 
 
-@pytest.mark.parametrize("failure", [-0.5, 1.5, float("nan"), "0.01"])
+@for_each("failure", [-0.5, 1.5, float("nan"), "0.01"])
 def test_a_failure_that_is_no_probability_is_refused(failure: Any) -> None:
     """A negative one would be added to the confidence."""
     with pytest.raises(ArgumentError, match="a probability"):

@@ -11,6 +11,7 @@ from scipy.stats import binom, f
 
 from graphs import ArgumentError
 from graphs.estimation.variance_ratios import _largest_ratio, panel_limits
+from tests.cases import for_each
 from tests.sizes import sizes
 
 Array = npt.NDArray[np.float64]
@@ -38,8 +39,9 @@ def ratio_at(table: Array, phi: float, share: float) -> float:
     return float(between / within / f.ppf(share, units - 1, units * (length - 1)) - variance)
 
 
-@pytest.mark.parametrize(("length", "phi", "share"), [(3, 0.5, 0.2), (6, -0.4, 0.3), (20, 0.8, 0.0)])
-@pytest.mark.parametrize("most", [0.05, 0.5, 0.95])
+@pytest.mark.slow
+@for_each(("length", "phi", "share"), [(3, 0.5, 0.2), (6, -0.4, 0.3), (20, 0.8, 0.0)])
+@for_each("most", [0.05, 0.5, 0.95])
 def test_the_bound_is_the_largest_ratio_over_all_coefficients(
     length: int, phi: float, share: float, most: float
 ) -> None:

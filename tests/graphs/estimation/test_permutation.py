@@ -7,9 +7,10 @@ import pytest
 
 from graphs import ArgumentError
 from graphs.estimation.permutation import intraclass_correlation
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("groups", "seen"), [([0, 0, 0], "one group only"), ([0, 1], "groups of one record each"), ([0], "one group only")]
 )
 def test_groups_that_say_nothing_are_named(groups: list[int], seen: str) -> None:

@@ -11,10 +11,11 @@ from scipy.stats import binom
 
 from graphs import ArgumentError
 from graphs.estimation.spatial_range import range_limit
+from tests.cases import for_each
 from tests.sizes import sizes
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 3, 5])
+@for_each("dimensions", [1, 2, 3, 5])
 def test_contrasts_have_covariances_that_grow_with_the_range(dimensions: int) -> None:
     """l (exp(-d/l) - 1) increases in the order of quadratic forms up to -d; the kernel itself does not."""
     rng = np.random.default_rng(dimensions)
@@ -46,6 +47,7 @@ def test_limits_fail_as_seldom_as_stated(runs: int) -> None:
     assert halves >= 1  # a limit, not the range itself
 
 
+@pytest.mark.slow
 def test_times_of_an_autoregression_have_the_range_of_its_coefficient() -> None:
     """exp(-1/l) is the coefficient: the limit for equal times is near that for the series."""
     from graphs.estimation.autoregression import autoregression_limit

@@ -14,9 +14,10 @@ from graphs.estimation import diagnose
 from graphs.estimation.candidate import FITTED, NEIGHBOURS, neighbour_edges
 from graphs.estimation.permutation import morans_i
 from graphs.models.markov_field import MarkovField
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(("n", "dimension"), [(3, 1), (50, 1), (80, 2), (60, 3)])
+@for_each(("n", "dimension"), [(3, 1), (50, 1), (80, 2), (60, 3)])
 def test_near_neighbours_are_the_six_nearest_of_either(n: int, dimension: int) -> None:
     places = np.random.default_rng(0).normal(size=(n, dimension))
     distances = np.linalg.norm(places[:, None] - places, axis=2)
@@ -38,6 +39,7 @@ def field(n: int, reach: float) -> tuple[Any, Any]:
     return places, GaussianField.kernel(places, lambda d: np.exp(-d / reach)).sample(rng)
 
 
+@pytest.mark.slow
 def test_values_that_fall_with_distance_are_found() -> None:
     places, values = field(FITTED, 0.08)
     found = diagnose(values, coordinates=places, permutations=99)
@@ -62,7 +64,7 @@ def test_categories_are_a_field_on_near_neighbours() -> None:
     assert isinstance(diagnose(values > 0, coordinates=places, permutations=99).model, MarkovField)
 
 
-@pytest.mark.parametrize("same", [False, True])
+@for_each("same", [False, True])
 def test_where_no_range_is_found_all_records_are_one_group(same: bool) -> None:
     places, values = field(120, 30.0)
     places = np.round(places, 1) if same else places
@@ -71,7 +73,7 @@ def test_where_no_range_is_found_all_records_are_one_group(same: bool) -> None:
     assert found.costs().index.tolist() == ["independent", "distances, range not limited"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "match"),
     [
         ({"coordinates": np.zeros((4, 2))}, r"shape \(4, 2\)"),

@@ -17,6 +17,7 @@ from graphs.fitted_limits import FittedLimits
 from graphs.models import dependency_graph
 from graphs.models.dependency_graph import eliminated, joined_blocks
 from graphs.numerics.definite import smallest_eigenvalue
+from tests.cases import for_each
 from tests.oracles.moments import worst_of_bounded_differences
 from tests.sizes import sizes
 
@@ -57,7 +58,7 @@ def by_definition(graph: nx.Graph[int], blocks: list[list[int]]) -> int:
     return total
 
 
-@pytest.mark.parametrize("most", [3_000_000, 25])
+@for_each("most", [3_000_000, 25])
 def test_widths_are_those_of_the_definition(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dependency_graph, "MOST_JOINED", most)
     for seed in range(60):
@@ -106,7 +107,7 @@ def orthant_law(correlation: np.ndarray, cuts: list[np.ndarray]) -> np.ndarray:
     return np.maximum(np.diff(np.diff(np.diff(table, axis=0), axis=1), axis=2), 0.0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_no_statistic_of_a_gaussian_field_has_larger_moments(seed: int) -> None:
     rng = np.random.default_rng(seed)
     phi = rng.uniform(-0.7, 0.7)
@@ -124,7 +125,7 @@ def test_smoothing_is_one_for_independent_values_and_follows_the_spectrum() -> N
     assert expected < 6.1 < series.variance_inflation("components")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "model",
     [
         GaussianField.ar([0.5, -0.3], 60),

@@ -11,6 +11,7 @@ import pytest
 from graphs import HiddenMarkov, MarkovChain, RouteUnavailable
 from graphs.inflation.chain_evidence import contractions_of, stretches
 from graphs.leakage.influence import Kernels
+from tests.cases import for_each
 from tests.oracles.adversarial import outcomes, worst_lipschitz
 from tests.oracles.chains import random_chain
 from tests.oracles.moments import worst_inflation
@@ -35,7 +36,7 @@ def patterns(n: int) -> list[tuple[int, ...]]:
     return [known for size in range(1, n - 1) for known in itertools.combinations(range(n), size)]
 
 
-@sizes("count", 30, 150)
+@sizes("count", 30, 80)
 def test_no_statistic_is_above_its_inflation(count: int) -> None:
     """Means and statistics with bounded differences, for random sparse chains and some patterns of evidence each."""
     rng = np.random.default_rng(count)
@@ -72,7 +73,7 @@ def _pair(rng: np.random.Generator, states: int, n: int, zeros: bool) -> tuple[F
     return matrix, n, law
 
 
-@sizes("count", 4, 40)
+@sizes("count", 4, 20)
 def test_hidden_chains(count: int) -> None:
     rng = np.random.default_rng(count)
     for number in range(count):
@@ -97,7 +98,7 @@ def test_five_per_cent_less_is_refuted() -> None:
         assert 0.95 * bound < worst <= bound * (1 + SLACK)
 
 
-@pytest.mark.parametrize(("coefficient", "reached"), [(0.8, 24.7), (0.9, 97.3)])
+@for_each(("coefficient", "reached"), [(0.8, 24.7), (0.9, 97.3)])
 def test_earlier_years_train_and_later_years_hold_out(coefficient: float, reached: float) -> None:
     """The first half of a thousand records is known: the rest starts in a point, and the kernel is the model's."""
     stay = (1 + coefficient) / 2

@@ -15,6 +15,7 @@ from graphs.inflation.changes import Changes, LinearRounds
 from graphs.inflation.parts import NetworkParts, ordered_squares
 from graphs.leakage.loopy_messages import Shrinkage
 from graphs.structure.incidence import Incidence
+from tests.cases import for_each
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 from tests.oracles.adversarial import outcomes, worst_coins
 from tests.oracles.moments import worst_inflation, worst_of_bounded_differences
@@ -56,7 +57,7 @@ def random_models(seed: int) -> Iterator[tuple[DependenceModel, np.ndarray]]:
         yield given, given.joint()
 
 
-@sizes("seeds", 20, 1000)
+@sizes("seeds", 20, 400)
 def test_no_mean_and_no_statistic_has_larger_moments(seeds: int) -> None:
     ratios = []
     for seed in range(seeds):
@@ -75,7 +76,7 @@ def test_no_mean_and_no_statistic_has_larger_moments(seeds: int) -> None:
     assert np.median(ratios) <= 1.5
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed", range(6))
 def test_trees_of_spins_attain_it_and_five_per_cent_less_is_refuted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tree = nx.random_labeled_tree(6, seed=seed)
@@ -142,7 +143,7 @@ def least_squares(graph: nx.Graph[int], shares: dict[frozenset[int], float], wei
     return best
 
 
-@sizes("seeds", 12, 100)
+@sizes("seeds", 12, 50)
 def test_no_order_that_exists_is_undercut(seeds: int) -> None:
     met = 0
     for seed in range(seeds):
@@ -162,7 +163,7 @@ def test_no_order_that_exists_is_undercut(seeds: int) -> None:
     assert met >= seeds / 3  # and a good one is often found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", range(10))
 def test_messages_of_large_networks_are_above_the_solution_and_close_to_it(seed: int) -> None:
     """The solution of m = T m + b by a dense inverse; a component without one has the weight of all its nodes."""
     rng = np.random.default_rng(seed)
@@ -241,7 +242,7 @@ def test_strong_factors_of_three_and_families() -> None:
     assert largest_for_means(family.joint()) <= family.variance_inflation("influences") <= 4 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("route", NetworkParts.routes)
+@for_each("route", NetworkParts.routes)
 def test_weights_scale_like_squares(route: str) -> None:
     edges: Any = np.array([[0, 1], [1, 2]])
     diameters = np.array([1.0, 0.5])

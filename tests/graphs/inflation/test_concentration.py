@@ -12,6 +12,7 @@ import pytest
 from graphs import ArgumentError, Groups, Independent, MarkovChain, MovingWindow, RouteUnavailable
 from graphs.inflation.concentration import coupling_inflation, dobrushin_inflation, operator_norm, spectral_inflation
 from graphs.leakage.spectral import stationary_law
+from tests.cases import for_each
 from tests.oracles.chains import FloatArray, chain_table, random_chain, tail
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]
@@ -30,7 +31,8 @@ def violations(table: FloatArray, inflation: float, rng: np.random.Generator, qu
     return found
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
+@for_each("seed", range(8))
 def test_tails_of_chains(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for start, zeros in itertools.product(("stationary", "any", "few"), (False, True)):
@@ -94,9 +96,7 @@ def in_blocks(theta: float, n: int) -> float:
         return float(min(found)) * (1 - 2**-52)
 
 
-@pytest.mark.parametrize(
-    ("theta", "n"), [(0.9999, 10**8), (0.9999, 30_000), (0.999, 10**6), (0.99999, 10**7), (0.9, 10**5)]
-)
+@for_each(("theta", "n"), [(0.9999, 10**8), (0.9999, 30_000), (0.999, 10**6), (0.99999, 10**7), (0.9, 10**5)])
 def test_inflations_of_slow_chains_have_what_lies_beyond_the_steps_that_are_followed(theta: float, n: int) -> None:
     """Dependence is followed over 20,000 steps, or 2,048: the rest must not be lost, and is not more than its bound."""
     found = dobrushin_inflation(theta, n)
@@ -110,7 +110,7 @@ def test_inflations_of_slow_chains_have_what_lies_beyond_the_steps_that_are_foll
         assert least <= chain.variance_inflation(method) or n == chain.variance_inflation(method)
 
 
-@pytest.mark.parametrize("n", [1, 2, 777, 20_000, 20_001, 25_000])
+@for_each("n", [1, 2, 777, 20_000, 20_001, 25_000])
 def test_inflations_are_sums_over_all_steps(n: int) -> None:
     """Term by term, on both sides of the last step that is followed; the tail is all that is added."""
     powers = [0.9997**m for m in range(n)]
@@ -158,7 +158,7 @@ def test_closed_forms() -> None:
     assert model.variance_inflation("components") == 10_000
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 500])
+@for_each("n", [1, 2, 7, 500])
 def test_dobrushin_against_its_blocks(n: int) -> None:
     theta = 0.7
     whole = theta / (1 - theta)  # 2.33
@@ -174,6 +174,7 @@ def test_dobrushin_against_its_blocks(n: int) -> None:
     assert coupling_inflation(np.array(MATRIX), n) == pytest.approx(exact, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_long_chains() -> None:
     assert dobrushin_inflation(0.9, 10**8) == pytest.approx(36, rel=1e-5)
     assert dobrushin_inflation(0.99999, 10**6) <= 1e10
@@ -192,7 +193,7 @@ def test_coupling_sees_more_than_one_step() -> None:
     assert model.variance_inflation("coupling") < 200
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_norm_of_the_kernel(seed: int) -> None:
     """Against the multiplicative reversibilisation, and above the ratio for any mean-zero function."""
     rng = np.random.default_rng(seed)

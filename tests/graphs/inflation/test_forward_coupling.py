@@ -127,6 +127,7 @@ def test_blocks_of_sources_give_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert two_parents(60, 1).variance_inflation("forward") == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_two_parents_a_record_are_no_longer_vacuous() -> None:
     """Means are linear in the parents, so covariances follow from record to record."""
     model = two_parents(300, 1)

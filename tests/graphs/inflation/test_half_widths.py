@@ -14,6 +14,7 @@ from graphs.errors import ArgumentError
 from graphs.estimation import diagnose
 from graphs.fitted_limits import FittedLimits
 from graphs.inflation.half_widths import answer_half_width, mean_half_width, records_within
+from tests.cases import for_each
 
 MODELS = [
     Independent(800),
@@ -24,8 +25,8 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 1 - 1e-12])
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@for_each("confidence", [0.5, 0.9, 0.95, 1 - 1e-12])
+@for_each("model", MODELS, ids=lambda model: type(model).__name__)
 def test_it_is_the_formula_rounded_up(model: DependenceModel, confidence: float) -> None:
     with mpmath.workdps(40):
         beta = 1 - mpmath.mpf(confidence)
@@ -35,8 +36,8 @@ def test_it_is_the_formula_rounded_up(model: DependenceModel, confidence: float)
         assert found <= 1 < 2 * found or found < 0.5
 
 
-@pytest.mark.parametrize("size", [1, 4, 25])
-@pytest.mark.parametrize("score", [0.5, 0.93])
+@for_each("size", [1, 4, 25])
+@for_each("score", [0.5, 0.93])
 def test_it_holds_for_groups_of_copies_and_for_noise(size: int, score: float) -> None:
     groups = 1000 // size
     model = Groups([k // size for k in range(1000)])
@@ -53,7 +54,7 @@ def test_it_holds_for_groups_of_copies_and_for_noise(size: int, score: float) ->
     assert noisy > width
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@for_each("model", MODELS, ids=lambda model: type(model).__name__)
 def test_so_many_records_reach_it_and_one_less_does_not(model: DependenceModel) -> None:
     for width in (0.02, 0.05, 0.2):
         count = model.records_for(width)
@@ -102,7 +103,7 @@ def test_a_diagnosis_tells_the_width_for_my_holdout() -> None:
     assert there.model.fingerprint() == here.model.fingerprint()
 
 
-@pytest.mark.parametrize("confidence", [0, 1, 95, "0.95", True, math.nan])
+@for_each("confidence", [0, 1, 95, "0.95", True, math.nan])
 def test_other_confidences_are_refused(confidence: object) -> None:
     model = Independent(3)
     for call in (
@@ -115,7 +116,7 @@ def test_other_confidences_are_refused(confidence: object) -> None:
             call()
 
 
-@pytest.mark.parametrize("width", [0, 1, -0.1, "0.1", math.nan])
+@for_each("width", [0, 1, -0.1, "0.1", math.nan])
 def test_other_half_widths_are_refused(width: object) -> None:
     with pytest.raises(ArgumentError, match="half_width: "):
         Independent(3).records_for(width)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import pytest
 
 from graphs import Communities, DependenceModel, HiddenMarkov, Independent, MarkovChain, RouteUnavailable
 from graphs.inflation.influences import chain_influences, spectral_radius
+from tests.cases import for_each
 from tests.oracles.adversarial import outcomes, worst_coins
 from tests.oracles.chains import random_chain
 from tests.oracles.moments import worst_inflation
@@ -81,7 +82,7 @@ def test_every_pattern_of_evidence(seed: int) -> None:
                 assert worst_coins(table, effective, rng, 2) <= SLACK
 
 
-@pytest.mark.parametrize("eigenvalue", [0.1, 0.5, 0.9])
+@for_each("eigenvalue", [0.1, 0.5, 0.9])
 def test_five_per_cent_less_is_refuted(eigenvalue: float) -> None:
     """Signs of a symmetric chain: the bound is attained as u goes to zero."""
     rng = np.random.default_rng(0)

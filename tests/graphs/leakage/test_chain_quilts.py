@@ -11,6 +11,7 @@ import pytest
 
 from graphs import ArgumentError, MarkovChain, RouteUnavailable
 from graphs.leakage.spectral import published_budget, published_quilts
+from tests.cases import for_each
 from tests.oracles.chains import chain_table, end_influence, quilt_leakage, random_chain
 from tests.sizes import corners
 
@@ -45,6 +46,7 @@ def test_worked_influences() -> None:
     assert long_chain.leakage(costly, "quilt")[2] == pytest.approx(min(options), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "epsilon", "spectral", "published", "quilt", "messages"),
     [
@@ -73,6 +75,7 @@ def test_small_budgets_of_a_symmetric_chain() -> None:
     assert symmetric(0.9, 4001).leakage(1e-9, "messages")[2000] == pytest.approx(19e-9, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", corners(range(6), 5))
 def test_against_enumeration(seed: int) -> None:
     """Stationary or not, zeros or not, equal budgets or not: the smallest over all quilts and known near records."""
@@ -108,6 +111,7 @@ def test_different_budgets() -> None:
     assert model.leakage(epsilon, "quilt") == pytest.approx(truth, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_long_chains_that_start_elsewhere() -> None:
     """Upper bounds at the start, the stationary value far from it."""
     n = 400
@@ -138,8 +142,9 @@ def test_worked_spectral_route() -> None:
     assert MarkovChain(MATRIX, 100_000).spectral_gap == pytest.approx(0.3, abs=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
-@pytest.mark.parametrize(("gap", "rarest"), [(0.3, 1 / 3), (0.01, 0.5), (0.7, 0.02)])
+@pytest.mark.slow
+@for_each("epsilon", [0.05, 1.0, 8.0])
+@for_each(("gap", "rarest"), [(0.3, 1 / 3), (0.01, 0.5), (0.7, 0.02)])
 def test_best_share_of_the_spectral_route(epsilon: float, gap: float, rarest: float) -> None:
     """The search over d finds what a fine grid over c finds, and respects n >= 2 d."""
     shares: Sequence[float] = np.linspace(1e-5, 1 / 6 - 1e-5, 20_000).tolist()
@@ -165,7 +170,7 @@ def test_no_budget_names_a_record_and_the_other_routes() -> None:
     assert caught.value.method == "blanket-published"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "initial", "reason"),
     [
         ([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], "periodic"),

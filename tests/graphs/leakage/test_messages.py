@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphs import ArgumentError, MarkovChain
 from graphs.leakage.messages import Edges, along_chain, fixed_point, phi, projective_diameter
+from tests.cases import for_each
 from tests.oracles.chains import FloatArray, mp_messages, mp_phi
 from tests.sizes import corners
 
@@ -51,6 +52,7 @@ def passed(edges: Mapping[tuple[int, int], float], n: int, epsilon: float) -> Fl
     )
 
 
+@pytest.mark.slow
 def test_worked_networks() -> None:
     ring = {(i, (i + 1) % 5): 1.0 for i in range(5)}
     assert passed(ring, 5, 0.1) == pytest.approx(np.full(5, 0.16484263860807596), abs=1e-9)
@@ -81,7 +83,7 @@ def test_worked_long_edges() -> None:
     assert model.leakage(0.1, "long-edges") == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "n", "epsilon"),
     [
         (BIRTH_DEATH, 40, 0.01),
@@ -113,6 +115,7 @@ def direct(n: int, epsilon: float, edges: Edges) -> FloatArray:
     return epsilon + rho + rho[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "diameters", "epsilon"),
     corners(
@@ -145,6 +148,7 @@ def test_different_budgets_agree_with_equal_ones() -> None:
             assert model.leakage(almost, method) == pytest.approx(model.leakage(0.1, method), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_long_chains_with_different_budgets_against_forty_digits() -> None:
     """Blocks of maps side by side: edges that nothing passes, that everything passes, records without a budget."""
     n, rng = 8_500, np.random.default_rng(4)
@@ -168,6 +172,7 @@ def test_long_chains_with_different_budgets_against_forty_digits() -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_edges_that_single_steps_replace() -> None:
     """Two symmetric states: a chain of 9,000 steps gives what its long edges do; kernels with zeros need theirs."""
     rate = 1e-4
@@ -217,13 +222,14 @@ def test_projective_diameter() -> None:
     assert diameter(moved.T) == pytest.approx(diameter(weights), rel=1e-12)
 
 
-@pytest.mark.parametrize("bad", [[1.0, 2.0], [[1.0, -1.0]], [[math.nan, 1.0]], [[math.inf, 1.0]]])
+@for_each("bad", [[1.0, 2.0], [[1.0, -1.0]], [[math.nan, 1.0]], [[math.inf, 1.0]]])
 def test_projective_diameter_refuses(bad: object) -> None:
     with pytest.raises(ArgumentError, match="potential"):
         projective_diameter(bad)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("matrix", [BIRTH_DEATH, [[0.95, 0.05], [0.05, 0.95]]])
+@pytest.mark.slow
+@for_each("matrix", [BIRTH_DEATH, [[0.95, 0.05], [0.05, 0.95]]])
 def test_many_records_with_different_budgets(matrix: list[list[float]]) -> None:
     """Sweeps that stop early and try fewer lengths: never below the exact recursion, and close to it."""
     n = 60_000

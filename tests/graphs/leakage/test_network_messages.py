@@ -12,6 +12,7 @@ from graphs.leakage.loopy_messages import Contraction, Map, Rounds, Segments, Sh
 from graphs.leakage.network_messages import Bands, Propagation, Sweeps, propagate
 from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import Branches, Rooted
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 
 
@@ -98,6 +99,7 @@ def test_star() -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", corners(range(4), 0))
 def test_against_the_definition_in_40_digits(block: int) -> None:
     """Never below the exact fixed point; within 1e-11 of it."""
@@ -219,7 +221,7 @@ def test_both_ways_through_deep_and_shallow_forests_agree() -> None:
         np.testing.assert_allclose(rounds.totals(budgets, 2 * n), sweeps.totals(budgets), rtol=1e-11)
 
 
-@pytest.mark.parametrize("passed", [Contraction, Shrinkage])
+@for_each("passed", [Contraction, Shrinkage])
 def test_bands_of_levels_agree_with_one_vertex_after_the_other(passed: type[Map]) -> None:
     rng = np.random.default_rng(5)
     for n, levels, strongest in ((2, 3, 1.0), (60, 4, 1.0), (400, 9, 2.0), (1500, 40, 6.0)):
@@ -239,6 +241,7 @@ def test_bands_of_levels_agree_with_one_vertex_after_the_other(passed: type[Map]
             assert (other >= one * (1 - 1e-13)).all()
 
 
+@pytest.mark.slow
 def test_bands_are_left_where_nothing_is_contracted() -> None:
     """A path of copies has group privacy; what enters a band never settles in a few sweeps."""
     n = 60_000
@@ -250,6 +253,7 @@ def test_bands_are_left_where_nothing_is_contracted() -> None:
     np.testing.assert_allclose(weak[n // 2], 1e-5 * (1 + slope) / (1 - slope), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_branches_are_what_deleting_a_node_leaves() -> None:
     for seed in range(150):
         rng = np.random.default_rng([5, seed])
@@ -285,6 +289,7 @@ def test_preorder_is_the_same_level_by_level_and_one_by_one() -> None:
             assert preorder[position] + sizes[position] <= preorder[above] + sizes[above]
 
 
+@pytest.mark.slow
 @sizes("rounds", 6, 30)
 def test_sums_without_one_member_never_fall_short(rounds: int) -> None:
     rng = np.random.default_rng(7)
@@ -299,6 +304,7 @@ def test_sums_without_one_member_never_fall_short(rounds: int) -> None:
                 assert exact <= mpf(found[k]) <= exact * (1 + mpf("1e-12"))
 
 
+@pytest.mark.slow
 def test_contraction_never_falls_short() -> None:
     rng = np.random.default_rng(8)
     diameters = np.append(10.0 ** rng.uniform(-8, 3, 400), [np.inf, 0.0])

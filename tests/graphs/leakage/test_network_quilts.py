@@ -13,6 +13,7 @@ import pytest
 from graphs import FactorGraph
 from graphs.leakage.network_quilts import NetworkQuilts
 from graphs.structure.separators import Effort, boundary, candidates, connected_sets, nearby
+from tests.cases import for_each
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 from tests.sizes import corners
 
@@ -25,7 +26,8 @@ def neighbours_of(graph: nx.Graph[int]) -> list[list[int]]:
     return [sorted(graph[v]) for v in range(len(graph))]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
+@for_each("seed", range(30))
 def test_every_separator_of_a_small_graph_is_covered(seed: int) -> None:
     """For every set Q: the quilt found with the same nearby set is inside Q, and nothing remote can be reached."""
     graph = nx.gnm_random_graph(7, 4 + seed % 9, seed=seed)
@@ -87,6 +89,7 @@ def brute_force(joint: np.ndarray, record: int, quilt: list[int], near: list[int
     return {"any": (float(worst[0]), float(worst[1])), "none": found[()]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", corners(range(40), *range(12)))
 def test_influences_are_those_of_the_joint_law(seed: int) -> None:
     rng = np.random.default_rng([13, seed])
@@ -109,7 +112,7 @@ def test_influences_are_those_of_the_joint_law(seed: int) -> None:
                 assert spread <= 2 * influence + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_ranges_and_influences_are_never_below_those_of_exact_arithmetic(seed: int) -> None:
     """A path of three records with floats as weights, in rational arithmetic and 50-digit logarithms."""
     rng = np.random.default_rng([14, seed])

@@ -13,6 +13,7 @@ from graphs.leakage.loopy_messages import Contraction
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.self_avoiding import SelfAvoiding
 from graphs.structure.incidence import Incidence
+from tests.cases import for_each
 from tests.sizes import sizes
 
 
@@ -62,7 +63,8 @@ def test_members_of_a_factor_do_not_tell_each_other() -> None:
     assert model.leakage(0.1, "messages")[0] > 1.02 * model.leakage(0.1, "self-avoiding")[0]
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.slow
+@for_each("seed", range(15))
 def test_on_small_networks_it_is_the_recursion_of_the_theorem(seed: int) -> None:
     rng = np.random.default_rng([3, seed])
     graph = nx.gnp_random_graph(int(rng.integers(4, 8)), rng.uniform(0.5, 0.9), seed=seed)
@@ -94,6 +96,7 @@ def count(steps: int, memory: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_grid_beyond_the_coupling_where_ordinary_messages_stop() -> None:
     """Small budgets: each walk of m links tells tanh(beta)^m. Walks without squares grow by 2.83 in each step."""
     assert count(8, 4)[:5] == [1, 4, 12, 36, 100]
@@ -106,6 +109,7 @@ def test_a_grid_beyond_the_coupling_where_ordinary_messages_stop() -> None:
     assert field.budget(0.5, "self-avoiding") > 10 * field.budget(0.5, "group")
 
 
+@pytest.mark.slow
 def test_memory_that_a_limit_cuts_short_gives_more_and_stays_valid() -> None:
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 5))
     both = np.array([*graph.edges, *((v, u) for u, v in graph.edges)])
@@ -139,6 +143,7 @@ def test_where_there_is_nothing_to_remember() -> None:
             field.given([1]).leakage(0.1, "self-avoiding")
 
 
+@pytest.mark.slow
 def test_known_records_are_left_for_good() -> None:
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 4))
     known = [5]

@@ -12,6 +12,7 @@ from graphs.leakage import largest_budget
 from graphs.leakage.largest_budget import keep, kept, searching
 from graphs.leakage.network_messages import Propagation
 from graphs.structure.incidence import Incidence
+from tests.cases import for_each
 
 
 @contextmanager
@@ -28,8 +29,9 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("method", ["messages", "self-avoiding"])
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.slow
+@for_each("method", ["messages", "self-avoiding"])
+@for_each("field", FIELDS)
 def test_the_same_budget_with_kept_messages(field: MarkovField, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     afresh = [field.budget(target, method) for target in (0.05, 2.0)]
     with for_all_sizes(monkeypatch):

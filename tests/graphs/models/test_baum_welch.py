@@ -10,6 +10,7 @@ from scipy import stats
 from graphs import ArgumentError, CategoricalEmission, GaussianEmission, HiddenMarkov
 from graphs.estimation import baum_welch
 from graphs.models.baum_welch import HiddenFit
+from tests.cases import for_each
 from tests.sizes import corners
 
 
@@ -22,8 +23,9 @@ def likelihood_by_paths(fit: HiddenFit, records: list[Any]) -> float:
     return float(np.log(total))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("states", corners([1, 2, 3], 0, 1))
-@pytest.mark.parametrize("emission", ["gaussian", "categorical"])
+@for_each("emission", ["gaussian", "categorical"])
 def test_likelihood_is_that_of_all_paths_and_never_falls(states: int, emission: Any) -> None:
     rng = np.random.default_rng(states)
     for seed in range(3):
@@ -35,6 +37,7 @@ def test_likelihood_is_that_of_all_paths_and_never_falls(states: int, emission: 
         np.testing.assert_allclose(fit.transition.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_several_sequences_are_independent() -> None:
     rng = np.random.default_rng(1)
     first, second = rng.normal(size=6).tolist(), rng.normal(size=5).tolist()
@@ -91,7 +94,7 @@ def test_bic_counts_parameters() -> None:
     assert table.parameters == 2 + 1 + 4
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "options", "match"),
     [
         ((), {}, "sequences: none"),

@@ -11,12 +11,13 @@ import pytest
 
 from graphs import ArgumentError, BayesianNetwork, FactorGraph, MarkovChain, pedigree
 from graphs.models.bayesian_network import moralise
+from tests.cases import for_each
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network
 
 PAIR: nx.DiGraph[str] = nx.DiGraph([("a", "b")])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("digraph", "cpds", "words"),
     [
         (nx.Graph([("a", "b")]), {}, "networkx.DiGraph"),
@@ -75,7 +76,7 @@ def test_a_chain_is_a_bayesian_network() -> None:
         assert (lone <= chain.leakage(epsilon, "quilt", "uninformed") * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_joint_law_sums_to_one_without_normalising(seed: int) -> None:
     model = random_bayesian_network(np.random.default_rng([31, seed]), 5, 3)
     product_of_tables = np.ones(tuple(model.cardinalities.values()))
@@ -86,7 +87,7 @@ def test_joint_law_sums_to_one_without_normalising(seed: int) -> None:
     np.testing.assert_allclose(model.joint(), joint_by_brute_force(model), rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", range(10))
 def test_moral_graphs_are_those_of_networkx(seed: int) -> None:
     random = nx.gnp_random_graph(8, 0.3, seed=seed, directed=True)
     graph: nx.DiGraph[int] = nx.DiGraph()
@@ -138,7 +139,7 @@ def test_mutation_makes_every_genotype_possible() -> None:
     assert (blurred.leakage(0.1) < 0.3).all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("trios", "options", "words"),
     [
         ({}, {}, "mapping"),
@@ -164,6 +165,7 @@ def test_words() -> None:
     assert model.fingerprint() != FactorGraph([2, 2], [((0,), [0.5, 0.5]), ((0, 1), [[1, 0], [0, 1]])]).fingerprint()
 
 
+@pytest.mark.slow
 def test_tables_of_pgmpy_are_turned() -> None:
     """The node comes first there; with two parents of different sizes every wrong order has another shape."""
     pgmpy = pytest.importorskip("pgmpy.factors.discrete")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphs import MarkovChain, exact_leakage
+from tests.cases import for_each
 from tests.oracles.chains import random_chain
 from tests.sizes import sizes
 
@@ -15,6 +16,7 @@ TWO = [[0.9, 0.1], [0.2, 0.8]]
 METHODS = ("group", "messages", "long-edges", "quilt", "quilt-contracted")
 
 
+@pytest.mark.slow
 @sizes("count", 3, 80)
 def test_no_mechanism_leaks_more(count: int) -> None:
     """Every record and every further knowledge of an adversary, by linear programs: any start, with zeros too."""
@@ -41,7 +43,8 @@ def test_stretches_are_chains_by_themselves() -> None:
         np.testing.assert_array_equal(found, np.tile(found[:19], 3))
 
 
-@pytest.mark.parametrize("initial", [None, [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+@pytest.mark.slow
+@for_each("initial", [None, [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
 def test_the_same_as_record_by_record_or_less(initial: list[float] | None) -> None:
     """Budgets that differ in one bit take the other way; first edges have diameters of their own."""
     matrix = [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.0, 0.6, 0.4]]
@@ -57,6 +60,7 @@ def test_the_same_as_record_by_record_or_less(initial: list[float] | None) -> No
     assert rest.budget(0.5, reduce="mean") >= rest.budget(0.5)
 
 
+@pytest.mark.slow
 def test_many_records_and_many_stretches() -> None:
     known = np.flatnonzero(np.random.default_rng(0).random(50_000) < 0.02).tolist()
     rest = MarkovChain(TWO, 50_000).given(known)

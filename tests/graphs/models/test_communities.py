@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from graphs import Communities, MarkovField
+from tests.cases import for_each
 from tests.oracles.moments import worst_of_bounded_differences
 
 
@@ -18,7 +19,8 @@ def test_states_without_names_are_numbers_of_the_emission() -> None:
     assert set(map(tuple, drawn.tolist())) == {(0, 0, 0), (1, 1, 1)}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
+@for_each("seed", range(6))
 def test_states_on_a_network_move_each_as_many_records_as_it_has(seed: int) -> None:
     """Against statistics with bounded differences that are chosen to vary much, also with a record known."""
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import pytest
 import graphs.models.factor_graph
 from graphs import ArgumentError, FactorGraph, Groups, RouteUnavailable
 from graphs.structure.potentials import Potentials, factor_diameters
+from tests.cases import for_each
 from tests.graphs.random_networks import joint_by_brute_force, random_factor_graph
 from tests.oracles.adversarial import outcomes
 from tests.oracles.moments import worst_inflation
@@ -17,7 +18,7 @@ from tests.oracles.moments import worst_inflation
 EVEN = [[3, 1], [1, 3]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cardinalities", "factors", "latent", "words"),
     [
         ([], [], [], "nothing"),
@@ -112,7 +113,7 @@ def test_factors_over_the_same_records_are_multiplied() -> None:
     np.testing.assert_allclose(both.leakage(0.1), [0.1, 0.1], atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_joint_law_is_the_product_of_the_tables(seed: int) -> None:
     model = random_factor_graph(np.random.default_rng([21, seed]), 5, 3, latent=seed % 2)
     hidden = [k for k, name in enumerate(model.nodes) if name not in model.records]
@@ -164,6 +165,7 @@ def test_inflation_of_a_ring() -> None:
         strong.variance_inflation("interdependence")
 
 
+@pytest.mark.slow
 def test_published_routes_refuse_large_components() -> None:
     path = FactorGraph([2] * 300, [((k, k + 1), EVEN) for k in range(299)])
     with pytest.raises(RouteUnavailable, match="200 nodes"):

@@ -10,6 +10,7 @@ import pytest
 
 from graphs import ArgumentError, GaussianField, Panel, RouteUnavailable
 from graphs.numerics.definite import dominates
+from tests.cases import for_each
 from thresholdout import Thresholdout, plan
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters
@@ -19,7 +20,7 @@ def ar_matrix(rho: float, n: int) -> np.ndarray:
     return rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
 
 
-@pytest.mark.parametrize("rho", [0.9, 0.5, -0.7, 0.0])
+@for_each("rho", [0.9, 0.5, -0.7, 0.0])
 def test_a_series_has_the_row_sums_of_its_matrix(rho: float) -> None:
     n = 40
     exact = np.abs(ar_matrix(rho, n)).sum() / n
@@ -58,7 +59,7 @@ def test_signs_are_balanced_where_they_can_be() -> None:
     assert GaussianField(flipped).variance_inflation() == GaussianField(matrix).variance_inflation()
 
 
-@pytest.mark.parametrize("n", [3, 20, 60])
+@for_each("n", [3, 20, 60])
 def test_a_diagonal_for_mixed_signs_is_near_the_dual_bound(n: int) -> None:
     rng = np.random.default_rng(n)
     data = rng.standard_normal((n, n))
@@ -102,6 +103,7 @@ def test_known_records_void_what_hangs_together_with_them() -> None:
     assert GaussianField.ar(0.5, 10).given([0]).variance_inflation() == 9.0
 
 
+@pytest.mark.slow
 def test_samples_have_the_correlations() -> None:
     rng = np.random.default_rng(1)
     for model in (GaussianField(ar_matrix(0.7, 4)), GaussianField.ar(0.7, 4)):
@@ -126,7 +128,7 @@ def test_names_are_those_of_the_table() -> None:
         GaussianField(pd.DataFrame(table.to_numpy(), index=["a", "a"], columns=["a", "a"]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "message"),
     [
         ([[1.0, 0.5]], "shape"),
@@ -144,7 +146,7 @@ def test_what_is_no_correlation_matrix_is_refused(matrix: object, message: str) 
         GaussianField(matrix)
 
 
-@pytest.mark.parametrize("coefficients", [1.0, -1.0, 1.2, [0.5, 0.5], [2.0, -1.0001], math.nan, [], [[0.5]], "a"])
+@for_each("coefficients", [1.0, -1.0, 1.2, [0.5, 0.5], [2.0, -1.0001], math.nan, [], [[0.5]], "a"])
 def test_what_is_no_stationary_series_is_refused(coefficients: object) -> None:
     with pytest.raises(ArgumentError, match="coefficients"):
         GaussianField.ar(coefficients, 10)

@@ -18,6 +18,7 @@ import graphs.structure.correlation.kernel as kernels
 import graphs.structure.correlation.precision as precisions
 from graphs import ArgumentError, GaussianField
 from graphs.structure.correlation.interface import Correlation
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 
 Matrix = NDArray[np.float64]
@@ -51,7 +52,7 @@ def band(n: int, *entries: float) -> Any:
     return sparse.diags_array(diagonals, offsets=offsets)
 
 
-@pytest.mark.parametrize("entries", [(0.4,), (-0.4, 0.1), (0.5, 0.2, -0.1)])
+@for_each("entries", [(0.4,), (-0.4, 0.1), (0.5, 0.2, -0.1)])
 def test_bands_are_those_of_the_dense_matrix(entries: tuple[float, ...]) -> None:
     matrix = band(60, *entries)
     model = GaussianField(matrix)
@@ -68,7 +69,7 @@ def test_long_bands_are_cheap_and_their_samples_are_correlated() -> None:
     assert abs(np.mean(drawn[2:] * drawn[:-2])) < 0.04
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "message"),
     [
         (band(9, 0.9), "eigenvalue"),
@@ -118,6 +119,7 @@ def test_exponential_kernels_on_a_grid(scale: float, largest: float) -> None:
     check_against(model, np.exp(-distances / scale), 1e-12)
 
 
+@pytest.mark.slow
 def test_kernels_in_blocks_and_with_a_support_are_those_of_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     places = rng.random((1200, 2)) * 30
@@ -145,7 +147,7 @@ def test_a_table_of_places_names_the_records() -> None:
     assert GaussianField.kernel([0.0, 1.0], exponential(1.0)).records == (0, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("places", "function", "message"),
     [
         ([[0.0, np.nan], [1.0, 1.0]], exponential(1.0), "record 0 without coordinates"),
@@ -181,8 +183,8 @@ def car_matrix(graph: nx.Graph[Any], rho: float, weight: str = "weight") -> Matr
     return np.asarray(inverse / np.sqrt(np.outer(np.diag(inverse), np.diag(inverse))))
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("small", [1024, 0])
+@for_each("rho", [0.0, 0.5, 0.9])
+@for_each("small", [1024, 0])
 def test_a_graph_has_the_inverse_of_its_precision(rho: float, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precisions, "SMALL", small)
     graph = nx.random_geometric_graph(120, 0.14, seed=2)
@@ -221,6 +223,7 @@ def test_large_graphs_are_bounded_without_a_matrix() -> None:
     assert n / exact * (1 - 1e-4) <= model.effective_records() <= n / exact
 
 
+@pytest.mark.slow
 def test_samples_of_graphs_and_components_have_the_correlations() -> None:
     rng = np.random.default_rng(0)
     units = [0, 1, 0, 1, 1, 2]
@@ -235,7 +238,7 @@ def test_samples_of_graphs_and_components_have_the_correlations() -> None:
         assert np.abs(np.cov(drawn.T) - correlation_of(model).dense()).max() < 0.23  # 6.2 deviations at least
 
 
-@pytest.mark.parametrize("rho", [1.0, -1.0, 2.0, math.nan, "a", None])
+@for_each("rho", [1.0, -1.0, 2.0, math.nan, "a", None])
 def test_rho_outside_its_range_is_refused(rho: Any) -> None:
     with pytest.raises(ArgumentError, match="rho"):
         GaussianField.car(nx.path_graph(3), rho)
@@ -306,7 +309,7 @@ def test_labels_of_a_table_name_the_records_and_series_of_labels_are_aligned() -
     assert GaussianField.components(other, {"user": 0.5, "item": 0.2}).fingerprint() == model.fingerprint()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (({"a": [0, 1]}, {"a": 1.2}), "from 0 to 1"),
@@ -325,7 +328,7 @@ def test_components_that_do_not_match_are_refused(arguments: tuple[Any, Any], me
         GaussianField.components(*arguments)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         ({"series": "a"}, "coefficients"),
@@ -361,7 +364,7 @@ def test_values_with_correlations_that_are_products_count_as_their_records() -> 
     assert abs(np.mean(drawn[:, place, 0] * drawn[:, place, 1]) - matrix[first, second]) < 0.23
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_blocks_are_above_the_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     data = rng.standard_normal((9, 30))
@@ -399,7 +402,7 @@ def conditional(matrix: Matrix, known: NDArray[np.int64]) -> Matrix:
     return np.asarray(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "model",
     [
         GaussianField(0.8 ** np.abs(np.subtract.outer(np.arange(12), np.arange(12)))),
@@ -427,10 +430,9 @@ def test_known_values_leave_the_conditional_correlations(model: GaussianField) -
         assert blind.variance_inflation() == pytest.approx(found)
 
 
-@pytest.mark.parametrize("phi", [[0.9], [1.2, -0.5]])
-@pytest.mark.parametrize(
-    "known", [range(100), range(90, 200), [*range(60), *range(180, 200)], [*range(0, 40, 3), *range(190, 200)]]
-)
+@pytest.mark.slow
+@for_each("phi", [[0.9], [1.2, -0.5]])
+@for_each("known", [range(100), range(90, 200), [*range(60), *range(180, 200)], [*range(0, 40, 3), *range(190, 200)]])
 def test_known_values_of_long_series(
     phi: list[float], known: list[int] | range, monkeypatch: pytest.MonkeyPatch
 ) -> None:

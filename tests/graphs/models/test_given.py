@@ -23,6 +23,7 @@ from graphs import (
     exact_leakage,
 )
 from graphs.models.markov_field import MarkovField
+from tests.cases import for_each
 from tests.sizes import corners
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +46,7 @@ def small_models(rng: np.random.Generator) -> list[DependenceModel]:
     ]
 
 
-@pytest.mark.parametrize("case", range(6))
+@for_each("case", range(6))
 @pytest.mark.parametrize("known", corners([pytest.param(known) for known in [(0,), (2,), (1, 3), (0, 3)]], 1, 2))
 def test_no_mechanism_leaks_more_given_known_records(case: int, known: tuple[int, ...]) -> None:
     rng = np.random.default_rng(10 * case + len(known))
@@ -65,7 +66,7 @@ def test_no_mechanism_leaks_more_given_known_records(case: int, known: tuple[int
     assert (bound <= unaware * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("case", range(6))
+@for_each("case", range(6))
 def test_inflation_bounds_every_tail_of_the_conditional_law(case: int) -> None:
     rng = np.random.default_rng(50 + case)
     model = small_models(rng)[case]
@@ -162,7 +163,7 @@ def test_samples_follow_the_conditional_law(wrong: bool) -> None:
         assert (p_value < 1e-9) == wrong
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "match"),
     [
         (lambda: MarkovChain(TWO, 3).given([3]), "records from 0 to 2"),

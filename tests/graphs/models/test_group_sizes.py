@@ -11,13 +11,14 @@ import pytest
 
 from graphs import ArgumentError, Groups
 from graphs.models.law_free import GroupSizes
+from tests.cases import for_each
 
 
 def both(sizes: list[int]) -> tuple[GroupSizes, Groups]:
     return GroupSizes(Counter(sizes)), Groups(np.repeat(np.arange(len(sizes)), sorted(sizes)))
 
 
-@pytest.mark.parametrize("sizes", [[1], [1, 1, 1], [4], [3, 1, 2, 2, 7], [5] * 40 + [1]])
+@for_each("sizes", [[1], [1, 1, 1], [4], [3, 1, 2, 2, 7], [5] * 40 + [1]])
 def test_it_is_what_the_groups_are(sizes: list[int]) -> None:
     model, groups = both(sizes)
     assert model.n == sum(sizes)
@@ -60,7 +61,7 @@ def test_samples_are_copies_inside_of_groups() -> None:
     assert set(drawn.ravel().tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("sizes", [{}, [3], {0: 1}, {1: 0}, {1.0: 2}, {True: 2}, {2: -1}])
+@for_each("sizes", [{}, [3], {0: 1}, {1: 0}, {1.0: 2}, {True: 2}, {2: -1}])
 def test_what_are_no_sizes_is_refused(sizes: Any) -> None:
     with pytest.raises(ArgumentError, match="sizes"):
         GroupSizes(sizes)

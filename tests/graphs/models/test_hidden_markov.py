@@ -23,6 +23,7 @@ from graphs import (
 )
 from graphs.leakage.messages import phi
 from graphs.models.hidden_markov import weighted_diameters
+from tests.cases import for_each
 from tests.sizes import corners
 
 FloatArray = npt.NDArray[np.float64]
@@ -86,6 +87,7 @@ def test_no_mechanism_leaks_more_about_records_of_a_hidden_chain(case: int) -> N
             assert exact_leakage(model, epsilon, record) <= bound[record] + 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", corners(range(40), *range(0, 40, 5)))
 def test_no_mechanism_leaks_more_about_records_of_communities(case: int) -> None:
     rng = np.random.default_rng(1000 + case)
@@ -155,7 +157,7 @@ def twin(transition: FloatArray, diameter: float, epsilon: FloatArray) -> list[f
     return [float(epsilon[i]) + contract(diameter, left[i] + right[i]) for i in range(n)]
 
 
-@pytest.mark.parametrize("same", [True, False])
+@for_each("same", [True, False])
 def test_messages_equal_the_recursion_in_plain_numbers(same: bool) -> None:
     transition = np.array([[0.9, 0.1], [0.2, 0.8]])
     epsilon = np.full(9, 0.2) if same else np.linspace(0, 0.4, 9)
@@ -195,6 +197,7 @@ def test_quilts_are_for_an_uninformed_adversary() -> None:
         model.leakage(0.01, "quilt")
 
 
+@pytest.mark.slow
 def test_a_million_records() -> None:
     model = HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 10**6, emission=[[0.6, 0.4], [0.4, 0.6]])
     budget = model.budget(0.5)
@@ -270,7 +273,7 @@ def test_samples_of_communities_have_the_stated_law() -> None:
 # Variance inflation -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", range(20))
+@for_each("case", range(20))
 def test_inflation_bounds_every_tail_and_moment_of_small_models(case: int) -> None:
     rng = np.random.default_rng(2000 + case)
     model: DependenceModel = random_hidden(rng, 1) if case % 2 else random_communities(rng, case // 2)
@@ -318,6 +321,7 @@ def test_inflation_of_communities() -> None:
 # Emissions --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spread_of_normal_laws_is_an_upper_bound() -> None:
     rng = np.random.default_rng(12)
     grid = np.linspace(-40, 40, 200_001)
@@ -358,7 +362,7 @@ def test_fingerprints_tell_models_apart() -> None:
     assert HiddenMarkov(transition, 5).fingerprint() == models[0].fingerprint()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "match"),
     [
         (lambda: HiddenMarkov([[0.9, 0.2], [0.2, 0.8]], 5), "row 0 sums to"),

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from graphs import ArgumentError, Groups, Independent, MovingWindow
+from tests.cases import for_each
 
 
 def test_independent() -> None:
@@ -36,7 +37,7 @@ def test_groups() -> None:
     assert Groups([1, 1]).describe() == "2 records in 1 independent group of 2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "labels",
     [
         np.array([3, 1, 3]),
@@ -51,7 +52,7 @@ def test_labels_of_any_kind(labels: Any) -> None:
     assert Groups(labels).independent_groups().tolist() == [2, 1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("labels", "message"),
     [
         ([], "labels: nothing"),
@@ -86,7 +87,7 @@ def test_fingerprints_tell_partitions_not_names() -> None:
     assert MovingWindow(3, 1).fingerprint() != MovingWindow(3, 2).fingerprint()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (lambda: Independent(0), "n: 0"),

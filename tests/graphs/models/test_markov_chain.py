@@ -16,6 +16,7 @@ from scipy import stats
 
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable
 from graphs.leakage.spectral import period, stationary_law
+from tests.cases import for_each
 from tests.oracles.chains import chain_table
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]
@@ -32,7 +33,7 @@ def test_law_of_the_worked_chain() -> None:
     assert not model.transition.flags.writeable
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_stationary_law_against_fractions(seed: int) -> None:
     """Exact elimination in rational numbers, over many orders of magnitude."""
     rng = np.random.default_rng(seed)
@@ -57,7 +58,7 @@ def test_stationary_law_against_fractions(seed: int) -> None:
         assert abs(Fraction(float(found)) / (value / total) - 1) <= error
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "expected"),
     [
         ([[0.5, 0.5], [0.5, 0.5]], 1),
@@ -137,7 +138,7 @@ def test_fit_recovers_a_chain() -> None:
     assert fitted.transition == pytest.approx(np.array(MATRIX), abs=0.01)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sequences", "options", "message"),
     [
         ((), {}, "sequences: none"),
@@ -161,7 +162,7 @@ def test_fit_refuses(sequences: tuple[Any, ...], options: dict[str, Any], messag
         MarkovChain.fit(*sequences, **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("matrix", "n", "initial", "message"),
     [
         ([[0.9, 0.1], [0.2, 0.77]], 5, None, r"transition: row 1 sums to 0\.97; expected: each row must sum to 1"),
@@ -234,6 +235,7 @@ def test_one_record_and_one_state() -> None:
     assert constant.sample(np.random.default_rng(0)).tolist() == [0] * 4
 
 
+@pytest.mark.slow
 def test_extremes() -> None:
     """Tiny and huge entries, budgets and lengths give finite numbers at most the group bound, or infinity."""
     for matrix in ([[1 - 1e-300, 1e-300], [1e-300, 1 - 1e-300]], [[1 - 1e-12, 1e-12], [0.5, 0.5]]):
@@ -254,6 +256,7 @@ def test_pickles_with_what_it_has_computed() -> None:
     assert again.fingerprint() == model.fingerprint()
 
 
+@pytest.mark.slow
 def test_import_is_light() -> None:
     heavy = ("pandas", "scipy.optimize", "networkx", "sklearn", "matplotlib", "scipy.stats")
     code = f"import sys; from graphs import *; print([m for m in {heavy!r} if m in sys.modules])"
@@ -271,7 +274,8 @@ def test_a_first_law_with_labels_is_refused_and_the_call_that_is_named_works() -
     assert MarkovChain(matrix, 5, initial=pd.Series([0.7, 0.3])).initial.tolist() == [0.7, 0.3]
 
 
-@pytest.mark.parametrize("kind", [MarkovChain, HiddenMarkov])
+@pytest.mark.slow
+@for_each("kind", [MarkovChain, HiddenMarkov])
 def test_a_table_whose_columns_are_in_another_order_than_its_rows_is_refused(kind: Any) -> None:
     """By position the chain below is another one, with an inflation of 8.1 instead of 49."""
     rows = [[0.98, 0.01, 0.01], [0.02, 0.49, 0.49], [0.02, 0.49, 0.49]]

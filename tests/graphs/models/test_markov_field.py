@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphs import ArgumentError, FactorGraph, Groups, MarkovField, RouteUnavailable
+from tests.cases import for_each
 
 
 def brute_force(graph: "nx.Graph[Any]", weight: Any, own: Any, states: int) -> np.ndarray:
@@ -84,6 +85,7 @@ def test_order_of_records_and_latent_nodes() -> None:
     assert MarkovField.ising(graph, 0.7, records=["a"]).leakage(0.1).tolist() == [0.1]
 
 
+@pytest.mark.slow
 def test_messages_agree_with_the_factor_graph() -> None:
     rng = np.random.default_rng(2)
     for seed in range(20):
@@ -147,6 +149,7 @@ def test_distinct_matrices_are_kept_once() -> None:
     assert len(MarkovField((edges, 500), np.array(tables))._interactions.logs) == 2
 
 
+@pytest.mark.slow
 def test_budget_and_explain() -> None:
     model = MarkovField.ising(nx.karate_club_graph(), 0.05)
     budget = model.budget(0.5)
@@ -168,7 +171,7 @@ def test_one_record() -> None:
 PATH = nx.path_graph(3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "match"),
     [
         (lambda: MarkovField(nx.Graph(), np.ones((2, 2))), "without nodes"),

@@ -12,6 +12,7 @@ import pytest
 
 from graphs import ArgumentError, MarkovChain, MixingSeries, MovingWindow, RouteUnavailable
 from graphs.leakage.spectral import stationary_law
+from tests.cases import for_each
 from tests.oracles.chains import chain_table
 from tests.oracles.moments import worst_inflation, worst_of_bounded_differences
 from tests.sizes import sizes
@@ -211,6 +212,7 @@ def test_words_and_identity() -> None:
     assert len({model.fingerprint() for model in models}) == 4
 
 
+@pytest.mark.slow
 def test_samples_mix_as_declared() -> None:
     """Coefficients of what is drawn, over 4,000 draws, against those declared; far records are independent."""
     rng = np.random.default_rng(1)
@@ -226,7 +228,7 @@ def test_samples_mix_as_declared() -> None:
             assert abs(float((drawn[:, 0] * drawn[:, 3]).mean())) < 6 / math.sqrt(4000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (lambda: MixingSeries([], 5), "phi: an array of shape"),

@@ -16,6 +16,7 @@ from scipy import stats
 from graphs import ArgumentError, DependencyGraph, MixingSeries, MovingWindow, RouteUnavailable
 from graphs.inflation.concentration import block_inflation, even_block_inflation, uneven_block_inflation
 from graphs.models.moving_window import Reach
+from tests.cases import for_each
 from tests.oracles.moments import worst_inflation, worst_of_bounded_differences
 from tests.sizes import sizes
 
@@ -273,7 +274,7 @@ def test_hubs_that_would_join_too_many_leave_groups() -> None:
 # Times of all kinds ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("times", "length"),
     [
         ([3, 0, 1, 9], 2),
@@ -311,7 +312,7 @@ def test_what_is_within_rounding_of_the_length_is_within_it() -> None:
     assert MovingWindow.of_times([late, late + pd.Timedelta(hours=1)], pd.Timedelta.max).m == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (lambda: MovingWindow(0, 1), "n: 0"),

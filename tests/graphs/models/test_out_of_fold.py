@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphs import ArgumentError, Groups, Independent, RouteUnavailable
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 
 SLOPES = (-8.0, -2.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0)
 Floats = NDArray[np.float64]
@@ -45,8 +46,9 @@ def averages(folds: list[int], p: float, groups: list[int] | None = None) -> tup
     return law, found
 
 
-@pytest.mark.parametrize("p", [0.5, 0.3, 0.05])
-@pytest.mark.parametrize("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1], [0, 0, 0, 1]])
+@pytest.mark.slow
+@for_each("p", [0.5, 0.3, 0.05])
+@for_each("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1], [0, 0, 0, 1]])
 def test_the_inflation_holds_for_every_learner_with_two_folds(folds: list[int], p: float) -> None:
     law, (first, second) = deviations(folds, p)
     proxy = OutOfFold(folds).variance_inflation() / len(folds)
@@ -55,7 +57,7 @@ def test_the_inflation_holds_for_every_learner_with_two_folds(folds: list[int], 
         assert moments.max() <= math.exp(slope**2 * proxy / 8) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("p", [0.5, 0.2])
+@for_each("p", [0.5, 0.2])
 def test_the_inflation_holds_for_every_learner_with_three_folds(p: float) -> None:
     law, parts = deviations([0, 1, 2], p)
     proxy = OutOfFold([0, 1, 2]).variance_inflation() / 3
@@ -77,8 +79,8 @@ def exponents(n: float, slope: float, averages: Floats, risks: Floats) -> Floats
     return np.exp(n * (slope * averages - np.log1p(risks * math.expm1(slope))))
 
 
-@pytest.mark.parametrize("p", [0.5, 0.2])
-@pytest.mark.parametrize(
+@for_each("p", [0.5, 0.2])
+@for_each(
     ("folds", "groups"),
     [([0, 0, 1, 1], None), ([0, 1, 1], None), ([0, 0, 1, 1], [0, 0, 1, 1]), ([0, 0, 1], [0, 0, 1])],
 )
@@ -151,7 +153,7 @@ def test_a_model_is_known_by_its_content() -> None:
     assert draws[0] == draws[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("folds", "groups", "expected"),
     [
         ([0, 0], None, "folds: one fold"),

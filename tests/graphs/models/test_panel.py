@@ -25,6 +25,7 @@ from graphs import (
 )
 from graphs.fitted_limits import FittedLimits
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 
 TWO = [[0.75, 0.25], [0.25, 0.75]]
 
@@ -41,7 +42,8 @@ def units() -> list[DependenceModel]:
     ]
 
 
-@pytest.mark.parametrize("unit", units(), ids=lambda unit: type(unit).__name__)
+@pytest.mark.slow
+@for_each("unit", units(), ids=lambda unit: type(unit).__name__)
 def test_every_unit_is_like_one_unit(unit: DependenceModel) -> None:
     panel = Panel(unit, 3)
     assert panel.n == 3 * unit.n
@@ -77,7 +79,7 @@ def test_effective_records_are_those_of_the_units_together() -> None:
     assert Panel(MarkovChain(TWO, 20), 200).effective_records() >= 200
 
 
-@pytest.mark.parametrize("weaker", [1.0, 0.95])
+@for_each("weaker", [1.0, 0.95])
 def test_copies_in_every_unit_attain_inflation_and_effective_records(weaker: float) -> None:
     """Units of two copies of a fair coin: 3 units have ln E exp(u q) = 3 ln cosh(u/6) + u/2, exactly."""
     panel = Panel(Groups([0, 0]), 3)
@@ -89,7 +91,7 @@ def test_copies_in_every_unit_attain_inflation_and_effective_records(weaker: flo
     assert bool((exact <= coins + 1e-12).all()) == (weaker == 1.0)
 
 
-@pytest.mark.parametrize("unit", [units()[k] for k in (0, 1, 6)], ids=lambda unit: type(unit).__name__)
+@for_each("unit", [units()[k] for k in (0, 1, 6)], ids=lambda unit: type(unit).__name__)
 def test_known_records_cut_their_own_units_only(unit: DependenceModel) -> None:
     panel, width = Panel(unit, 3), unit.n
     known = [1, width + 1, width + 2]
@@ -103,7 +105,8 @@ def test_known_records_cut_their_own_units_only(unit: DependenceModel) -> None:
     assert given.n == 3 * width - 3
 
 
-@pytest.mark.parametrize("unit", units(), ids=lambda unit: type(unit).__name__)
+@pytest.mark.slow
+@for_each("unit", units(), ids=lambda unit: type(unit).__name__)
 def test_units_without_a_budget_leak_nothing(unit: DependenceModel) -> None:
     """A unit that is known as a whole, or that no query reads: the others leak what they do alone."""
     width = unit.n
@@ -120,6 +123,7 @@ def test_units_without_a_budget_leak_nothing(unit: DependenceModel) -> None:
     np.testing.assert_allclose(unread[width:], alone.leakage(rows), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_law_is_the_product_of_the_units() -> None:
     unit = MarkovChain([[0.9, 0.1], [0.4, 0.6]], 2)
     panel = Panel(unit, 2)
@@ -143,7 +147,7 @@ def test_labels_and_fingerprints() -> None:
     assert panel.given([(1, "y")]).n == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "count", "message"),
     [
         (Independent(1), 5, "units of one record"),
@@ -212,7 +216,7 @@ def test_known_records_of_units_of_different_lengths() -> None:
     assert worst <= rest.leakage(0.1)[record] + 1e-7
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "units", "words"),
     [
         (family, 3, "number of records of each unit"),

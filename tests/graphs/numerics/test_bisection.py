@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.numerics.bisection import bisect, bisect_each, bisect_each_integer, bisect_integers, bracket, within
+from tests.cases import for_each
 
 FINITE = st.floats(-8e307, 8e307, allow_subnormal=True)
 ADVERSARIAL = [
@@ -26,6 +27,7 @@ ADVERSARIAL = [
 ]
 
 
+@pytest.mark.slow
 @given(FINITE, FINITE, FINITE)
 @settings(max_examples=300)
 def test_finds_the_last_float_at_which_a_condition_holds(one: float, two: float, edge: float) -> None:
@@ -36,9 +38,9 @@ def test_finds_the_last_float_at_which_a_condition_holds(one: float, two: float,
     assert found == edge
 
 
-@pytest.mark.parametrize("low", ADVERSARIAL)
-@pytest.mark.parametrize("edge", ADVERSARIAL)
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@for_each("low", ADVERSARIAL)
+@for_each("edge", ADVERSARIAL)
+@for_each("sign", [1.0, -1.0])
 def test_finds_edges_among_the_smallest_and_the_largest_floats(low: float, edge: float, sign: float) -> None:
     calls: list[float] = []
 
@@ -51,6 +53,7 @@ def test_finds_edges_among_the_smallest_and_the_largest_floats(low: float, edge:
         assert len(calls) <= 2200
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), FINITE, FINITE, st.integers(0, 80), st.booleans())
 @settings(max_examples=300)
 def test_returns_a_point_that_was_tried_for_any_condition(
@@ -123,8 +126,8 @@ def test_halvings_halve() -> None:
     assert (failing, holding) == (16.0, 8.0)
 
 
-@pytest.mark.parametrize("relative", [1e-1, 1e-4, 1e-10])
-@pytest.mark.parametrize("upwards", [True, False])
+@for_each("relative", [1e-1, 1e-4, 1e-10])
+@for_each("upwards", [True, False])
 def test_stops_within_a_share_and_not_much_before(relative: float, upwards: bool) -> None:
     for edge in np.geomspace(1e-8, 0.9, 30).tolist():
         ends = (1e-9, 1.0) if upwards else (1.0, 1e-9)

@@ -6,14 +6,14 @@ import math
 
 import mpmath
 import numpy as np
-import pytest
 from scipy.stats import beta
 
 from graphs.estimation.fitted_values import ratio_tail
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(("zeros", "ones"), [(2, 2), (10, 7), (3, 60), (400, 300)])
-@pytest.mark.parametrize("level", [1e-6, 0.01, 0.3, 0.9])
+@for_each(("zeros", "ones"), [(2, 2), (10, 7), (3, 60), (400, 300)])
+@for_each("level", [1e-6, 0.01, 0.3, 0.9])
 def test_a_share_of_a_sum_of_squares_is_a_beta_variable(zeros: int, ones: int, level: float) -> None:
     """The expected value comes from the beta distribution; the bound is never below it, and close."""
     law = beta(ones / 2, zeros / 2)
@@ -39,8 +39,8 @@ def anderson(count: int, at: float) -> float:
         return float(1 - above)
 
 
-@pytest.mark.parametrize("count", [7, 21, 61])
-@pytest.mark.parametrize("at", [-0.5, -0.2, 0.0, 0.25])
+@for_each("count", [7, 21, 61])
+@for_each("at", [-0.5, -0.2, 0.0, 0.25])
 def test_serial_correlations_have_the_law_that_anderson_derived(count: int, at: float) -> None:
     """Exact, in high precision."""
     weights = np.cos(2 * math.pi * np.arange(1, (count - 1) // 2 + 1) / count)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from graphs.numerics.definite import dominates, is_semidefinite, largest_eigenvalue, least_lift
+from tests.cases import for_each
 
 
 def exactly_definite(matrix: np.ndarray) -> bool:
@@ -22,7 +22,7 @@ def exactly_definite(matrix: np.ndarray) -> bool:
     return True
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
+@for_each("n", [2, 5, 9])
 def test_proofs_are_right_where_the_least_eigenvalue_is_a_rounding_error(n: int) -> None:
     rng = np.random.default_rng(n)
     proved = refuted = 0
@@ -40,14 +40,14 @@ def test_proofs_are_right_where_the_least_eigenvalue_is_a_rounding_error(n: int)
     assert refuted
 
 
-@pytest.mark.parametrize("shift", [-1e-15, 0.0, 1e-17])
+@for_each("shift", [-1e-15, 0.0, 1e-17])
 def test_nothing_is_proved_at_the_edge(shift: float) -> None:
     ones = np.ones((50, 50))
     assert not dominates(np.full(50, 50.0 + shift), ones)
     assert dominates(np.full(50, 50.0 + 1e-10), ones)
 
 
-@pytest.mark.parametrize("matrix", [np.full((2, 2), np.nan), np.array([[np.inf, 0.0], [0.0, 1.0]])])
+@for_each("matrix", [np.full((2, 2), np.nan), np.array([[np.inf, 0.0], [0.0, 1.0]])])
 def test_nothing_is_proved_of_what_is_not_finite(matrix: np.ndarray) -> None:
     assert not is_semidefinite(matrix)
     assert not dominates(np.full(2, 10.0), matrix)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,11 +116,13 @@ class TestWords:
         assert exact <= above < exact + step
         assert exact - step < below <= exact
 
+    @pytest.mark.slow
     @given(st.tuples(NUMBERS, NUMBERS, NUMBERS).map(sorted), st.integers(1, 8), FORMS)
     def test_a_shown_interval_contains_the_real_one(self, ends: list[float], digits: int, form: Form) -> None:
         low, value, high = ends
         assert contained(shown_around(value, low, high, digits, digits, form), value, low, high)
 
+    @pytest.mark.slow
     @given(st.lists(st.integers(0, 10**6), min_size=3, max_size=3).map(sorted))
     def test_shares_are_shown_no_wider_than_it_takes(self, millionths: list[int]) -> None:
         """With four digits after the point, the width grows by half a unit for the value, and by less than one."""

@@ -1,12 +1,12 @@
 """Sums in slices are numpy's, to the bit."""
 
 import numpy as np
-import pytest
 
 from graphs.numerics.sliced_sums import SLICE, sum_in_slices
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("size", [0, 1, 9, SLICE, SLICE + 1, SLICE + 8, 2 * SLICE + 1, 3 * SLICE + 7, 10 * SLICE + 129])
+@for_each("size", [0, 1, 9, SLICE, SLICE + 1, SLICE + 8, 2 * SLICE + 1, 3 * SLICE + 7, 10 * SLICE + 129])
 def test_a_sum_in_slices_is_numpys(size: int) -> None:
     numbers = np.random.default_rng(size).standard_normal(size)
     parts = []

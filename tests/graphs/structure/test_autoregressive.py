@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, ResponseOfSeries
+from tests.cases import for_each
 from tests.sizes import corners
 
 SERIES = [[0.9], [-0.7], [0.9999], [1.2, -0.5], [1.99, -0.9999], [-1.7, -0.95], [0.3, 0.2, -0.4, 0.1], [0.0, 0.0, 0.95]]
@@ -32,6 +33,7 @@ def exact_correlations(phi: list[float], count: int) -> list[mpmath.mpf]:
         return found[:count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", corners(SERIES, 0, 1, 2, 3, 5, 6, 7), ids=str)
 def test_sums_of_absolute_correlations(phi: list[float]) -> None:
     count = 400
@@ -43,7 +45,8 @@ def test_sums_of_absolute_correlations(phi: list[float]) -> None:
         assert total <= sums[k] <= total * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("phi", SERIES, ids=str)
+@pytest.mark.slow
+@for_each("phi", SERIES, ids=str)
 def test_peaks_of_the_spectrum(phi: list[float]) -> None:
     response = ResponseOfSeries(np.array(phi))
     roots = np.roots(np.r_[1.0, -np.array(phi)])
@@ -62,7 +65,8 @@ def test_peaks_of_the_spectrum(phi: list[float]) -> None:
     assert response.spectral_peak() <= 1 / least / float(variance) * (1 + 2e-2)
 
 
-@pytest.mark.parametrize("phi", [[0.9], [-0.7], [1.2, -0.5], [-1.7, -0.95]], ids=str)
+@pytest.mark.slow
+@for_each("phi", [[0.9], [-0.7], [1.2, -0.5], [-1.7, -0.95]], ids=str)
 def test_eigenvalues_are_below_the_peak(phi: list[float]) -> None:
     for n in (5, 60, 700):
         model = AutoregressiveCorrelation(np.array(phi), n)

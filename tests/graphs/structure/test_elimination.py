@@ -11,10 +11,11 @@ import pytest
 from graphs import FactorGraph, TooWide
 from graphs.errors import ArgumentError
 from graphs.structure.elimination import SMALLEST, Table, eliminate, elimination_order
+from tests.cases import for_each
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(60))
 def test_marginals_are_those_of_brute_force(seed: int) -> None:
     rng = np.random.default_rng([11, seed])
     make = random_bayesian_network if seed % 2 else random_factor_graph
@@ -32,7 +33,8 @@ def test_marginals_are_those_of_brute_force(seed: int) -> None:
         np.testing.assert_allclose(model.marginal(nodes, known), part / part.sum(), rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
+@for_each("seed", range(12))
 def test_marginals_are_those_of_pgmpy(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,7 +57,7 @@ def test_marginals_are_those_of_pgmpy(seed: int) -> None:
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed", range(6))
 def test_bayesian_networks_answer_as_pgmpy_does(seed: int) -> None:
     model = random_bayesian_network(np.random.default_rng([15, seed]), 9, 3)
     with warnings.catch_warnings():

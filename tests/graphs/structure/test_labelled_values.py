@@ -26,6 +26,7 @@ from graphs.estimation import baum_welch, diagnose, fit_ising, fit_potts
 from graphs.models.out_of_fold import OutOfFold
 from graphs.plotting import plot_graph
 from graphs.structure.sort_keys import sort_ranks
+from tests.cases import for_each
 
 PATIENTS = [f"patient {k}" for k in range(1000)]
 TEN = {name: k // 10 for k, name in enumerate(PATIENTS)}
@@ -62,8 +63,8 @@ SEQUENCES: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
-@pytest.mark.parametrize(
+@for_each("name", SEQUENCES)
+@for_each(
     "values",
     [{0: 5.0, 1: 6.0, 2: 5.0}, {0, 1}, frozenset({0, 1}), pd.DataFrame({0: [0, 1, 1], 1: [1, 0, 1]})],
     ids=type,
@@ -213,6 +214,7 @@ def test_fields_of_nodes_follow_labels(ring: Any) -> None:
         MarkovField(ring, [[1, 2], [2, 1]], pd.DataFrame(rows).T)
 
 
+@pytest.mark.slow
 def test_budgets_of_labelled_records_follow_labels(ring: Any) -> None:
     budgets = {f"p{k}": 0.01 * (k + 1) for k in range(PEOPLE)}
     for model in (MarkovField.ising(ring, 0.2), DependencyGraph(ring)):
@@ -247,7 +249,7 @@ def named_models() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("model", named_models(), ids=lambda model: type(model).__name__)
+@for_each("model", named_models(), ids=lambda model: type(model).__name__)
 def test_known_records_are_named_by_their_labels(model: Any) -> None:
     middle, first = model.records[1], model.records[0]
     rest = model.given([middle])
@@ -308,7 +310,8 @@ ORDERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.slow
+@for_each("name", ORDERS)
 def test_keys_of_all_kinds_put_records_in_order(name: str) -> None:
     assert sort_ranks("order", ORDERS[name]).tolist() == RANKS
     values = [0.3, 0.1, 0.9, 0.2]
@@ -328,7 +331,7 @@ def test_the_hour_that_clocks_repeat_is_in_order() -> None:
     assert sort_ranks("order", [1, 0, 1, 5]).tolist() == [1, 0, 1, 2]  # equal keys
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "message"),
     [
         (pd.DatetimeIndex(["2024-01-01", None, "2024-01-02"]), "missing key, of record 1"),

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from graphs import ArgumentError, DependencyGraph, MarkovField
 from graphs.structure.layout import read_graph
+from tests.cases import for_each
 
 
 def forms() -> list[tuple[str, Any]]:
@@ -33,7 +34,8 @@ def forms() -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(("form", "graph"), forms(), ids=[name for name, _ in forms()])
+@pytest.mark.slow
+@for_each(("form", "graph"), forms(), ids=[name for name, _ in forms()])
 def test_every_form_is_the_same_graph(form: str, graph: Any) -> None:
     layout = read_graph(graph)
     assert set(layout.labels) == set(range(5))
@@ -49,7 +51,7 @@ def test_the_names_of_a_data_frame_are_the_labels() -> None:
     assert list(read_graph(table).labels) == ["ann", "bob"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "message"),
     [
         (np.array([[0, 1], [0, 0]]), "not symmetric"),

@@ -24,6 +24,7 @@ from graphs import (
 from graphs.inflation.concentration import forgetting_far
 from graphs.models.law_free import GroupSizes
 from graphs.structure.revealed_blocks import RevealedBlocks
+from tests.cases import for_each
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ def test_a_window_changes_its_block_and_as_many_records_as_it_reaches() -> None:
     assert max(largest_distance(law, start, start + 1, 1) for start in range(4)) > 0.3  # fewer are not enough
 
 
-@pytest.mark.parametrize("gap", [0, 1, 2])
+@for_each("gap", [0, 1, 2])
 def test_a_chain_changes_more_than_its_gap_as_rarely_as_stated(gap: int) -> None:
     """The first block that is stated, over all couplings; where it changes nothing behind it that is exact."""
     law = chain_law(7, np.array([[0.8, 0.2], [0.2, 0.8]]))
@@ -92,8 +93,8 @@ def test_a_chain_changes_more_than_its_gap_as_rarely_as_stated(gap: int) -> None
     assert gap or exact == pytest.approx(found.missed)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 11, 12])
-@pytest.mark.parametrize("gap", [0, 1, 2, 5, 20])
+@for_each("n", [1, 2, 3, 7, 10, 11, 12])
+@for_each("gap", [0, 1, 2, 5, 20])
 def test_blocks_of_a_series_cover_its_records(n: int, gap: int) -> None:
     """Block by block, and the best of three lengths."""
     lengths = {min(max(gap, 1), n), min(gap + 1, n), n}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphs.leakage.self_avoiding import Walks
+from tests.cases import for_each
 
 #: Vertices of a walk, and the number of the walk that stands for it.
 Step = tuple[tuple[int, ...], int]
@@ -46,7 +47,7 @@ def all_walks(graph: "nx.Graph[Any]", barred: set[int], most: int, memory: int) 
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each("seed", range(12))
 def test_without_limits_the_walks_are_the_self_avoiding_ones(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(int(rng.integers(3, 8)), rng.uniform(0.4, 0.9), seed=seed)
@@ -63,7 +64,8 @@ def test_without_limits_the_walks_are_the_self_avoiding_ones(seed: int) -> None:
     assert set(walks) == all_walks(graph, barred, len(graph), len(graph))
 
 
-@pytest.mark.parametrize("length", range(2, 8))
+@pytest.mark.slow
+@for_each("length", range(2, 8))
 def test_walks_never_go_round_a_short_cycle_and_leave_out_nothing_else(length: int) -> None:
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4))
     graph.add_edges_from([(0, 5), (9, 14)])

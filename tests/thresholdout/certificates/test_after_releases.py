@@ -30,6 +30,7 @@ def test_nothing_changes_without_looks() -> None:
     assert with_releases(certificate, model, FEW, Composed([])) is certificate
 
 
+@pytest.mark.slow
 def test_half_widths_grow_with_the_looks() -> None:
     model = Independent(10_000)
     widths = []

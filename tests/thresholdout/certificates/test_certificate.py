@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
+from tests.cases import for_each
 from tests.sizes import sizes
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
@@ -46,7 +47,7 @@ def test_a_model_without_concentration_gets_the_posterior() -> None:
     assert copies.route == "posterior"
 
 
-@pytest.mark.parametrize("limits", [(None, 1), (1000, None), (None, None)])
+@for_each("limits", [(None, 1), (1000, None), (None, None)])
 def test_undeclared_limits(limits: tuple[int | None, int | None]) -> None:
     certificate = certified(queries=limits[0], budget=limits[1])
     assert certificate.tolerance == math.inf
@@ -63,7 +64,7 @@ def test_half_widths_stay_within_the_range() -> None:
     assert "mechanism='claims'" in certificate.statement
 
 
-@pytest.mark.parametrize(("query", "hits"), [(1, 1), (5, -1), (0, 0)])
+@for_each(("query", "hits"), [(1, 1), (5, -1), (0, 0)])
 def test_rounds_that_do_not_exist(query: int, hits: int) -> None:
     with pytest.raises(InputError):
         certified().half_width(query, hits, "train")
@@ -79,7 +80,7 @@ def test_words_and_pickle() -> None:
     assert again.half_width(3, 1, "train") == certificate.half_width(3, 1, "train")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("argument", "value"),
     [
         ("threshold", 0.0),
@@ -112,6 +113,7 @@ def test_extreme_arguments_stay_finite() -> None:
     assert 0 < certificate.tolerance < 1
 
 
+@pytest.mark.slow
 @sizes("examples", 2, 20)
 def test_monotone(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
@@ -162,7 +164,7 @@ INELIGIBLE = [
 ]
 
 
-@pytest.mark.parametrize("route", INELIGIBLE)
+@for_each("route", INELIGIBLE)
 def test_what_is_not_proved_is_never_chosen(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """A route made to win by its tolerance; the same one is chosen as soon as nothing speaks against it."""
     model = Independent(10_000)
@@ -181,7 +183,7 @@ def test_what_is_not_proved_is_never_chosen(route: Route, monkeypatch: pytest.Mo
     assert (certified(MADE).route, certified(MADE).half_width(1, 0, "train")) == ("made", 1e-6)
 
 
-@pytest.mark.parametrize("route", INELIGIBLE)
+@for_each("route", INELIGIBLE)
 def test_no_mechanism_rests_on_what_is_not_proved(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a mechanism has one route only, nothing is certified rather than that."""
     model = Independent(10_000)

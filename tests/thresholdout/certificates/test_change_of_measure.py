@@ -10,6 +10,7 @@ from mpmath import mp
 from scipy.stats import binom, norm
 
 from graphs import Independent
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.after_releases import releases_epsilon, with_releases
@@ -75,9 +76,9 @@ def coins_told(n: int, epsilon: float, delta: float) -> list[tuple[float, float]
     ]
 
 
-@pytest.mark.parametrize("p", [0.3, 0.05, 0.01])
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-4])
+@for_each("p", [0.3, 0.05, 0.01])
+@for_each("epsilon", [0.05, 0.3, 1.0])
+@for_each("delta", [0.0, 1e-7, 1e-5, 1e-4])
 def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: float, delta: float) -> None:
     n = 40
     losses = coins_told(n, epsilon, delta)
@@ -97,8 +98,9 @@ def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: flo
     assert worst(losses, p * math.exp(-costs[0] / 100)) > p  # a test that can fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", corners([1.0, 3.0, 10.0], 1))
-@pytest.mark.parametrize("p", [0.3, 0.05])
+@for_each("p", [0.3, 0.05])
 def test_no_event_of_a_noisy_sum_is_likelier_than_promised(sigma: float, p: float) -> None:
     """The sum of n coins, with Gaussian noise, against quadrature over the sum."""
     n = 30
@@ -138,6 +140,7 @@ def test_more_information_costs_more() -> None:
     assert mutual_information_nats(math.inf, 0.05) == math.inf
 
 
+@pytest.mark.slow
 def test_looks_in_a_certificate_of_claims() -> None:
     """With a delta too where records are independent; by posteriors only pure ones, where no probability is spared."""
     independent, claims = Independent(10_000), ClaimsParameters()
@@ -153,6 +156,7 @@ def test_looks_in_a_certificate_of_claims() -> None:
     assert spared.route == "posterior"
 
 
+@pytest.mark.slow
 def test_a_guard_records_a_training() -> None:
     holdout = np.arange(50_000.0)
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
@@ -183,7 +187,7 @@ def test_what_a_stated_epsilon_says_about_new_data() -> None:
     assert stated.bound == pytest.approx(math.sqrt((math.log(40) + nats) / 20_000), rel=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("epsilon", "n", "p", "delta"),
     [
         (0.13597951452817506, 22348314639491, 9.844190660305211e-08, 1.0052086383055855e-23),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.certificates.drift_bound import belief_drift, drift_bound
 from thresholdout.certificates.problem import Setting
@@ -26,6 +27,7 @@ def test_worked_walks() -> None:
     assert belief_drift(0.01, 100, math.exp(-3)) == pytest.approx(0.075565, abs=5e-7)
 
 
+@pytest.mark.slow
 def test_walk_in_high_precision() -> None:
     with mpmath.workdps(30):
         step, steps, failure = mpmath.mpf("0.05"), 40, mpmath.mpf("0.02")
@@ -60,7 +62,7 @@ def test_many_steps_use_a_slightly_larger_sum() -> None:
     assert belief_drift(50.0, 1, 0.05) == 1.0
 
 
-@pytest.mark.parametrize("steps", [1, 2, 4, 6])
+@for_each("steps", [1, 2, 4, 6])
 def test_walk_on_randomised_responses(steps: int) -> None:
     """One record, B coins that tell it with log-odds eps_0, every prior: all outcomes of all prefixes, enumerated."""
     step, failure = 0.5, 0.2
@@ -99,6 +101,7 @@ def test_routes_of_equal_groups_are_those_of_as_many_records() -> None:
     assert ours == pytest.approx(single, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_routes_are_monotone() -> None:
     here = drift_bound(setting(Independent(50_000))).tolerance
     assert drift_bound(setting(Independent(100_000))).tolerance < here
@@ -107,6 +110,7 @@ def test_routes_are_monotone() -> None:
     assert drift_bound(setting(unequal)).tolerance > here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "budget", "expected"), corners([(10_000, 1, 0.0958), (100_000, 10, 0.1002), (100_000, 100, 0.195)], 0)
 )

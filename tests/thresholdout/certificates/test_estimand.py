@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certificate import estimand_of
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -32,7 +31,7 @@ CASES: list[tuple[DependenceModel, Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "parameters", "said"), CASES, ids=str)
+@for_each(("model", "parameters", "said"), CASES, ids=str)
 def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: list[str]) -> None:
     certificate = certify_parameters(model, parameters)
     for words in said:
@@ -44,7 +43,7 @@ def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: 
         assert POPULATION not in certificate.about
 
 
-@pytest.mark.parametrize("parameters", [GUARD, LadderParameters()], ids=str)
+@for_each("parameters", [GUARD, LadderParameters()], ids=str)
 def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> None:
     plain = estimand_of(INDEPENDENT, parameters)
     found = plain.given_features()

@@ -13,6 +13,7 @@ from graphs import DependenceModel, GaussianField, Groups, Independent, Panel
 from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 from thresholdout import KFoldGuard, Thresholdout, plan
 from thresholdout.certificates import certify
@@ -50,7 +51,7 @@ def same(first: Any, second: Any) -> bool:
     )
 
 
-@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda one: type(one).__name__)
+@for_each("parameters", PARAMETERS, ids=lambda one: type(one).__name__)
 def test_every_mechanism_is_certified_with_what_limits_leave(parameters: Any) -> None:
     """A declared model at 0.97 and a fitted one at 0.95, whose limits fail with 0.02, have the same widths."""
     fitted = certify_parameters(PAIRS.fitted(LIMITS), parameters, STATED)
@@ -89,7 +90,7 @@ def fails(records: Any) -> Any:
     return records > 5000
 
 
-@pytest.mark.parametrize("mechanism", ["claims", "ladder"])
+@for_each("mechanism", ["claims", "ladder"])
 def test_guards_answer_with_what_limits_leave(mechanism: str) -> None:
     """Every interval of a session, failed queries included, as of a declared model at 0.97."""
     rng = np.random.default_rng(0)
@@ -172,7 +173,7 @@ def test_bounds_for_new_data_add_the_failure() -> None:
     assert fitted.average == pytest.approx(declared.average + 0.02, rel=1e-9)
 
 
-@pytest.mark.parametrize("confidence", [0.98, 0.99])
+@for_each("confidence", [0.98, 0.99])
 def test_limits_that_leave_nothing_are_refused(confidence: float) -> None:
     """With the number that would do."""
     model = PAIRS.fitted(LIMITS)
@@ -211,7 +212,7 @@ def misses(inflation: float, n: int, beta: float, mean: float) -> bool:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("phi", corners([0.9, 0.99, 0.999], 2))
-@sizes("runs", 40, 400)
+@sizes("runs", 40, 200)
 def test_fitted_certificates_cover_near_a_unit_root(phi: float, runs: int) -> None:
     """Error rate 1e-9 by the binomial law at a stated error of 0.05; where a unit root is not excluded there is none.
 

@@ -25,6 +25,7 @@ def why_not(found: GeneralizationCertificate, route: str) -> str:
     return str(found.routes["why_not"][route])
 
 
+@pytest.mark.slow
 def test_the_best_of_each_kind() -> None:
     found = generalization_certificate(BlackBox(0.02), 10_000)
     table = found.routes
@@ -37,6 +38,7 @@ def test_the_best_of_each_kind() -> None:
     assert table.loc["on average", "bound"] == pytest.approx(math.tanh(0.01), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_formulas() -> None:
     n, epsilon, beta = 10_000, 0.02, 0.05
     table = generalization_certificate(BlackBox(epsilon), n).routes["bound"]

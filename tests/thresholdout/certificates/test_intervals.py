@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphs import Independent, MarkovChain
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certificate import estimand_of
@@ -67,7 +68,7 @@ def test_intervals_without_a_route_are_the_whole_range() -> None:
     assert nothing.expected_half_width(0.4) == math.inf
 
 
-@pytest.mark.parametrize("value", [-0.01, 1.01, math.nan])
+@for_each("value", [-0.01, 1.01, math.nan])
 def test_values_out_of_range(value: float) -> None:
     certificate, _ = posterior_certificate()
     with pytest.raises(InputError, match=r"^value: .*in units of the range"):

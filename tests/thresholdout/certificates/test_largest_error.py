@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.certificates.problem import LargestError, surprise_tail
 from thresholdout.mechanisms import NoiseRatios
 
@@ -32,7 +33,8 @@ def exact_error_tail(x: mpmath.mpf, budget: int, threshold: float, grid: float) 
     return 1 - (1 - surprise) ** budget * (1 - answer) ** budget
 
 
-@pytest.mark.parametrize(("a", "b"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (0.1, 5.0)])
+@pytest.mark.slow
+@for_each(("a", "b"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (0.1, 5.0)])
 def test_surprise_tail_in_high_precision(a: float, b: float) -> None:
     for v in (0.01, 1.0, 6.0, 30.0):
         with mpmath.workdps(20):
@@ -40,7 +42,8 @@ def test_surprise_tail_in_high_precision(a: float, b: float) -> None:
         assert float(surprise_tail(np.array([v]), a, b)[0]) == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("budget", "beta", "threshold", "grid"),
     [
         (1, 0.05, 18.859075, 0.0),
@@ -75,6 +78,7 @@ def test_surprise_and_answer_quantiles_by_hand() -> None:
     assert louder.surprise_quantile(0.05) == pytest.approx(2 * quantile, rel=1e-9)  # symmetric in both scales
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 10**5), st.floats(1e-9, 0.9), st.floats(0, 50), st.floats(0, 50), st.floats(1.0, 10.0))
 def test_monotone(budget: int, beta: float, threshold: float, grid: float, factor: float) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from thresholdout.certificates.posterior import LogOdds
 
@@ -74,7 +75,7 @@ def test_one_bit_attains_equality() -> None:
         assert beliefs.highest(1 - after) == pytest.approx(1 - chance, rel=1e-11)
 
 
-@pytest.mark.parametrize("leakage", [1e-9, 1e-3, 0.5, 4.0, 60.0, 500.0])
+@for_each("leakage", [1e-9, 1e-3, 0.5, 4.0, 60.0, 500.0])
 def test_equal_leakage_in_high_precision(leakage: float) -> None:
     beliefs = LogOdds(np.full(3, leakage))
     with mpmath.workdps(60):
@@ -108,7 +109,8 @@ def smallest_truth(leakage: list[float], expected: float) -> float:
         return float(sum(allotted(low)) / len(alphas))
 
 
-@pytest.mark.parametrize("leakage", [[0.25, 0.75], [0.01, 0.02, 3.0], [1.0] * 9 + [6.0]])
+@pytest.mark.slow
+@for_each("leakage", [[0.25, 0.75], [0.01, 0.02, 3.0], [1.0] * 9 + [6.0]])
 def test_unequal_leakage_in_high_precision(leakage: list[float]) -> None:
     beliefs = LogOdds(np.array(leakage))
     for expected in (0.01, 0.3, 0.9, 0.99):

@@ -22,6 +22,7 @@ def symmetric_chain(eigenvalue: float, n: int) -> MarkovChain:
     return MarkovChain([[stay, 1 - stay], [1 - stay, stay]], n=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "worked"),
     corners(

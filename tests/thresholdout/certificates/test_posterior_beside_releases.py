@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MovingWindow
+from tests.cases import for_each
 from thresholdout.certificates.posterior import LogOdds, PosteriorWidths, beside_releases_with_a_delta, groups_leakage
 from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 
@@ -82,7 +83,7 @@ def pair() -> Session:
     return Session({(*b, c): p / 2 for b, p in both.items() for c in (0, 1)}, (0, 1))
 
 
-@pytest.mark.parametrize("session", [single(), pair()], ids=["record", "group"])
+@for_each("session", [single(), pair()], ids=["record", "group"])
 def test_beliefs_move_by_no_more_at_any_transcript(session: Session) -> None:
     """``p' <= G(p) + E[N | F]`` for every function of the record; N is rare, and nothing less than it will do."""
     rng = np.random.default_rng(5)

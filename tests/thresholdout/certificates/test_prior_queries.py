@@ -7,11 +7,12 @@ import dataclasses
 import pytest
 from mpmath import mp, mpf
 
+from tests.cases import for_each
 from thresholdout import InputError, InputTypeError, PriorQueries
 from thresholdout.certificates.prior_queries import check_prior_queries, confidence_after
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prior", "n", "count"),
     [
         (PriorQueries(1), 300, 10_001),
@@ -30,8 +31,8 @@ def test_nats_are_the_logarithm_of_the_number_of_outcomes_or_a_little_more(
         assert exact <= mpf(prior.nats(n)) <= exact * (1 + mpf("2e-12"))
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999, 0.95 + 1e-16])
-@pytest.mark.parametrize(("number", "values"), [(1, 1), (1, 20), (2, 301), (3, 301)])
+@for_each("confidence", [0.5, 0.95, 0.999, 0.95 + 1e-16])
+@for_each(("number", "values"), [(1, 1), (1, 20), (2, 301), (3, 301)])
 def test_the_confidence_after_looks_leaves_no_more_than_the_share(confidence: float, number: int, values: int) -> None:
     needed = confidence_after(PriorQueries(number, values), 300, confidence)
     with mp.workdps(40):
@@ -61,7 +62,7 @@ def test_counting_values_is_explicit_afterwards() -> None:
         PriorQueries(4).number = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("prior", [-1, 2.5, True, "ten", [10], 10**300])
+@for_each("prior", [-1, 2.5, True, "ten", [10], 10**300])
 def test_what_is_no_number_of_looks_is_refused(prior: object) -> None:
     with pytest.raises(InputError, match=r"^prior_queries: .*how many scores of this holdout were seen") as caught:
         check_prior_queries(prior)

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
+from tests.cases import for_each
 from thresholdout.certificates import certify
 from thresholdout.certificates.published_tolerances import (
     lemma_1_failure,
@@ -21,7 +22,7 @@ def test_theorem_2_worked_value() -> None:
     assert asked.records == pytest.approx(1_463_155.736, abs=1e-3)
 
 
-@pytest.mark.parametrize(("n", "budget", "expected"), [(10_000, 1, 0.605), (100_000, 10, 0.605), (100_000, 100, 1.91)])
+@for_each(("n", "budget", "expected"), [(10_000, 1, 0.605), (100_000, 10, 0.605), (100_000, 100, 1.91)])
 def test_theorem_2_tolerance(n: int, budget: int, expected: float) -> None:
     tolerance = theorem_2_tolerance(Independent(n), queries=1000, budget=budget, beta=0.05)
     assert tolerance == pytest.approx(expected, rel=2e-3)
@@ -64,6 +65,7 @@ def test_theorem_1_of_a_model_that_is_too_dependent() -> None:
     )
 
 
+@pytest.mark.slow
 def test_published_row_of_a_certificate() -> None:
     tolerance, queries, budget = 0.9, 100, 1
     asked = theorem_2(Independent(50_000), tolerance=tolerance, queries=queries, budget=budget, beta=0.05, c=0.3)

@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow, Panel
 from graphs.structure.revealed_blocks import RevealedBlocks
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.certificates.change_of_measure import (
     information,
@@ -88,7 +89,7 @@ MODELS: dict[str, tuple[DependenceModel, Floats]] = {
 
 
 @pytest.mark.parametrize("p", corners([0.3, 0.05, 0.001], 2))
-@pytest.mark.parametrize("name", list(MODELS))
+@for_each("name", list(MODELS))
 def test_no_event_of_a_noisy_sum_is_likelier_than_promised(name: str, p: float) -> None:
     model, law = MODELS[name]
     for event in (GaussianAnswer(100.0), GaussianAnswer(1000.0), LaplaceAnswer(20.0), LaplaceAnswer(100.0)):
@@ -105,7 +106,7 @@ def test_no_event_of_a_noisy_sum_is_likelier_than_promised(name: str, p: float) 
             assert mutual <= information(event, epsilon, model.revealed_blocks())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "event"),
     [
         ("groups of 10", LaplaceAnswer(20.0)),

@@ -6,6 +6,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.oracles.interactions import History, Law, Round, SmallGuard, overfitter
 from thresholdout.certificates.drift_bound import belief_drift
 
@@ -39,7 +40,7 @@ def test_enumeration_is_complete() -> None:
     assert ended == pytest.approx(np.ones_like(ended), abs=1e-12)
 
 
-@pytest.mark.parametrize("group", [1, 2])
+@for_each("group", [1, 2])
 def test_beliefs_about_every_record_stay_within_the_posterior_bound(group: int) -> None:
     """After every round of every interaction: TV(posterior, prior) <= tanh(alpha/4), the bound of any mean too."""
     small = guard(NOISY, group=group)

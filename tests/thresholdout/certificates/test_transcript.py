@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from graphs import DependencyGraph, Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -27,7 +28,7 @@ from thresholdout.privacy.accounting import BlackBox
 Floats = NDArray[np.float64]
 
 
-@pytest.mark.parametrize(("queries", "budget", "live"), [(1, 1, 9), (4, 2, 3), (5, 3, 2), (3, 5, 2)])
+@for_each(("queries", "budget", "live"), [(1, 1, 9), (4, 2, 3), (5, 3, 2), (3, 5, 2)])
 def test_histories_are_counted(queries: int, budget: int, live: int) -> None:
     """Words of training answers (0) and values (1 to L) before a round, with fewer answers from the holdout than B."""
     words = sum(
@@ -38,7 +39,7 @@ def test_histories_are_counted(queries: int, budget: int, live: int) -> None:
     assert math.exp(log_histories(queries, budget, live)) == pytest.approx(words, rel=1e-12)
 
 
-@pytest.mark.parametrize(("queries", "budget", "live"), [(501, 501, 1), (2000, 600, 50), (10**6, 800, 101)])
+@for_each(("queries", "budget", "live"), [(501, 501, 1), (2000, 600, 50), (10**6, 800, 101)])
 def test_many_histories_are_bounded(queries: int, budget: int, live: int) -> None:
     """Beyond 500 answers the count is bounded; it was summed in integers for hours."""
     ways, found = [math.log(queries)], 0.0
@@ -97,7 +98,7 @@ def laws() -> list[Floats]:
     return [np.full((2,) * 4, 1 / 16), chain, pairs]
 
 
-@pytest.mark.parametrize("law", laws(), ids=["coins", "chain", "pairs"])
+@for_each("law", laws(), ids=["coins", "chain", "pairs"])
 def test_no_analyst_exceeds_the_union(law: Floats) -> None:
     records = SmallRecords(law)
     for radius in (0.25, 0.4, 0.5):
@@ -196,7 +197,7 @@ def sessions(surplus: float) -> tuple[Floats, TranscriptWidths]:
     return np.array([attack(parameters, 2000, 3, seed, surplus) for seed in range(60)]), widths
 
 
-@pytest.mark.parametrize("surplus", [-1.0, 2.0, 5.0])
+@for_each("surplus", [-1.0, 2.0, 5.0])
 def test_sessions_keep_the_half_width(surplus: float) -> None:
     errors, widths = sessions(surplus)
     assert binom.sf((errors > widths.width).sum() - 1, len(errors), 0.5) > 1e-9

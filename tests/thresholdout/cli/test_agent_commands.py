@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.thresholdout.client.service_double import ServiceDouble, served
 from thresholdout.cli import main
@@ -57,6 +58,7 @@ def test_an_agent_submits_over_standard_input_and_output(tmp_path: Path) -> None
     assert "ann-key" not in told
 
 
+@pytest.mark.slow
 def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("bob-key\n")
     (tmp_path / "candidate").write_text(CSV)
@@ -91,7 +93,7 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
     assert {request.headers["Authorization"] for request in service.requests} == {"Bearer bob-key"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         (

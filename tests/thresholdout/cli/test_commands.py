@@ -13,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tests.cases import for_each
 from tests.documents import ROOT
 from tests.thresholdout.cli.running import create, run
 from tests.thresholdout.cli.test_commands_in_texts import COMMANDS, GROUPS
@@ -43,14 +44,14 @@ def test_one_table_of_exit_codes() -> None:
     assert all(f"  {code:d}  {meaning}" in text for code, meaning in EXIT_CODES.items())
 
 
-@pytest.mark.parametrize("path", sorted(GROUPS), ids=" ".join)
+@for_each("path", sorted(GROUPS), ids=" ".join)
 def test_the_help_of_a_group_begins_with_its_common_call(path: tuple[str, ...]) -> None:
     text = run(*path, "--help").output.splitlines()
     assert text[4].startswith(f"  thresholdout {' '.join(path)}".rstrip())
     assert run(*path, code=2).output.splitlines()[:5] == text[:5]
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
+@for_each("path", sorted(COMMANDS), ids=" ".join)
 def test_help_is_in_short_sentences(path: tuple[str, ...]) -> None:
     command = COMMANDS[path]
     assert command.help
@@ -62,12 +63,13 @@ def test_help_is_in_short_sentences(path: tuple[str, ...]) -> None:
         assert former not in " ".join(texts).lower()
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
+@for_each("path", sorted(COMMANDS), ids=" ".join)
 def test_every_command_prints_json(path: tuple[str, ...]) -> None:
     has = any("--json" in one.opts for one in COMMANDS[path].params)
     assert has == (path not in WITHOUT_JSON)
 
 
+@pytest.mark.slow
 def test_json_of_a_guard_and_its_ledger(folder: Path) -> None:
     def said(*arguments: str) -> Any:
         found = json.loads(run(*arguments, "--json").output)
@@ -97,6 +99,7 @@ def test_json_of_a_guard_and_its_ledger(folder: Path) -> None:
     assert said("guard", "close", "copy.db", "--reason", "done")["closed"] == "done"
 
 
+@pytest.mark.slow
 def test_json_of_the_commands_about_privacy() -> None:
     learner = ("--batch-size", "120", "--records", "50000", "--steps", "100")
     found = json.loads(run("privacy", "account", "--noise", "6", *learner, "--json").output)
@@ -105,7 +108,7 @@ def test_json_of_the_commands_about_privacy() -> None:
     assert {one["accountant"] for one in found["accountants"]} >= {"renyi", "distribution"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@for_each("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
     called = CliRunner().invoke(main, [], prog_name="thresholdout", env={"_THRESHOLDOUT_COMPLETE": f"{shell}_source"})
     assert called.exit_code == 0
@@ -113,7 +116,7 @@ def test_completion(shell: str) -> None:
     assert f"_THRESHOLDOUT_COMPLETE={shell}_source thresholdout" in PAGE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "expected"),
     [
         (["thresholdout", "gu"], ["guard"]),
@@ -146,7 +149,7 @@ def raising(error: BaseException) -> Command:
     return Command("it", callback=callback, params=parameters, library_names={"dataset_size": "--records"})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "code", "text"),
     [
         (InputError("max_half_width", -1, "a number"), 2, "--max-half-width: -1; expected: a number"),
@@ -171,7 +174,7 @@ def test_errors_are_in_terms_of_options(error: Exception, code: int, text: str) 
     assert ended.output.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "code", "text"),
     [
         (KeyError("column"), ExitCode.UNEXPECTED, "Error: an unexpected KeyError. Please report it"),
@@ -189,7 +192,8 @@ def test_no_accident_ends_like_a_verdict(error: BaseException, code: ExitCode, t
     assert ended.stdout == ""
 
 
-@pytest.mark.parametrize("ending", ["broken", "interrupted", "unread"])
+@pytest.mark.slow
+@for_each("ending", ["broken", "interrupted", "unread"])
 def test_accidents_reach_the_shell(ending: str) -> None:
     """A process of its own: a callback that fails, one that gets the signal of Ctrl-C, and output that nobody reads."""
     bodies = {
@@ -213,6 +217,7 @@ def test_accidents_reach_the_shell(ending: str) -> None:
     assert (said == "") == (ending == "unread")
 
 
+@pytest.mark.slow
 def test_the_exit_code_reaches_the_shell(folder: Path) -> None:
     ended = subprocess.run([sys.executable, "-m", "thresholdout", "guard", "status", "missing.db"], capture_output=True)
     assert ended.returncode == ExitCode.FAILED

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import click
+import pytest
 
 from tests.documents import PAGES, ROOT
 from thresholdout.cli import main
@@ -96,6 +97,7 @@ def test_a_wrong_call_is_found() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_command_that_a_text_of_the_package_names_exists() -> None:
     found = [(file, call) for file, text in strings() for call in calls(text)]
     assert {call.split()[1] for _, call in found} >= {"guard", "ledger", "admin"}
@@ -110,6 +112,7 @@ def test_every_command_that_a_page_names_exists() -> None:
     assert [(name, wrong(call)) for name, call in found if wrong(call)] == []
 
 
+@pytest.mark.slow
 def test_every_option_that_a_text_names_exists() -> None:
     named = {option for _, text in strings() for option in OPTION.findall(text)}
     assert "--allow-duplicates" in named & KNOWN

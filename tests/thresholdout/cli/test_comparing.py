@@ -30,6 +30,7 @@ def guard(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_the_verdict(guard: Path) -> None:
     better = run("guard", "compare", "guard.db", "new.csv", "old.csv", "--name", "trees").output
     assert better.startswith("trees (accuracy, difference): better  (truth in +0.0")
@@ -44,6 +45,7 @@ def test_the_exit_code_is_the_verdict(guard: Path) -> None:
     assert "0 for better, 1 for worse, 3 for not settled" in text
 
 
+@pytest.mark.slow
 def test_errors_have_codes_of_their_own(guard: Path) -> None:
     run("guard", "compare", "guard.db", "new.csv", code=2)
     missing = run("guard", "compare", "nowhere.db", "new.csv", "old.csv", code=4).output
@@ -63,6 +65,7 @@ def test_errors_have_codes_of_their_own(guard: Path) -> None:
     run("guard", "compare", "once.db", "old.csv", "new.csv", code=5)
 
 
+@pytest.mark.slow
 def test_json_says_the_same_and_the_same_tables_cost_nothing(guard: Path) -> None:
     first = json.loads(
         run("guard", "compare", "guard.db", "old.csv", "like.csv", "--json", "--name", "first", code=3).output
@@ -78,6 +81,7 @@ def test_json_says_the_same_and_the_same_tables_cost_nothing(guard: Path) -> Non
     assert asked["query"] == 2  # a score is another query than a comparison
 
 
+@pytest.mark.slow
 def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> None:
     status = run("guard", "status", "guard.db").output
     assert "any number of answers from the holdout left" in status

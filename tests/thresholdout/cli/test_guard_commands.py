@@ -21,6 +21,7 @@ from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.service.prediction_guard import PredictionGuard
 
 
+@pytest.mark.slow
 def test_from_create_to_history(folder: Path) -> None:
     assert "1500 independent records" in create().output
     if os.name == "posix":
@@ -40,6 +41,7 @@ def test_from_create_to_history(folder: Path) -> None:
     assert len(pd.read_csv(folder / "history.csv")) == 2
 
 
+@pytest.mark.slow
 def test_a_column_of_owners_without_groups_is_noted(folder: Path) -> None:
     note = (
         "note: the column 'patient' has 300 different values in 1,500 training records, and no groups are declared: if "
@@ -55,6 +57,7 @@ def test_a_column_of_owners_without_groups_is_noted(folder: Path) -> None:
     assert run("guard", "create", "last.db", *parts, "--id", "patient").stderr == ""
 
 
+@pytest.mark.slow
 def test_answers_as_json_and_other_metrics(folder: Path) -> None:
     create("--holdout-answers", "9")
     answer = json.loads(run("guard", "score", "guard.db", "overfitted.csv", "--json").output)
@@ -74,6 +77,7 @@ def test_answers_as_json_and_other_metrics(folder: Path) -> None:
     assert "history" not in error
 
 
+@pytest.mark.slow
 def test_nothing_secret_is_printed(folder: Path) -> None:
     outputs = [create().output]
     holdout, predictions = pd.read_csv("holdout.csv"), pd.read_csv("overfitted.csv")
@@ -91,6 +95,7 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
         assert str(noise) not in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     corners(
@@ -127,6 +132,7 @@ def test_groups_in_both_parts_are_pointed_out(folder: Path) -> None:
     assert "groups occur in both parts" in output
 
 
+@pytest.mark.slow
 def test_exhausted_guards_end_with_status_3(folder: Path) -> None:
     create()
     table = pd.read_csv("overfitted.csv")
@@ -147,6 +153,7 @@ def spoil(path: str, **columns: Any) -> None:
     table.to_csv(path, index=False)
 
 
+@pytest.mark.slow
 def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     create()
     run("guard", "score", "guard.db", "right.csv")
@@ -178,6 +185,7 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     assert run("guard", "history", "guard.db").output == before
 
 
+@pytest.mark.slow
 def test_bad_tables_make_no_ledger(folder: Path) -> None:
     def refused(*options: str, code: int = 4) -> str:
         output = create(*options, code=code).output
@@ -203,12 +211,14 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "1500 independent records" in create("--allow-duplicates").output
 
 
+@pytest.mark.slow
 def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
     create()
     pd.read_csv("holdout.csv").assign(y=lambda t: 1 - t["y"]).to_csv("holdout.csv", index=False)
     assert "another holdout" in create(code=4).output
 
 
+@pytest.mark.slow
 def test_mechanisms_are_chosen_and_found_again(folder: Path) -> None:
     few = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "3")
     claims = (*few, "--mechanism", "claims", "--holdout-answers", "1")
@@ -233,6 +243,7 @@ def test_a_ladder_tells_the_best_score_so_far(folder: Path) -> None:
     assert "less is better" in run("guard", "score", "guard.db", "right.csv", "--metric", "brier_score", code=2).output
 
 
+@pytest.mark.slow
 def test_names_leave_the_metric_in_the_history(folder: Path) -> None:
     create()
     run("guard", "score", "guard.db", "right.csv", "--name", "forest")
@@ -242,6 +253,7 @@ def test_names_leave_the_metric_in_the_history(folder: Path) -> None:
     assert pd.read_csv("history.csv")["name"].tolist() == ["forest (accuracy)", "forest (zero_one_loss)"]
 
 
+@pytest.mark.slow
 def test_another_training_part_is_refused(folder: Path) -> None:
     create()
     before = Path("guard.db").read_bytes()
@@ -251,12 +263,14 @@ def test_another_training_part_is_refused(folder: Path) -> None:
     assert Path("guard.db").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_other_settings_are_refused(folder: Path) -> None:
     create("--groups", "patient")
     assert "dependence" in create(code=4).output
     assert "confidence" in create("--groups", "patient", "--confidence", "0.9", code=4).output
 
 
+@pytest.mark.slow
 def test_ids_and_edges_are_text(folder: Path) -> None:
     for name in ("train.csv", "holdout.csv", "right.csv"):
         table = pd.read_csv(name)
@@ -336,6 +350,7 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
     assert f"choose this one with --guard {first[:12]}" in create().output
 
 
+@pytest.mark.slow
 def test_looks_before_the_guard_are_declared(folder: Path) -> None:
     said = create("--prior-queries", "2").output
     assert "at most 2 scores of these records had been seen, of 10,001 possible values each" in said

@@ -24,6 +24,7 @@ def guard(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_the_bit(guard: Path) -> None:
     kept = run("guard", "propose", "guard.db", "new.csv", "old.csv", "--name", "trees", "--client", "ann").output
     assert kept == "trees (accuracy, proposal): better, certified by sign test\nquery 1\n"
@@ -37,6 +38,7 @@ def test_the_exit_code_is_the_bit(guard: Path) -> None:
     run("guard", "propose", "guard.db", "new.csv", "old.csv", "--client", "bob", "--quota", "0", code=5)
 
 
+@pytest.mark.slow
 def test_labels_are_corrected_and_status_says_what_is_promised(guard: Path) -> None:
     holdout = pd.read_csv("holdout.csv")[:3]
     holdout[["id"]].assign(label=holdout["y"]).to_csv("looked.csv", index=False)

@@ -41,6 +41,7 @@ def damage(file: str, statement: str = "UPDATE entries SET value = 0.9 WHERE que
         assert connection.execute(statement, values).rowcount == 1
 
 
+@pytest.mark.slow
 def test_verifying(asked: Path) -> None:
     output = run("ledger", "verify", "guard.db").output
     assert "2 entries, unchanged" in output
@@ -61,6 +62,7 @@ def test_verifying(asked: Path) -> None:
     assert refused.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_history_goes_out_and_in(asked: Path) -> None:
     kept = checkpoint("ledger", "verify", "guard.db")
     assert "2 entries" in run("ledger", "export", "guard.db", "history.jsonl").output
@@ -83,6 +85,7 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
     assert "do not fit their checkpoint" in run("ledger", "export", "guard.db", "other.jsonl", code=4).output
 
 
+@pytest.mark.slow
 def test_moving(asked: Path) -> None:
     kept = checkpoint("ledger", "verify", "guard.db")
     for _ in range(2):
@@ -101,6 +104,7 @@ def test_moving(asked: Path) -> None:
     assert "no such file" in run("ledger", "move", "none.db", "new.db", code=4).output
 
 
+@pytest.mark.slow
 def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
     rng = np.random.default_rng(0)
     with open_ledger("several.db") as ledger:
@@ -131,6 +135,7 @@ def contents(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.glob("*.db*"))
 
 
+@pytest.mark.slow
 def test_a_ledger_is_encrypted_while_there_is_a_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a new key" in run("ledger", "new-key", "guard.key").output
     if os.name == "posix":
@@ -160,6 +165,7 @@ def test_a_ledger_is_encrypted_while_there_is_a_key(folder: Path, monkeypatch: p
     assert not any(secret in output for output in outputs)
 
 
+@pytest.mark.slow
 def test_verifying_opens_what_is_encrypted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, new_key())
     create()
@@ -174,6 +180,7 @@ def test_verifying_opens_what_is_encrypted(folder: Path, monkeypatch: pytest.Mon
     assert refused.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("ledger", "new-key", "a.key")
     run("ledger", "new-key", "b.key")
@@ -202,6 +209,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
         assert "chmod 600 a.key" in run("guard", "status", "new.db", code=4).output
 
 
+@pytest.mark.slow
 def test_everything_on_a_server(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     where = server.new_database()
     parts = (

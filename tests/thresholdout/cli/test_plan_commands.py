@@ -19,6 +19,7 @@ def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
     assert "200 teams that guess their scores 0.02 too high; with exact guesses" in said
 
 
+@pytest.mark.slow
 def test_plan_says_what_the_library_says() -> None:
     planned = plan(2000, queries=100, anticipated_score=0.95, n_train=500)
     said = run(
@@ -39,6 +40,7 @@ def test_plan_says_what_the_library_says() -> None:
     assert after.startswith(plan(2000, queries=20, prior_queries=3).recommendation)
 
 
+@pytest.mark.slow
 def test_plan_solves_for_what_is_left_out() -> None:
     records = run("plan", "--width", "0.03", "--queries", "100").output
     assert records.startswith(f"{plan(width=0.03, queries=100).records:,} records: ask a guard")
@@ -48,6 +50,7 @@ def test_plan_solves_for_what_is_left_out() -> None:
     assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=4).output
 
 
+@pytest.mark.slow
 def test_plan_by_dependence() -> None:
     assert "Algorithm 1; needs" in run("plan", "--records", "10000", "--window", "3", "--budget", "1").output
     run("plan", code=2)

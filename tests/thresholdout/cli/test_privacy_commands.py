@@ -17,6 +17,7 @@ def _epsilon(output: str) -> float:
     return float(output.split("epsilon ")[1].split()[0])
 
 
+@pytest.mark.slow
 def test_account_from_options() -> None:
     replaced = run("privacy", "account", "--noise", "6", *LEARNER).output
     assert 1.08 < _epsilon(replaced) <= 1.101
@@ -32,6 +33,7 @@ def test_account_from_options() -> None:
     assert run("privacy", "account", "--noise", "6", *LEARNER, "--epsilon", "1.101").output.startswith("delta ")
 
 
+@pytest.mark.slow
 def test_account_of_a_schedule() -> None:
     sizes = ("--batch-size", "120", "--records", "50000")
     both = run(
@@ -40,6 +42,7 @@ def test_account_of_a_schedule() -> None:
     assert both.count("SelfComposed(") == 2
 
 
+@pytest.mark.slow
 def test_account_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "events.toml"
     path.write_text(
@@ -56,6 +59,7 @@ def test_account_of_a_file(tmp_path: Path) -> None:
     assert "black_box" in run("privacy", "account", str(path), code=4).output
 
 
+@pytest.mark.slow
 def test_account_like_opacus(tmp_path: Path) -> None:
     """The history (1, .01, 1000) costs 1.828 at 1e-5 [dp-accounting's privacy-loss distributions: 1.8282]."""
     path = tmp_path / "history.json"
@@ -90,6 +94,7 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
     return float(brentq(above, 0.0, 200.0))
 
 
+@pytest.mark.slow
 def test_audit_of_two_files(tmp_path: Path) -> None:
     """Noise of half of the claimed scale is refuted; what is right, once in ten audits at most, is not at this seed."""
     rng = np.random.default_rng(0)

@@ -54,6 +54,7 @@ def _stored(ledger: SQLLedger) -> str:
     return str(ledger.database.read(ledger.database.statements.setting, ("receipt_keys",))[0][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["ann", "bob"])
 def test_a_forged_receipt(receipt: str, changed: str) -> None:
     with SQLLedger("other.db") as other:
@@ -86,6 +87,7 @@ def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None
     run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=4)
 
 
+@pytest.mark.slow
 def test_keys_that_change(receipt: str) -> None:
     (first,) = json.loads(Path("keys.json").read_text())["keys"]
     changed = json.loads(run("ledger", "receipt", "keys", "leaderboard.db", "--change").output)["keys"]

@@ -56,6 +56,7 @@ def written(text: str = CONFIGURATION) -> tuple[str, str]:
     return "--config", "etc/leaderboard.toml"
 
 
+@pytest.mark.slow
 def test_a_file_declares_a_service(served: list[Serving]) -> None:
     said = run("serve", *written()).output
     assert (
@@ -80,6 +81,7 @@ def test_a_file_declares_a_service(served: list[Serving]) -> None:
     assert (holdout["name"], holdout["quota"], holdout["feedback"]) == ("churn", 7, "verdict")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [

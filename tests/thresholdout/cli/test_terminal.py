@@ -28,6 +28,7 @@ FORMULAS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(COMMANDS, 0, 8))
 def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
     create()
@@ -40,6 +41,7 @@ def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
     assert name.encode("unicode_escape").decode() in shown[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["a\x1b[2J.csv", "a\n.csv"])
 def test_an_error_does_not_steer_the_terminal(folder: Path, path: str) -> None:
     create()
@@ -49,6 +51,7 @@ def test_an_error_does_not_steer_the_terminal(folder: Path, path: str) -> None:
         assert "a\n.csv" not in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(FORMULAS, 0, 6, 9))
 def test_a_name_in_a_csv_is_no_formula(folder: Path, name: str) -> None:
     create()

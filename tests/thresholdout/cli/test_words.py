@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.documents import PAGES
 from tests.thresholdout.cli.running import create, run
 from thresholdout.ledger import Ledger
@@ -20,6 +21,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_labels_of_the_training_part_can_be_read_off(folder: Path) -> None:
     """Why no document may say that labels never come out: two predictions that differ in one record tell its label."""
     create()
@@ -35,14 +37,14 @@ def test_labels_of_the_training_part_can_be_read_off(folder: Path) -> None:
     assert ((told[1:] > told[0]) == labels[:12]).all()
 
 
-@pytest.mark.parametrize("words", [run("guard", "create", "--help").output, service.__doc__, PAGES[0].read_text()])
+@for_each("words", [run("guard", "create", "--help").output, service.__doc__, PAGES[0].read_text()])
 def test_the_words_say_so(words: str) -> None:
     said = flat(words).lower()
     assert "never come out" not in said
     assert "training part are not protected" in said or "labels of the training part: every answer" in said
 
 
-@pytest.mark.parametrize("words", [inspect.getdoc(Ledger), inspect.getdoc(PostgresServer), PAGES[0].read_text()])
+@for_each("words", [inspect.getdoc(Ledger), inspect.getdoc(PostgresServer), PAGES[0].read_text()])
 def test_what_puts_a_budget_back_is_named(words: str) -> None:
     said = flat(words).lower()
     assert "asynchronous replica" in said

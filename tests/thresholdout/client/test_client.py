@@ -13,6 +13,7 @@ import httpx
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.client.service_double import ServiceDouble, refused
 from thresholdout.client import (
     BadRequest,
@@ -114,6 +115,7 @@ class TestKeysOfContent:
     def test_a_key_of_ones_own(self) -> None:
         assert self.key(key="mine") == "mine"
 
+    @pytest.mark.slow
     def test_the_same_in_another_process(self) -> None:
         code = (
             "import pandas as pd; from tests.thresholdout.client.test_client import TestKeysOfContent;"
@@ -166,7 +168,7 @@ class TestRefusals:
         with pytest.raises(ServiceUnavailable):
             client(httpx.MockTransport(lambda request: answer)).submit("digits", PREDICTIONS)
 
-    @pytest.mark.parametrize("key", ["", "two words", "kay\n", "schlüssel"])
+    @for_each("key", ["", "two words", "kay\n", "schlüssel"])
     def test_an_error_about_a_key_does_not_show_it(self, key: str) -> None:
         if key == "kay\n":
             Client("http://h", key).close()
@@ -175,7 +177,7 @@ class TestRefusals:
             Client("http://h", key)
         assert not key or key not in str(caught.value)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("url", "predictions", "argument"),
         [("ftp://h", PREDICTIONS, "url"), ("http://h", "a.xlsx", "predictions"), ("http://h", 3, "predictions")],
     )
@@ -203,7 +205,7 @@ def test_a_submission_that_takes_longer_than_the_wait_is_returned_as_it_is() -> 
     assert 15.0 < time[0] <= 30.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mine", "theirs"),
     [
         (received.Holdout, shown.Holdout),

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cases import for_each
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.client.service_double import ServiceDouble
 from thresholdout.client import Client
@@ -75,19 +76,21 @@ class TestProtocol:
         assert list(service.charged.values()) == [1]
         assert service.requests[0].content == CSV.encode()
 
-    @pytest.mark.parametrize("code", ["quota", "allowance", "exhausted"])
+    @for_each("code", ["quota", "allowance", "exhausted"])
     def test_429_when_nothing_is_left(self, code: str) -> None:
         with evaluating(ServiceDouble([code])) as url:
             status, told = asked(url, {"candidate": CSV})
         assert (status, told["code"], told["budget"]) == (429, code, {"exhausted": True})
 
-    @pytest.mark.parametrize(("code", "status"), [("rate", 429), ("closed", 409), ("bad_table", 400), ("busy", 503)])
+    @pytest.mark.slow
+    @for_each(("code", "status"), [("rate", 429), ("closed", 409), ("bad_table", 400), ("busy", 503)])
     def test_other_refusals_are_no_end(self, code: str, status: int) -> None:
         with evaluating(ServiceDouble([code])) as url:
             answer, told = asked(url, {"candidate": CSV})
         assert (answer, told["code"], told["budget"]) == (status, code, {"exhausted": False})
 
-    @pytest.mark.parametrize("body", [[], {}, {"candidate": 3}, "text", None])
+    @pytest.mark.slow
+    @for_each("body", [[], {}, {"candidate": 3}, "text", None])
     def test_what_is_no_candidate(self, body: object) -> None:
         service = ServiceDouble()
         with evaluating(service) as url:
@@ -126,6 +129,7 @@ class TestScripts:
         command = ["sh", str(tmp_path / "eval.sh"), str(tmp_path / "candidate")]
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
+    @pytest.mark.slow
     def test_the_script_says_what_the_server_says(self, tmp_path: Path) -> None:
         text = CSV + '2,"é\'\\"\n'
         service = ServiceDouble(["", "", "quota"])
@@ -146,7 +150,7 @@ class TestCommands:
         )
         assert python(code).predictions("$(touch x); `id`").body == b"candidate.py $(touch x); `id`"
 
-    @pytest.mark.parametrize("variable", [TOKEN_VARIABLE, cipher.KEY_VARIABLE, cipher.KEY_FILE_VARIABLE])
+    @for_each("variable", [TOKEN_VARIABLE, cipher.KEY_VARIABLE, cipher.KEY_FILE_VARIABLE])
     def test_no_key_is_handed_on(self, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
         monkeypatch.setenv(variable, "secret")
         monkeypatch.setenv("OTHER", "shown")
@@ -156,7 +160,8 @@ class TestCommands:
         assert f"'{variable}'" not in seen  # pytest's own variable has the name of this test
         assert "secret" not in seen
 
-    @pytest.mark.parametrize(
+    @pytest.mark.slow
+    @for_each(
         ("code", "why", "printed"),
         [
             ("raise SystemExit('no such column')", "ended with status 1", "no such column"),
@@ -174,6 +179,7 @@ class TestCommands:
         assert len(told["info"]["stderr"]) <= 2000
         assert service.requests == []
 
+    @pytest.mark.slow
     def test_a_command_that_does_not_end_is_ended_with_what_it_started(self, tmp_path: Path) -> None:
         code = f"sleep 600 & echo $! > {tmp_path / 'pid'}; wait"
         with pytest.raises(CommandFailed, match="more than 4 seconds"):
@@ -199,12 +205,12 @@ class TestCommands:
         with pytest.raises(CommandFailed, match="cannot be started"):
             ScoringCommand.parse("/no/such {candidate} {predictions}").predictions("")
 
-    @pytest.mark.parametrize("command", ["", "run {candidate}", "run {predictions}", "run '{candidate} {predictions}"])
+    @for_each("command", ["", "run {candidate}", "run {predictions}", "run '{candidate} {predictions}"])
     def test_a_command_without_its_two_files(self, command: str) -> None:
         with pytest.raises(InputError, match="command"):
             ScoringCommand.parse(command)
 
-    @pytest.mark.parametrize("name", ["", "../x.py", "/x.py", "a/b.py", ".."])
+    @for_each("name", ["", "../x.py", "/x.py", "a/b.py", ".."])
     def test_a_file_name_that_is_none(self, name: str) -> None:
         with pytest.raises(InputError, match="file_name"):
             ScoringCommand.parse("cp {candidate} {predictions}", name)
@@ -214,7 +220,7 @@ class TestScores:
     def holdout(self, better: bool) -> Holdout:
         return Holdout("digits", "accuracy", better, "interval", "open")
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("better", "submission", "score"),
         [
             (True, Submission("s", "answered", value=0.9, low=0.8, high=0.95), 0.8),

@@ -9,6 +9,7 @@ import httpx
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.client.service_double import ServiceDouble, refused
 from thresholdout.client import Client, LimitReached, ServiceError, ServiceUnavailable
@@ -37,6 +38,7 @@ def client(service: ServiceDouble, clock: Clock, seconds: float = 1000.0) -> Cli
     return Client("http://127.0.0.1:1", "key", transport=service.transport, patience=clock.patience(seconds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", corners([1, 2, 3, 4], 0, 1, 2))
 def test_every_sequence_of_failures_is_charged_once_and_answered(length: int) -> None:
     for events in itertools.product(EVENTS, repeat=length):
@@ -57,7 +59,7 @@ def test_keys_that_are_not_made_from_the_content_are_charged_twice() -> None:
     assert sum(service.charged.values()) > 1
 
 
-@pytest.mark.parametrize("crash", EVENTS)
+@for_each("crash", EVENTS)
 def test_a_program_that_starts_anew_finds_its_answer(crash: str) -> None:
     service = ServiceDouble([crash])
     with contextlib.suppress(ServiceError):
@@ -66,9 +68,7 @@ def test_a_program_that_starts_anew_finds_its_answer(crash: str) -> None:
     assert (answer.state, list(service.charged.values())) == ("answered", [1])
 
 
-@pytest.mark.parametrize(
-    "code", ["quota", "allowance", "exhausted", "closed", "key_used", "bad_table", "unknown_token"]
-)
+@for_each("code", ["quota", "allowance", "exhausted", "closed", "key_used", "bad_table", "unknown_token"])
 def test_what_stays_refused_is_not_asked_again(code: str) -> None:
     service, clock = ServiceDouble([code]), Clock()
     with pytest.raises(ServiceError) as caught:
@@ -109,7 +109,7 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert all(limit / 2 <= pause <= limit for pause, limit in zip(clock.pauses, limits, strict=True))
 
 
-@pytest.mark.parametrize("said", ["-1", "1.5", "nan", "inf", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 400, "٣", ""])
+@for_each("said", ["-1", "1.5", "nan", "inf", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 400, "٣", ""])
 def test_a_retry_after_that_is_no_number_of_seconds_is_none(said: str) -> None:
     assert seconds_of({"retry-after": said}) is None
 

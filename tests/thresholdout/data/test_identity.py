@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
+from tests.cases import for_each
 from thresholdout.data.identity import Part, content_of, part
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.errors import InputError, InputTypeError, OverlapError
@@ -42,7 +43,7 @@ def test_the_order_of_records_has_a_digest_of_its_own() -> None:
     assert identity((np.repeat(X, 2, axis=0), np.repeat(Y, 2))) != identity((X, Y))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "other",
     [
         (X + 1e-9, Y),
@@ -80,13 +81,13 @@ def test_shared_records_are_found() -> None:
         check_disjoint((mixed[:2],), (mixed[1:],))
 
 
-@pytest.mark.parametrize("data", [(), (X, Y[:3]), X[:0], ([], [])])
+@for_each("data", [(), (X, Y[:3]), X[:0], ([], [])])
 def test_refuses_parts(data: object) -> None:
     with pytest.raises(InputError, match="holdout"):
         part(data, "holdout")
 
 
-@pytest.mark.parametrize("data", ["text", 3, (X, "text"), np.float64(3), (X, None)])
+@for_each("data", ["text", 3, (X, "text"), np.float64(3), (X, None)])
 def test_refuses_what_is_no_data(data: object) -> None:
     with pytest.raises(InputTypeError, match="holdout"):
         part(data, "holdout")

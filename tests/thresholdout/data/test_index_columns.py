@@ -81,6 +81,7 @@ def test_long_lists_of_columns_are_shortened() -> None:
     assert shortened("abcdefg") == "a, b, c, d, e, f, g"
 
 
+@pytest.mark.slow
 def test_python_m_is_the_command_line() -> None:
     ran = subprocess.run([sys.executable, "-m", "thresholdout", "--help"], capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("Usage: python -m thresholdout [OPTIONS] COMMAND")

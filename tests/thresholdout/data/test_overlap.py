@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.model_selection import GroupShuffleSplit
 
 from graphs import Communities, Groups, MovingWindow
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.overlap import _among, check_disjoint
 from thresholdout.errors import InputError, OverlapError
@@ -38,8 +39,8 @@ STORED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", STORED)
-@pytest.mark.parametrize("turned", [False, True], ids=["train stored", "holdout stored"])
+@for_each("kind", STORED)
+@for_each("turned", [False, True], ids=["train stored", "holdout stored"])
 def test_copies_are_found_whatever_they_were_stored_in(kind: str, turned: bool) -> None:
     parts = (STORED[kind](X[:N]), Y[:N]), (X[BOTH], Y[BOTH])
     with pytest.raises(OverlapError, match=rf"^train: 10 of {N if turned else N + 10} holdout records occur"):
@@ -59,8 +60,8 @@ TIMES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", TIMES)
-@pytest.mark.parametrize("turned", [False, True], ids=["train stored", "holdout stored"])
+@for_each("kind", TIMES)
+@for_each("turned", [False, True], ids=["train stored", "holdout stored"])
 def test_copies_of_times_are_found_in_any_zone(kind: str, turned: bool) -> None:
     times = pd.Series(pd.date_range("2024-03-30", periods=2 * N, freq="7h", tz="Europe/Berlin"))
     other = TIMES[kind](times)
@@ -107,8 +108,8 @@ def test_numbers_and_their_types_are_told_by_value() -> None:
             check_disjoint((stored, Y[:N]), (counts[BOTH], Y[BOTH].astype(np.float64)))
 
 
-@pytest.mark.parametrize("start", [0, 5_000, 20_000_000])
-@pytest.mark.parametrize("turn", [False, True])
+@for_each("start", [0, 5_000, 20_000_000])
+@for_each("turn", [False, True])
 def test_numbers_of_records_that_rounding_makes_equal_are_no_copies(start: int, turn: bool) -> None:
     """From 2,048 on half precision has no odd numbers, single precision from 16,777,216 on."""
     ids = np.arange(start, start + 2 * N)[:, None]
@@ -134,7 +135,7 @@ def test_different_measurements_are_no_copies() -> None:
             check_disjoint((STORED[kind](one), Y[:1] * np.ones(1000)), (other, Y[:1] * np.ones(1000)))
 
 
-@pytest.mark.parametrize("size", [1, 2, 300])
+@for_each("size", [1, 2, 300])
 def test_keys_among_others(size: int) -> None:
     """Keys that begin alike, and in all of their bits: against Python's sets."""
     rng = np.random.default_rng(size)
@@ -168,7 +169,7 @@ def test_groups_in_both_parts_are_refused_and_what_the_refusal_names_works() -> 
     assert grouped(holdout_groups).status.answers_left == 1  # nobody has said whose the training records are
 
 
-@pytest.mark.parametrize("of", [list, pd.Series, lambda names: pd.Categorical(names), tuple])
+@for_each("of", [list, pd.Series, lambda names: pd.Categorical(names), tuple])
 def test_names_of_groups_may_be_texts(of: Any) -> None:
     names = [f"patient {k // 4}" for k in range(2 * N)]
     assert grouped(of(names[N:]), train=(X[:N], Y[:N], of(names[:N]))).status.answers_left == 1
@@ -200,7 +201,7 @@ def test_communities_have_names_too() -> None:
             grouped(names, **settings)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("own", "changes", "message"),
     [
         (np.arange(N - 1), {}, "399 groups for 400 training records"),

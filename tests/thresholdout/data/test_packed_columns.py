@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.service.labelled_records import packed_numbers, packed_texts, unpacked_numbers, unpacked_texts
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200))
@@ -18,6 +19,7 @@ floats = st.lists(st.floats(allow_nan=False))
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 
+@pytest.mark.slow
 @given(integers)
 def test_integers_come_back(values: list[int]) -> None:
     found = unpacked_numbers(packed_numbers(np.array(values, dtype=np.int64)))
@@ -32,12 +34,13 @@ def test_floats_come_back_to_the_bit(values: list[float]) -> None:
     assert found.tobytes() == np.array(values, dtype=np.float64).tobytes()
 
 
+@pytest.mark.slow
 @given(st.lists(texts) | st.lists(st.sampled_from(["", "a", "größe", "b\n", '"'])))
 def test_texts_come_back(values: list[str]) -> None:
     assert unpacked_texts(packed_texts(values)) == values
 
 
-@pytest.mark.parametrize(("largest", "size"), [(127, 1), (128, 2), (2**15, 4), (2**31 - 1, 4), (2**31, 8)])
+@for_each(("largest", "size"), [(127, 1), (128, 2), (2**15, 4), (2**31 - 1, 4), (2**31, 8)])
 def test_integers_take_as_few_bytes_as_they_need(largest: int, size: int) -> None:
     """Read back without numpy: little end first."""
     found = json.loads(packed_numbers(np.array([0, largest, -largest - 1 if size < 8 else 0])[:2]))
@@ -48,7 +51,7 @@ def test_integers_take_as_few_bytes_as_they_need(largest: int, size: int) -> Non
     assert found["kind"] == f"<i{size}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "[]", "{}", '{"kind": "O", "data": ""}', '{"kind": "<i2", "data": "AA=="}', '{"kind": "<i1", "data": 1}'],
 )
@@ -57,7 +60,7 @@ def test_what_is_no_column_of_numbers_is_refused(text: str) -> None:
         unpacked_numbers(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "{}",

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from tests.cases import for_each
 from thresholdout import Claims, KFoldGuard, SparseVector, Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.holdout import Records
@@ -27,8 +28,9 @@ def make(holdout: Any = None, train: Any = None, **changes: Any) -> Thresholdout
     )
 
 
-@pytest.mark.parametrize("part", ["holdout", "train"])
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each("part", ["holdout", "train"])
+@for_each(
     ("index", "seen"),
     [
         (lambda own: own[TURN], "the labels of X in another order"),
@@ -60,6 +62,7 @@ def test_what_has_no_index_is_in_order() -> None:
         KFoldGuard((X, Y.sort_index()), cv=2, queries=5, mechanism=Claims(holdout_answers=1))
 
 
+@pytest.mark.slow
 def test_labelled_values_are_taken_by_label() -> None:
     guard = make()
     values = pd.Series(np.arange(N) < 30, index=X[:N].index)
@@ -86,7 +89,7 @@ def test_records_get_their_own_values() -> None:
         assert np.asarray(records.ordered(given, "holdout_values")).tolist() == list(range(N))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "message"),
     [
         (pd.Series(np.ones(N)), r"another index than that of the 300 records; .* values\.to_numpy\(\)"),

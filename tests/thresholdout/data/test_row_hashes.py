@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
+from tests.cases import for_each
 from tests.oracles.row_hashes import Entry, Time, holdout_identity, holdout_order, mixed, record_hash, row_hash, siphash
 from thresholdout.data import hashed_entries
 from thresholdout.data import row_hashes as module
@@ -36,7 +37,7 @@ def test_numbers() -> None:
     assert listed(row_hashes(np.array(NUMBERS, dtype=object))) == [row_hash(row) for row in NUMBERS]
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "g", "i1", "u1", "i4", ">i2", "u8", "i8", "?"])
+@for_each("dtype", ["f2", "f4", ">f8", "g", "i1", "u1", "i4", ">i2", "u8", "i8", "?"])
 def test_every_type_of_numbers(dtype: str) -> None:
     values = np.arange(12).reshape(4, 3).astype(dtype)
     expected = [row_hash(row) for row in values.astype(np.float64).tolist()]
@@ -44,7 +45,7 @@ def test_every_type_of_numbers(dtype: str) -> None:
     assert listed(row_hashes(pd.DataFrame(values.astype(values.dtype.newbyteorder("="))))) == expected
 
 
-@pytest.mark.parametrize("shape", [(7, 3), (3, 130), (50, 64), (1, 1), (33, 65), (4, 2, 3)])
+@for_each("shape", [(7, 3), (3, 130), (50, 64), (1, 1), (33, 65), (4, 2, 3)])
 def test_every_shape_in_blocks(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 256)
     values = np.random.default_rng(0).normal(size=shape).round(1)
@@ -53,7 +54,7 @@ def test_every_shape_in_blocks(shape: tuple[int, ...], monkeypatch: pytest.Monke
     assert listed(row_hashes(np.asfortranarray(values))) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "held",
     [
         lambda: np.array(TEXTS),
@@ -118,8 +119,8 @@ def test_halves_of_characters_are_texts() -> None:
     assert listed(row_hashes(items)) == [row_hash([item]) for item in items]
 
 
-@pytest.mark.parametrize("kind", ["M", "m"])
-@pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns"])
+@for_each("kind", ["M", "m"])
+@for_each("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns"])
 def test_times(kind: str, unit: str) -> None:
     seconds = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
     counts = [0, 1, -3, 15000]

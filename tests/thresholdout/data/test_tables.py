@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from thresholdout.data.tables import read_table
 from thresholdout.errors import InputError
 from thresholdout.ledger import open_ledger
@@ -19,7 +20,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["table.jsonl", "table.NDJSON"])
+@for_each("name", ["table.jsonl", "table.NDJSON"])
 def test_json_lines_are_the_table_that_a_csv_is(tmp_path: Path, name: str) -> None:
     lines, table = tmp_path / name, tmp_path / "table.csv"
     lines.write_text("\n".join(map(json.dumps, ROWS)) + "\n\n")
@@ -28,7 +29,7 @@ def test_json_lines_are_the_table_that_a_csv_is(tmp_path: Path, name: str) -> No
     assert read_table(lines)["id"].tolist() == ["007", "8"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "seen"),
     [
         ("id,y\n1,2\n", "no JSON in its first line"),

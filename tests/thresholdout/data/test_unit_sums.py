@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphs.numerics.sliced_sums import SLICE
+from tests.cases import for_each
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.data.values import UnitSums, record_bits, unit_records
 from thresholdout.errors import InputError
@@ -39,15 +40,16 @@ def test_ties_go_to_even_steps(odd: list[int]) -> None:
     assert UnitSums(ties, None, UNIT, "v").mean.total == sum(rounded(ties))
 
 
-@pytest.mark.parametrize("size", [1, 2, SLICE - 1, SLICE, SLICE + 1, 2 * SLICE + 9])
+@pytest.mark.slow
+@for_each("size", [1, 2, SLICE - 1, SLICE, SLICE + 1, 2 * SLICE + 9])
 def test_slices_add_up(size: int) -> None:
     values = np.random.default_rng(size).random(size)
     sums = UnitSums(values, size, UNIT, "v")
     assert (sums.mean.total, sums.mean.n, sums.mean.bits) == (sum(rounded(values)), size, record_bits(size))
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000, SLICE, SLICE + 1, 2 * SLICE, 3 * SLICE + 17, 8 * SLICE + 5])
-@pytest.mark.parametrize("bounds", [UNIT, (-3.0, 7.0)])
+@for_each("size", [1, 7, 1000, SLICE, SLICE + 1, 2 * SLICE, 3 * SLICE + 17, 8 * SLICE + 5])
+@for_each("bounds", [UNIT, (-3.0, 7.0)])
 def test_the_variance_is_that_of_fractions(size: int, bounds: tuple[float, float]) -> None:
     lower, upper = bounds
     values = lower + (upper - lower) * np.random.default_rng(size).random(size)
@@ -59,8 +61,8 @@ def test_the_variance_is_that_of_fractions(size: int, bounds: tuple[float, float
     assert found == pytest.approx(np.var(unit), rel=1e-12)
 
 
-@pytest.mark.parametrize("size", [1, 2, 2**13, 2**13 + 1, SLICE, 2**17 + 3])
-@pytest.mark.parametrize("kind", ["nearly one", "nearly a half", "tiny", "ends", "one of many"])
+@for_each("size", [1, 2, 2**13, 2**13 + 1, SLICE, 2**17 + 3])
+@for_each("kind", ["nearly one", "nearly a half", "tiny", "ends", "one of many"])
 def test_sums_of_squares_are_exact_where_they_are_largest(size: int, kind: str) -> None:
     """Far above what 64 bits hold: up to n * 2**(2 * bits), and with values that are far from the grid."""
     rng, bits = np.random.default_rng(size), record_bits(size)
@@ -76,8 +78,8 @@ def test_sums_of_squares_are_exact_where_they_are_largest(size: int, kind: str) 
     assert UnitSums(values, size, UNIT, "v").variance() == float(exact / 4**bits)
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])
-@pytest.mark.parametrize("bounds", [UNIT, (0.0, 2.0), (-1.0, 1.0)])
+@for_each("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])
+@for_each("bounds", [UNIT, (0.0, 2.0), (-1.0, 1.0)])
 def test_types_of_numbers(dtype: type, bounds: tuple[float, float]) -> None:
     values: NDArray[Any] = np.array([0, 1, 1, 0, 1], dtype=dtype)
     sums = UnitSums(values, 5, bounds, "v")
@@ -97,8 +99,8 @@ def test_ends_are_all_ends() -> None:
         assert not UnitSums(between, None, UNIT, "v").ends
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -1e-300, 1 + 2**-52])
-@pytest.mark.parametrize("bounds", [UNIT, (0.0, 1.0 - 2**-53)])
+@for_each("wrong", [math.nan, math.inf, -math.inf, -1e-300, 1 + 2**-52])
+@for_each("bounds", [UNIT, (0.0, 1.0 - 2**-53)])
 def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds: tuple[float, float]) -> None:
     values = np.full(2 * SLICE, 0.5)
     values[[SLICE + 1, 2 * SLICE - 1]] = wrong
@@ -106,7 +108,7 @@ def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds
         UnitSums(values, None, bounds, "v")
 
 
-@pytest.mark.parametrize("mechanism", ["claims", "sparse"])
+@for_each("mechanism", ["claims", "sparse"])
 def test_a_query_about_many_records_copies_none(mechanism: str) -> None:
     n, rng = 500_000, np.random.default_rng(0)
     made = {"mechanism": SparseVector(0.5, 0.001, budget=1)} if mechanism == "sparse" else {}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.data.values import BLOCK, check_bounds, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
@@ -14,19 +15,21 @@ from thresholdout.mechanisms import mean_error
 UNIT = (0.0, 1.0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300))
 def test_mean_is_within_the_charged_error_of_the_exact_one(values: list[float]) -> None:
     exact = sum(map(Fraction, values), Fraction(0)) / len(values)
     assert abs(Fraction(unit_mean(values, None, UNIT, "v")) - exact) <= mean_error(len(values))
 
 
-@pytest.mark.parametrize("size", [1, 7, BLOCK, BLOCK + 1, 2 * BLOCK, 9 * BLOCK + 5])
+@for_each("size", [1, 7, BLOCK, BLOCK + 1, 2 * BLOCK, 9 * BLOCK + 5])
 def test_mean_in_blocks(size: int) -> None:
     values = np.random.default_rng(size).random(size)
     exact = Fraction(math.fsum(values)) / size  # correctly rounded sum: far below the charged error
     assert abs(Fraction(unit_mean(values, size, UNIT, "v")) - exact) <= mean_error(size)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50),
     st.floats(0.001, 1e6),
@@ -39,7 +42,7 @@ def test_other_ranges_are_mapped_to_the_unit_interval(values: list[float], margi
     assert 0 <= got <= 1
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float64, object])
+@for_each("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float64, object])
 def test_types_of_numbers(dtype: type) -> None:
     assert unit_mean(np.array([0, 1, 1, 0, 1], dtype=dtype), 5, UNIT, "v") == 0.6
 
@@ -51,8 +54,8 @@ def test_containers() -> None:
     assert unit_mean(np.array([-0.0, 1.0]), 2, UNIT, "v") == 0.5
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -1e-300, 1 + 2**-52, -1, 2])
-@pytest.mark.parametrize("where", [0, 1, 4999])
+@for_each("wrong", [math.nan, math.inf, -math.inf, -1e-300, 1 + 2**-52, -1, 2])
+@for_each("where", [0, 1, 4999])
 def test_a_single_wrong_value_is_named(wrong: float, where: int) -> None:
     values = np.full(5000, 0.5)
     values[where] = wrong
@@ -62,8 +65,8 @@ def test_a_single_wrong_value_is_named(wrong: float, where: int) -> None:
         unit_mean(values.astype(object), 5000, UNIT, "holdout_values")
 
 
-@pytest.mark.parametrize("bounds", [UNIT, (-1.0, 1.0)])
-@pytest.mark.parametrize("where", [BLOCK - 1, BLOCK, 2 * BLOCK + 1])
+@for_each("bounds", [UNIT, (-1.0, 1.0)])
+@for_each("where", [BLOCK - 1, BLOCK, 2 * BLOCK + 1])
 def test_a_wrong_value_of_any_block_is_named_by_its_place_in_the_whole(bounds: tuple[float, float], where: int) -> None:
     values = np.full(2 * BLOCK + 2, 0.5)
     values[where] = math.inf
@@ -71,7 +74,7 @@ def test_a_wrong_value_of_any_block_is_named_by_its_place_in_the_whole(bounds: t
         unit_mean(values, None, bounds, "holdout_values")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "error"),
     [
         ([], InputError),
@@ -92,7 +95,7 @@ def test_refuses(values: object, error: type[Exception]) -> None:
         unit_mean(values, 2, UNIT, "holdout_values")
 
 
-@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), "01", 3, (0, 1, 2), (-1e308, 1e308)])
+@for_each("bounds", [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), "01", 3, (0, 1, 2), (-1e308, 1e308)])
 def test_refuses_bounds(bounds: object) -> None:
     with pytest.raises(InputError, match="bounds"):
         check_bounds(bounds)

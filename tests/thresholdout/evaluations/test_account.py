@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.evaluations.account import Account
 
 POINTS = 32
@@ -67,9 +68,10 @@ def account(checks: int, beta: float, claim_expected: bool = False, surprises: i
     return Account(checks, min(surprises, checks), claim_expected, "year", math.log(beta))
 
 
-@pytest.mark.parametrize("claim_expected", [False, True])
-@pytest.mark.parametrize("beta", [0.25, 0.5, 0.75])
-@pytest.mark.parametrize("checks", [1, 2, 3, 4])
+@pytest.mark.slow
+@for_each("claim_expected", [False, True])
+@for_each("beta", [0.25, 0.5, 0.75])
+@for_each("checks", [1, 2, 3, 4])
 def test_no_adversary_exceeds_the_promise(checks: int, beta: float, claim_expected: bool) -> None:
     assert most_false(account(checks, beta, claim_expected)) <= beta
 
@@ -94,7 +96,8 @@ def free_nothing(account: Account, claimed: bool) -> Account:
     return account.after(claimed) if claimed else replace(account.after(claimed), log_left=account.log_left)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("broken", "claim_expected"), [(free_claims, False), (both_free, False), (free_nothing, True), (both_free, True)]
 )
 def test_twins_exceed_it(broken: Callable[[Account, bool], Account], claim_expected: bool) -> None:

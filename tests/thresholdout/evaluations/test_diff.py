@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import stats
 
+from tests.cases import for_each
 from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations import Scores, diff, formats, rank, read
@@ -43,7 +44,7 @@ def trinomials(differences: np.ndarray) -> Pairs:
 
 
 class TestVerdicts:
-    @pytest.mark.parametrize(("wins", "losses"), [(10, 20), (10, 21), (10, 25), (0, 4), (0, 5), (40, 40)])
+    @for_each(("wins", "losses"), [(10, 20), (10, 21), (10, 25), (0, 4), (0, 5), (40, 40)])
     def test_worse_is_the_sign_test(self, wins: int, losses: int) -> None:
         found = diff(*two(wins, losses, 100))
         p = stats.binomtest(losses, wins + losses, alternative="greater").pvalue
@@ -70,7 +71,7 @@ class TestVerdicts:
                 worst = [max(w, float(chances[p].sum())) for w, p in zip(worst, (right, wrong), strict=True)]
         assert worst[0] <= level < worst[1]
 
-    @pytest.mark.parametrize("margin", [0.25, 0.4])
+    @for_each("margin", [0.25, 0.4])
     def test_rounding_keeps_the_level_of_not_worse(self, margin: float) -> None:
         """Half a point is won with the chance at which the mean is the margin; counting it as a point fails."""
         items, level, chance = 30, 0.05, (1.0 - margin) / 1.5
@@ -86,6 +87,7 @@ class TestVerdicts:
         assert diff(*truths).assumption == ""
         assert diff(*two(5, 6, 50), any_laws=True).assumption == ""
 
+    @pytest.mark.slow
     def test_a_small_drop_of_many_is_worse_first(self) -> None:
         assert diff(*two(10, 60, 10_000)).verdict == "worse"
 
@@ -134,8 +136,9 @@ class TestVerdicts:
         assert diff(first, second).verdict == "worse"
         assert diff(first, read(tmp_path / "both.csv", only={"model": "a"})).test == "identical files"
 
-    @pytest.mark.parametrize("n", [20, 60, 100, 300])
-    @pytest.mark.parametrize("margin", [0.02, 0.05])
+    @pytest.mark.slow
+    @for_each("n", [20, 60, 100, 300])
+    @for_each("margin", [0.02, 0.05])
     def test_repeats_that_lose_seldom_are_proved_at_the_level(self, n: int, margin: float) -> None:
         """Two samples that are alike; a law that loses the margin's share, by all numbers of losses.
 
@@ -273,7 +276,7 @@ class TestRefusals:
         with pytest.raises(EvaluationFileError, match="settings of scorer score"):
             diff(replace(base, judge="a"), replace(base, judge="b"))
 
-    @pytest.mark.parametrize("margin", [0.0, 1.0, -0.1, math.nan])
+    @for_each("margin", [0.0, 1.0, -0.1, math.nan])
     def test_margins(self, margin: float) -> None:
         with pytest.raises(InputError, match="margin"):
             diff(run([1.0]), run([1.0]), margin=margin)

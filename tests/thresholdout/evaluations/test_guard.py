@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import for_each
 from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, EvaluationSetUsed, InputError, LedgerClosed, LedgerMismatch
 from thresholdout.evaluations import EvaluationGuard, Scores, read
@@ -217,7 +218,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="metric"):
             guard().check(read(frame, "other"))
 
-    @pytest.mark.parametrize(
+    @for_each(
         "settings",
         [
             {"checks": 0},
@@ -252,6 +253,7 @@ class TestCommandLine:
             frame.to_csv(tmp_path / f"{name}.csv", index=False)
         return tmp_path
 
+    @pytest.mark.slow
     def test_a_year_in_short(self, files: Path) -> None:
         db = files / "evals.db"
         begun = self.command("init", db, "--baseline", files / "main.csv", "--metric", "right", "--surprises", "1")
@@ -271,6 +273,7 @@ class TestCommandLine:
         said = "".join(each.output for each in (begun, bad, done, shown))
         assert not re.search(r"\b(holdouts?|labels?|ledgers?|nats|claims?)\b", said, re.IGNORECASE)
 
+    @pytest.mark.slow
     def test_json(self, files: Path) -> None:
         db = files / "evals.db"
         self.command("init", db, "--baseline", files / "main.csv", "--metric", "right", "--dev", "0")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.evaluations.test_readers import KEPT, PASSAGES, expected
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations import Scores, read
@@ -99,7 +100,7 @@ def mutated(module: str, old: str, new: str) -> types.ModuleType:
     return found
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@for_each("mutant", MUTANTS)
 def test_a_wrong_reader_is_told(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, (file, arguments, right) = MUTANTS[mutant]
     assert right(read(KEPT / file, **arguments))  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
+from tests.cases import for_each
 from tests.documents import ROOT
 from thresholdout.cli import main
 from thresholdout.errors import InputError
@@ -50,6 +51,7 @@ class TestFixture:
         with pytest.raises(pytest.fail.Exception, match="worse"):
             gate.check("bad.csv", "evals.db")
 
+    @pytest.mark.slow
     def test_the_installed_plugin_brings_it(self, gate: EvalGate, tmp_path: Path) -> None:
         (tmp_path / "test_model.py").write_text(
             "def test_good(eval_gate):\n    eval_gate.not_worse('pr.csv', than='main.csv')\n"
@@ -102,7 +104,8 @@ class TestJudges:
 
 
 class TestPlan:
-    @pytest.mark.parametrize(("items", "samples"), [(1000, 1), (300, 5)])
+    @pytest.mark.slow
+    @for_each(("items", "samples"), [(1000, 1), (300, 5)])
     def test_a_drop_is_seen_with_its_power(self, items: int, samples: int) -> None:
         """Two runs of a Beta(.75, .25) benchmark, simulated; t at .05; 600 pairs, 4 standard errors and the drop's own
         part of the variance."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.evaluations.tool_logs import FAILING, question, right
 from thresholdout.errors import EvaluationFileError, InputError
 from thresholdout.evaluations import Scores, read
@@ -32,7 +33,7 @@ def same(scores: Scores, values: list[float]) -> None:
 
 
 class TestTwoValued:
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "arguments", "said"),
         [
             ("inspect_main.eval", {"metric": "match"}, True),
@@ -55,7 +56,7 @@ class TestTwoValued:
         path.write_text(json.dumps(log))
         assert not read(path, "match").two_valued
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("column", "said"),
         [([True, False], True), (["yes", "no"], True), (["C", "N"], False), ([1, 0], False), (["1", True], False)],
     )
@@ -64,7 +65,7 @@ class TestTwoValued:
 
 
 class TestInspect:
-    @pytest.mark.parametrize("name", ["inspect_main.eval", "inspect_main.json", "inspect_long.eval"])
+    @for_each("name", ["inspect_main.eval", "inspect_main.json", "inspect_long.eval"])
     def test_letters_clusters_and_slices(self, name: str) -> None:
         """The long one is read from its samples, since its summaries were cut."""
         scores = read(KEPT / name, "match", cluster="metadata.passage_id", by="metadata.tag")
@@ -136,7 +137,7 @@ class TestInspect:
         with pytest.raises(EvaluationFileError, match="the run was cut off"):
             read(cut, "match")
 
-    @pytest.mark.parametrize("status", ["error", "cancelled", "started"])
+    @for_each("status", ["error", "cancelled", "started"])
     def test_a_run_that_did_not_succeed(self, tmp_path: Path, status: str) -> None:
         log = json.loads((KEPT / "inspect_main.json").read_text())
         log["status"] = status
@@ -210,7 +211,7 @@ class TestLmEval:
 
 
 class TestPromptfoo:
-    @pytest.mark.parametrize("metric", [None, "correct", "score", "success"])
+    @for_each("metric", [None, "correct", "score", "success"])
     def test_scores(self, metric: str | None) -> None:
         scores = read(KEPT / "promptfoo_main.json", metric, cluster="metadata.passage_id")
         same(scores, expected(1))
@@ -278,7 +279,7 @@ class TestTables:
         {"prompt": [f"q{i}" for i in ITEMS], "right": [right(i, 1) for i in ITEMS], "passage": PASSAGES}
     )
 
-    @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "frame", "json"])
+    @for_each("form", ["csv", "jsonl", "parquet", "frame", "json"])
     def test_forms(self, tmp_path: Path, form: str) -> None:
         path = tmp_path / f"scores.{form}"
         if form == "csv":
@@ -303,7 +304,7 @@ class TestTables:
         with pytest.raises(EvaluationFileError, match="item 'b' has the score NaN"):
             read(path)
 
-    @pytest.mark.parametrize("column", ["error", "failure"])
+    @for_each("column", ["error", "failure"])
     def test_a_row_with_an_error_is_missing(self, tmp_path: Path, column: str) -> None:
         named = None if column == "error" else column
         for form in ("csv", "jsonl"):
@@ -339,7 +340,7 @@ class TestTables:
         with pytest.raises(EvaluationFileError, match="item '0' has the score 'maybe'"):
             read(pd.DataFrame({"id": [0], "score": ["maybe"]}))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("text", "reason"),
         [
             ("", "it is empty"),

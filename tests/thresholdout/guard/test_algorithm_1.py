@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import binom, laplace
 
 from graphs import Groups, Independent, MarkovChain
+from tests.cases import for_each
 from thresholdout import InputError, PlanError, SeededNoise
 from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.problem import Setting
@@ -23,7 +24,7 @@ def widths(parameters: SparseVectorParameters, n: int = 10_000) -> PosteriorWidt
     return posterior_widths(Setting(Independent(n), parameters, 0.95))
 
 
-@pytest.mark.parametrize("rise", [2.0, 10.0, 19.0])
+@for_each("rise", [2.0, 10.0, 19.0])
 def test_the_noise_of_one_test_exceeds_a_number_with_the_stated_probability(rise: float) -> None:
     """Lap(2) less Lap(1) by numerical integration, against (2/3) exp(-t/2), which the threshold is solved from."""
     exact, _ = quad(
@@ -63,7 +64,8 @@ def test_honest_queries_spend_budget_with_at_most_beta() -> None:
     assert binom.sf(sessions_with_a_hit(0.6, sessions) - 1, sessions, 0.1) < 1e-9
 
 
-@pytest.mark.parametrize(("score", "reached"), [(0.9, 0.072), (0.97, 0.049)])
+@pytest.mark.slow
+@for_each(("score", "reached"), [(0.9, 0.072), (0.97, 0.049)])
 def test_noise_for_a_likely_score(score: float, reached: float) -> None:
     """What is to be reached at 10,000 records and a budget of 2; the noise for answers anywhere does not."""
     usual, near = (
@@ -81,6 +83,7 @@ def test_noise_for_a_likely_score(score: float, reached: float) -> None:
         assert widths(other).expected(score) > widths(near).expected(score)
 
 
+@pytest.mark.slow
 def test_the_usual_noise_is_the_best_for_answers_anywhere() -> None:
     for budget in (1, 10):
         found = algorithm_1(Independent(10_000), queries=100, budget=budget, quiet_margin=0.0)
@@ -89,6 +92,7 @@ def test_the_usual_noise_is_the_best_for_answers_anywhere() -> None:
             assert widths(other).width >= widths(found).width * (1 - 1e-3)
 
 
+@pytest.mark.slow
 def test_the_quiet_margin_is_the_radius_of_fixed_queries() -> None:
     bare, usual = (
         algorithm_1(Groups(np.arange(10_000) // 4), queries=100, budget=2, quiet_margin=margin)

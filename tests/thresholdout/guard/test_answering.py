@@ -8,6 +8,7 @@ from itertools import combinations
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.guard.query_engine import FAILURES, failure_share
 
 
@@ -15,14 +16,14 @@ def test_failures_have_a_millionth_of_beta() -> None:
     assert FAILURES == 1 / 1024**2
 
 
-@pytest.mark.parametrize(("failures", "queries"), [(1, 1), (1, 1000), (2, 10), (3, 7)])
-@pytest.mark.parametrize("asked", [1, 5])
+@for_each(("failures", "queries"), [(1, 1), (1, 1000), (2, 10), (3, 7)])
+@for_each("asked", [1, 5])
 def test_declared_queries_share_equally_whenever_they_fail(failures: int, queries: int, asked: int) -> None:
     exact = Fraction(1, 2**20) / (4 * queries) ** failures
     assert failure_share(failures, asked, queries) == pytest.approx(float(exact), rel=1e-14)
 
 
-@pytest.mark.parametrize(("failures", "asked"), [(1, 1), (1, 10), (2, 3), (4, 100)])
+@for_each(("failures", "asked"), [(1, 1), (1, 10), (2, 3), (4, 100)])
 def test_other_queries_have_the_inverse_square_of_their_number(failures: int, asked: int) -> None:
     exact = (6 / (math.pi * asked) ** 2 / 4) ** failures / 2**20
     found = failure_share(failures, asked, None)

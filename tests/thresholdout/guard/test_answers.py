@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.guard.answer import Answer
 
 A = Answer(0.84, (0.79, 0.88), "train", 1, None)
@@ -14,7 +15,7 @@ def test_a_difference_of_answers_says_to_compare_the_models() -> None:
         B - A
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sum_of",
     [
         lambda: A + B,

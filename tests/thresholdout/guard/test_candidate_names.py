@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.asking import class_and_parameters
@@ -46,7 +47,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "name"), NAMES, ids=[name for _, name in NAMES])
+@for_each(("model", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_names(model: Any, name: str) -> None:
     assert class_and_parameters(model) == name
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout import Answer, Thresholdout
 from thresholdout.data.client_states import client_key
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
@@ -69,6 +70,7 @@ def fifty_teams(file: Path) -> Thresholdout:
     return guard
 
 
+@pytest.mark.slow
 def test_a_commit_writes_as_much_for_many_teams_as_for_few(tmp_path: Path) -> None:
     lengths = []
     guard = guard_of(ledger=tmp_path / "guard.db")
@@ -81,6 +83,7 @@ def test_a_commit_writes_as_much_for_many_teams_as_for_few(tmp_path: Path) -> No
     assert max(lengths[30:]) - min(lengths[30:]) < 100
 
 
+@pytest.mark.slow
 def test_rows_of_clients_fit_the_history_and_move_with_it(tmp_path: Path) -> None:
     guard = fifty_teams(tmp_path / "guard.db")
     told = guard.status.information_released
@@ -97,7 +100,8 @@ def test_rows_of_clients_fit_the_history_and_move_with_it(tmp_path: Path) -> Non
     assert again.source == "train"  # it is known that this team's last guess was wrong
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "statement",
     [
         "DELETE FROM clients WHERE name = '{key}'",

@@ -13,6 +13,7 @@ import pytest
 import sklearn.metrics
 
 from graphs.models.law_free import GroupSizes
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
@@ -105,6 +106,7 @@ def test_ratios_have_the_answers_that_arrays_have(
         assert shown(found) == shown(expected)
 
 
+@pytest.mark.slow
 def test_groups_have_the_answers_of_arrays_of_which_the_sizes_are_known(engine: Engine, table: pd.DataFrame) -> None:
     """With each record's group arrays bet on whole groups, and know more."""
     lazy, eager = guards(engine, table, "y", dependence=GroupSizes({3: N // 3}))
@@ -116,6 +118,7 @@ def test_groups_have_the_answers_of_arrays_of_which_the_sizes_are_known(engine: 
         assert found.half_width <= wider.half_width <= 1.2 * found.half_width
 
 
+@pytest.mark.slow
 def test_lists_of_them(engine: Engine, table: pd.DataFrame) -> None:
     lazy, eager = guards(engine, table, "y")
     models = {"one": Column("said", [0, 1]), "labels": Column("y", [0, 1])}
@@ -124,6 +127,7 @@ def test_lists_of_them(engine: Engine, table: pd.DataFrame) -> None:
     assert shown(lazy.final_check("said", "f1")) == shown(eager.final_check(models["one"], "f1", cv="training"))
 
 
+@pytest.mark.slow
 def test_values_are_those_of_scikit_learn(engine: Engine, table: pd.DataFrame) -> None:
     train, kinds, m = LazyPart(engine(table), "train"), ["ant", "bee", "cow"], sklearn.metrics
     for label, said, statistic, expected in (
@@ -142,6 +146,7 @@ def test_values_are_those_of_scikit_learn(engine: Engine, table: pd.DataFrame) -
         assert statistic.of_counts(counts, known) == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> None:
     """In the holdout; in the training part it is refused, with its number."""
     gone = table.astype({"said": float}).copy()
@@ -159,7 +164,8 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
         Thresholdout((engine(gone[:N]), "kind"), train=(engine(gone[N:]), "kind")).score("told", "f1_macro")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("metric", "message"),
     [
         ("roc_auc", "'roc_auc' of columns that are not in memory"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from graphs import Groups, MovingWindow
+from tests.cases import for_each
 from thresholdout import BudgetExhausted, Claims, InputError, LedgerMismatch, SeededNoise, SparseVector, Thresholdout
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
@@ -197,8 +198,8 @@ class TestLists:
         assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("steps", [1, 7, 40])
-@pytest.mark.parametrize("mean", [0.0, 0.3, 0.5, 0.97])
+@for_each("steps", [1, 7, 40])
+@for_each("mean", [0.0, 0.3, 0.5, 0.97])
 def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
     for deviation, reach, doubt in ((0.01, 0.02, 0.1), (0.3, 0.4, 2.0), (1e-6, 1.0, 1e-6)):
         made = Prediction(mean, deviation, (0.0, 0.0), 1e-5, 1.0, mean)
@@ -301,7 +302,7 @@ def halves(where: Any = lambda output: True) -> metrics.Metric:
     )
 
 
-@pytest.mark.parametrize("interval", [(-0.1, 0.0), (0.0, 0.1), (0.0, 0.0)])
+@for_each("interval", [(-0.1, 0.0), (0.0, 0.1), (0.0, 0.0)])
 def test_nothing_settles_a_difference_of_nothing(interval: tuple[float, float]) -> None:
     found = Comparison.of(Answer(0.0, interval, "train", 1, None, -1.0, 1.0), 1000)
     assert (found.verdict, found.settling) == ("not settled", None)
@@ -335,7 +336,7 @@ class TestGivenTheFeatures:
         assert guard.status.information_released is not None
         assert guard.status.information_released < 1e-5
 
-    @pytest.mark.parametrize("metric", ["accuracy", "zero_one_loss"])
+    @for_each("metric", ["accuracy", "zero_one_loss"])
     def test_intervals_hold_and_lists_too(self, metric: str) -> None:
         guard = records(0.03, sampling="fixed_features", more=2)
         sign = 1 if metric == "accuracy" else -1
@@ -346,7 +347,7 @@ class TestGivenTheFeatures:
         assert first.interval[0] <= truth <= first.interval[1]
         assert second.verdict == "not settled"
 
-    @pytest.mark.parametrize("sampling", ["independent", "fixed_features"])
+    @for_each("sampling", ["independent", "fixed_features"])
     def test_records_without_a_value_count_as_ties(self, sampling: Any) -> None:
         def right(y: NDArray[Any], told: NDArray[Any], classes: object) -> NDArray[np.float64]:
             return np.full(N, np.nan) if len(y) == N else (told == y).astype(float)

@@ -46,6 +46,7 @@ def fitted(model: Any) -> Any:
     return clone(model).fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(MODELS, list(MODELS).index("logistic")))
 def test_a_model_has_one_key_wherever_it_was_fitted(name: str) -> None:
     here = fitted_key(MODELS[name])

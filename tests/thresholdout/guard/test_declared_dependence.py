@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import Crossed, DependencyGraph, GaussianField, Groups, MarkovField, MovingWindow
+from tests.cases import for_each
 from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, TimeOrder, plan
 from thresholdout.data.series_range import seen_range
 
@@ -57,7 +58,7 @@ def refused(**arguments: Any) -> InputError:
 
 
 class TestGroups:
-    @pytest.mark.parametrize(
+    @for_each(
         "arguments",
         [
             {"groups": "patient"},
@@ -93,6 +94,7 @@ class TestGroups:
         guard = Thresholdout((X.iloc[held], LABELS[held]), train=train, groups="patient")
         assert guard.n == N + 2
 
+    @pytest.mark.slow
     def test_the_same_guard_as_with_the_model(self) -> None:
         answers = [
             made(**arguments).certificate.expected_half_width(0.9)
@@ -103,7 +105,7 @@ class TestGroups:
         ]
         assert answers[0] == answers[1]
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("arguments", "argument", "words"),
         [
             ({"groups": "Patient"}, "groups", "one of 'age', 'patient', 'day', 'number', 'scan'"),
@@ -176,7 +178,7 @@ class TestSeveralKindsOfGroups:
 
 
 class TestOrder:
-    @pytest.mark.parametrize(
+    @for_each(
         ("order", "model"),
         [
             (TimeOrder(window=5), MovingWindow(N, 5)),
@@ -202,7 +204,7 @@ class TestOrder:
         with pytest.raises(InputError, match=r"window= in it.*\(in records\)"):
             Thresholdout(X[TRAIN:], dependence=TimeOrder())
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("held", "window", "joined"),
         [
             (np.arange(0, N), 5, 0),  # the training part comes after
@@ -234,7 +236,7 @@ class TestOrder:
                 dependence=TimeOrder("number", window=21),
             )
 
-    @pytest.mark.parametrize("seed", range(12))
+    @for_each("seed", range(12))
     def test_refused_is_what_paths_through_known_records_join(self, seed: int) -> None:
         """Paths whose interior is known, in the graph that joins records within the window, by networkx."""
         rng = np.random.default_rng(seed)
@@ -273,7 +275,7 @@ class TestOrder:
         with pytest.raises(InputError, match="which join 20 of 20"):
             Thresholdout(frame[held], train=frame[~held], **arguments)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("order", "argument", "words"),
         [
             (TimeOrder("age", window=1.0), "dependence", "part train in another order"),
@@ -334,7 +336,7 @@ class TestGraph:
         expected = MovingWindow(N, 1).leakage(0.1, adversary="uninformed")
         np.testing.assert_allclose(joined.leakage(0.1, adversary="uninformed"), expected, rtol=1e-12)
 
-    @pytest.mark.parametrize("known", [True, False])
+    @for_each("known", [True, False])
     def test_sums_that_are_known_tie_their_coins_together(self, known: bool) -> None:
         """Two fair coins, joined to their sum modulo 2: given that it is 0 they are equal, a mean is of half as many.
 
@@ -366,7 +368,7 @@ class TestGraph:
         guard = Thresholdout((X[TRAIN:], LABELS[TRAIN:]), train=train, dependence=DependencyGraph(rest))
         assert guard.dependence.variance_inflation() == 1.0
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("graph", "words"),
         [
             ("friends", "a model of graphs, such as Groups(labels), or TimeOrder"),
@@ -391,6 +393,7 @@ class TestGraph:
         field = MarkovField.ising(graph, 0.1)
         assert made(dependence=field).dependence is field
 
+    @pytest.mark.slow
     def test_paths_through_nodes_that_are_no_records_are_kept(self) -> None:
         """Two leaves of a star are two edges apart, and not at all in the subgraph of the leaves."""
         network = nx.star_graph(["hub", *X.index[TRAIN:]])
@@ -410,19 +413,19 @@ class TestGraph:
 
 
 class TestSeenReach:
-    @pytest.mark.parametrize("length", [1, 2, 5])
+    @for_each("length", [1, 2, 5])
     def test_blocks_are_seen_as_far_as_they_reach(self, length: int) -> None:
         values = np.repeat(np.random.default_rng(0).normal(size=2000 // length), length)
         assert seen_range(values) == (length - 1, 100)
         assert seen_range(np.where(values > 0, "up", "down")) == (length - 1, 100)
 
-    @pytest.mark.parametrize("values", [[1.0] * 50, np.arange(5.0), np.eye(30), [1.0, np.nan] * 30])
+    @for_each("values", [[1.0] * 50, np.arange(5.0), np.eye(30), [1.0, np.nan] * 30])
     def test_nothing_is_said_where_nothing_can_be(self, values: Any) -> None:
         assert seen_range(values) is None
 
 
 class TestPlan:
-    @pytest.mark.parametrize(
+    @for_each(
         ("arguments", "model"),
         [
             ({"groups": PATIENTS[:N]}, Groups(PATIENTS[:N])),
@@ -437,7 +440,7 @@ class TestPlan:
         assert planned.model.fingerprint() == model.fingerprint()
         assert planned.half_width == plan(model, queries=5).half_width
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("arguments", "argument", "words"),
         [
             ({"groups": "patient"}, "groups", "X['patient']"),

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Crossed, DependenceModel, MixingSeries, MovingWindow
+from tests.cases import for_each
 from tests.thresholdout.planning.test_plan import width_of
 from thresholdout import Thresholdout, certify, plan
 from thresholdout.mechanisms import ClaimsParameters
@@ -30,7 +31,7 @@ def models() -> list[DependenceModel]:
     ]
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
+@for_each("model", models(), ids=lambda model: type(model).__name__)
 def test_a_guard_answers_and_states_where_the_truth_is(model: DependenceModel) -> None:
     labels: NDArray[np.int64] = np.arange(4000) % 2
     guard = Thresholdout(

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
 from graphs import MovingWindow
+from tests.cases import for_each
 from thresholdout import DevelopmentOverfitWarning, InputError, LedgerMismatch, OverlapError, Thresholdout
 from thresholdout.guard.development import open_positions
 from thresholdout.model_selection import GuardedSearchCV
@@ -96,7 +97,7 @@ def test_a_share_divides_the_records_and_none_is_in_both_parts() -> None:
     assert not np.array_equal(other.development[0], guard.development[0])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("model", [MODEL, Fitted()])
+@for_each("model", [MODEL, Fitted()])
 def test_the_training_value_is_the_exact_score_on_the_open_records(model: Any) -> None:
     guard = Thresholdout(HELD, train=TRAIN, development=0.5)
     X_open, y_open = guard.development  # type: ignore[misc]
@@ -121,6 +122,7 @@ def test_a_part_of_its_own_needs_no_training_part() -> None:
         guard.score(MODEL, cv=3)
 
 
+@pytest.mark.slow
 def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
     for where in (tmp_path / "guard.db", f"sqlite:///{tmp_path / 'other.db'}"):
         first = Thresholdout(HELD, train=TRAIN, development=0.5, ledger=where)
@@ -137,6 +139,7 @@ def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
             Thresholdout((HELD[0][::-1], HELD[1][::-1]), train=TRAIN, development=0.5, ledger=where)
 
 
+@pytest.mark.slow
 def test_other_groups_would_open_other_records_and_are_refused(tmp_path: Any) -> None:
     """Groups of the guarded records alone may look the same: pairs that begin one record later do in half of cases."""
     pairs = np.repeat(np.arange(600), 2)
@@ -186,7 +189,7 @@ def test_groups_stay_whole_and_apart() -> None:
         Thresholdout((*HELD, groups), development=TRAIN)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         ({"development": 0.0}, "development: 0.0; expected: a share of the holdout between 0 and 1"),
@@ -203,6 +206,7 @@ def test_a_refusal_says_what_is_wrong(arguments: dict[str, Any], said: str) -> N
     assert str(refused.value).startswith(said)
 
 
+@pytest.mark.slow
 def test_gates_scorers_and_searches_use_it() -> None:
     guard = Thresholdout(HELD, train=TRAIN, development=0.5, random_state=0)
     dummy = DummyClassifier().fit(*TRAIN)
@@ -271,6 +275,7 @@ def misses(leak: bool, runs: int = 40) -> int:
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::thresholdout.DevelopmentOverfitWarning", "ignore::thresholdout.WideAnswersWarning")
 def test_intervals_hold_after_a_climb_on_the_open_records() -> None:
     most = binom.isf(1e-9, 40, 0.05)

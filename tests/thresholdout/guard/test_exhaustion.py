@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
@@ -52,6 +53,7 @@ def searched(guard: Any, policy: Exhausted, backend: str, n_jobs: int) -> tuple[
     return scorer, search, [str(w.message) for w in caught if w.category is GuardExhaustedWarning]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "n_jobs"), corners(BACKENDS, 0, 1, 3), ids=[f"{b}-{n}" for b, n in BACKENDS])
 def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
     guard = make(queries=2)
@@ -82,6 +84,7 @@ def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
         assert isinstance(error.__cause__, BudgetExhausted)
 
 
+@pytest.mark.slow
 @BY_BACKEND
 @pytest.mark.parametrize("policy", corners(["nan", "stop"], 0))
 def test_nan_stands_in(backend: str, n_jobs: int, policy: Exhausted) -> None:
@@ -95,6 +98,7 @@ def test_nan_stands_in(backend: str, n_jobs: int, policy: Exhausted) -> None:
     assert messages[0].startswith("all 4 queries of this guard are used")
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_training_values_stand_in(backend: str, n_jobs: int) -> None:
     guard = make(queries=4)
@@ -128,7 +132,8 @@ class Counting(type(tree())):  # type: ignore[misc]
         return super().predict(X)
 
 
-@pytest.mark.parametrize("policy", ["nan", "stop"])
+@pytest.mark.slow
+@for_each("policy", ["nan", "stop"])
 def test_after_the_first_refusal_no_more_is_predicted_than_shows_whether_a_query_is_known(policy: Exhausted) -> None:
     guard = make(queries=1)
     scorer = guard.scorer(exhausted=policy, cv="training")
@@ -162,6 +167,7 @@ def test_stand_ins_have_the_signs_weights_and_folds_of_the_query() -> None:
     assert sum(w.category is GuardExhaustedWarning for w in caught) == 3
 
 
+@pytest.mark.slow
 def test_policies_are_checked_first() -> None:
     assert get_args(Exhausted) == POLICIES == ("raise", "train", "nan", "stop")
     assert [check_exhausted(policy) for policy in POLICIES] == list(POLICIES)
@@ -183,6 +189,7 @@ def test_one_default_everywhere() -> None:
         assert inspect.signature(hook).parameters["exhausted"].default == "stop"
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: str, n_jobs: int) -> None:
     """What a user sees: one warning of the guard, then scikit-learn's of the scores that are missing."""
@@ -216,6 +223,7 @@ def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
     assert message.endswith("larger budget=; training values by cross-validation spend less of it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "n_jobs"), corners(BACKENDS, 0, 3))
 def test_a_search_without_any_answer_is_an_error_that_names_what_goes_on(backend: str, n_jobs: int) -> None:
     """Scikit-learn would choose the first candidate; this includes a second search with the same scorer."""
@@ -228,7 +236,8 @@ def test_a_search_without_any_answer_is_an_error_that_names_what_goes_on(backend
             GridSearchCV(tree(), {"max_depth": [5, 6]}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs).fit(*TRAIN)
 
 
-@pytest.mark.parametrize("policy", ["nan", "train"])
+@pytest.mark.slow
+@for_each("policy", ["nan", "train"])
 def test_what_the_error_names_goes_on(policy: Exhausted) -> None:
     guard = make(queries=1)
     guard.ask(0.5, np.zeros(guard.n))
@@ -238,7 +247,8 @@ def test_what_the_error_names_goes_on(policy: Exhausted) -> None:
     assert np.isnan(search.cv_results_["mean_test_score"]).all() == (policy == "nan")
 
 
-@pytest.mark.parametrize("resource", ["n_samples", "n_estimators"])
+@pytest.mark.slow
+@for_each("resource", ["n_samples", "n_estimators"])
 def test_a_halving_search_never_chooses_from_a_round_without_answers(resource: str) -> None:
     """Its last round decides, and scikit-learn takes the worst of the kept candidates when all are NaN."""
     model = tree() if resource == "n_samples" else ExtraTreesClassifier(random_state=0)

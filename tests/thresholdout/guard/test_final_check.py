@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import beta, binom
 
 from graphs import Groups
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import InputTypeError, LedgerMismatch
@@ -43,8 +44,8 @@ def missed(n: int, risk: float, guess: Callable[[int], float]) -> float:
     return worst
 
 
-@pytest.mark.parametrize("n", [3, 12, 40])
-@pytest.mark.parametrize("risk", [0.3, 0.05])
+@for_each("n", [3, 12, 40])
+@for_each("risk", [0.3, 0.05])
 def test_every_truth_is_missed_with_at_most_the_risk(n: int, risk: float) -> None:
     found = [missed(n, risk, lambda k, g=guess: g) for guess in (0.02, 0.3, 0.5, 0.77, 0.95)]  # type: ignore[misc]
     assert max(found) <= risk
@@ -135,6 +136,7 @@ def session(n: int, queries: int, seed: int, declared: bool) -> tuple[float, flo
     return ratio, math.exp(state.log_error_budget - start), state.outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("queries", "declared"), corners([(20, True), (20, False), (100, True)], 0, 1))
 def test_it_is_as_narrow_as_one_look(queries: int, declared: bool) -> None:
     found = [session(1000, queries, seed, declared) for seed in range(100, 112)]
@@ -208,10 +210,9 @@ class FailsOnTheHoldout(Constant):
         return super().predict(X)
 
 
-@pytest.mark.parametrize(("error", "shown"), [(ValueError, InputError), (KeyboardInterrupt, KeyboardInterrupt)])
-@pytest.mark.parametrize(
-    ("limit", "declared"), [("queries", {"queries": 1}), ("budget", {"mechanism": Claims(holdout_answers=1)})]
-)
+@pytest.mark.slow
+@for_each(("error", "shown"), [(ValueError, InputError), (KeyboardInterrupt, KeyboardInterrupt)])
+@for_each(("limit", "declared"), [("queries", {"queries": 1}), ("budget", {"mechanism": Claims(holdout_answers=1)})])
 def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
     error: type[BaseException], shown: type[BaseException], limit: str, declared: dict[str, object], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, MarkovChain
+from tests.cases import for_each
 from tests.thresholdout.guard.gating import (
     TRAIN,
     Fails,
@@ -117,7 +118,7 @@ def test_values_that_should_be_0_or_1_are_coins() -> None:
 WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "delta", "test"),
     [
         ({}, 0.0, "sign test"),
@@ -143,14 +144,14 @@ def test_the_test_is_what_the_declarations_allow(settings: dict[str, Any], delta
     assert not backwards
 
 
-@pytest.mark.parametrize("settings", [{}, {"sampling": "independent"}])
+@for_each("settings", [{}, {"sampling": "independent"}])
 def test_more_than_delta_is_not_a_little_more(settings: dict[str, Any]) -> None:
     right = columns([0.06])
     assert not guarded(right, **settings).gate(Told(0), delta=0.07).propose(Told(1), cv="training").certified
 
 
-@pytest.mark.parametrize("certify", ["each", "milestones"])
-@pytest.mark.parametrize("settings", [{}, {"sampling": "independent"}, {"dependence": Groups(np.arange(N) // 2)}])
+@for_each("certify", ["each", "milestones"])
+@for_each("settings", [{}, {"sampling": "independent"}, {"dependence": Groups(np.arange(N) // 2)}])
 def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> None:
     """Half of one and the largest number below it is one, in floating point: of that nothing is bet."""
     right = np.column_stack([np.zeros(N + TRAIN), np.ones(N + TRAIN)])
@@ -175,8 +176,8 @@ def test_the_champion_itself_is_no_candidate_and_a_copy_is() -> None:
     assert sources(guard) == ["keep", "skip"]
 
 
-@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
-@pytest.mark.parametrize("certify", ["each", "milestones"])
+@for_each("error", [ValueError, SystemExit, KeyboardInterrupt])
+@for_each("certify", ["each", "milestones"])
 def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseException], certify: Any) -> None:
     right = columns([0.08, 0.08])
     guard = guarded(right, mechanism=Claims(holdout_answers=5))
@@ -339,7 +340,7 @@ def test_a_checkpoint_leaves_half() -> None:
     assert gate.propose(Told(2), cv="training").error_budget_left == pytest.approx(0.0125, rel=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "argument"),
     [
         ({"metric": "f1"}, "metric"),
@@ -364,7 +365,7 @@ def test_a_gate_that_certifies_each_has_no_last_look() -> None:
         guard.gate(Told(0)).last_evaluation()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "settings",
     [
         {"mechanism": "ladder", "queries": 5},

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.thresholdout.guard.gating import (
     STEPS,
@@ -33,7 +34,7 @@ from thresholdout.guard.gates import Gate
 from thresholdout.mechanisms.claims.gate_states import remembered_by
 
 
-@pytest.mark.parametrize("certify", ["each", "milestones"])
+@for_each("certify", ["each", "milestones"])
 def test_a_program_that_starts_anew_is_where_it_was(tmp_path: Path, certify: Any) -> None:
     right = columns(gains(certify))
     models = [Told(k) for k in range(1, STEPS + 1)]
@@ -161,7 +162,7 @@ def dies(file: Path, right: NDArray[np.float64], where: str) -> None:
     gate.propose(Told(1), key="a", cv="training")
 
 
-@pytest.mark.parametrize("where", ["before", "after"])
+@for_each("where", ["before", "after"])
 def test_a_crash_before_or_after_the_decision_is_stored(tmp_path: Path, where: str) -> None:
     right = columns([0.06])
     file = tmp_path / "guard.db"
@@ -234,6 +235,7 @@ def test_a_gate_is_made_in_another_process() -> None:
     assert sources(guard) == ["step", "milestone"]
 
 
+@pytest.mark.slow
 def test_a_report_shows_candidates(tmp_path: Path) -> None:
     right = misleading()
     right[:N, 1:3] = columns([0.06, 0.06])[:N, 1:3]

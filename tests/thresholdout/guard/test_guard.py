@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from graphs import Groups, MarkovChain
+from tests.cases import for_each
 from tests.thresholdout.guards import N, data, make
 from thresholdout import BudgetExhausted, Claims, SparseVector, Thresholdout
 from thresholdout.errors import (
@@ -126,7 +127,7 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
     assert (row["source"], row["value"], row["low"], row["high"]) == ("failed", row["train"], 0.0, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "mechanism",
     [Claims(holdout_answers=3), "ladder"],
 )
@@ -190,7 +191,8 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
     assert abs(answer.value - expected) <= answer.half_width
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("train", "holdout", "bounds", "message"),
     [
         (np.full(N, 0.5), np.full(N - 1, 0.5), (0, 1), "holdout_values: 1999 values"),
@@ -300,6 +302,7 @@ def test_a_forked_process_cannot_spend_a_budget_in_memory() -> None:
     assert guard.status.answers_left == 3
 
 
+@pytest.mark.slow
 def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     first = make(ledger=path)
@@ -316,7 +319,8 @@ def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
     assert second.parameters == make().parameters
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "changes",
     [
         {"mechanism": Claims(holdout_answers=4)},
@@ -369,8 +373,9 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@pytest.mark.parametrize("dependence", [None, Groups(np.arange(N) // 4)], ids=["independent", "groups"])
+@pytest.mark.slow
+@for_each("mechanism", MECHANISMS, ids=str)
+@for_each("dependence", [None, Groups(np.arange(N) // 4)], ids=["independent", "groups"])
 def test_every_mechanism_answers_within_its_half_width_and_goes_on(
     tmp_path: Path, mechanism: object, dependence: Groups | None
 ) -> None:
@@ -395,6 +400,7 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
     assert again.ask(0.5, np.arange(N) % 2).query == 7
 
 
+@pytest.mark.slow
 def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
     ladder = make(mechanism="ladder", dependence=chain, confidence=0.9).parameters
@@ -453,7 +459,7 @@ def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None or caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("bounds", [(1e16, 1e16 + 2), (1.7e18, 1.7e18 + 1000), (1e15, 1e15 + 1)])
+@for_each("bounds", [(1e16, 1e16 + 2), (1.7e18, 1.7e18 + 1000), (1e15, 1e15 + 1)])
 def test_ranges_that_floats_do_not_resolve_are_refused(bounds: tuple[float, float]) -> None:
     with pytest.raises(InputError, match="subtract an offset"):
         make().ask(bounds[0], np.full(N, bounds[0]), bounds=bounds)
@@ -468,6 +474,7 @@ def test_a_range_far_from_zero_pays_for_its_rounding() -> None:
     assert other.half_width == pytest.approx(one.half_width, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
     guard = make(mechanism=SparseVector(1e-6, 1e-9, budget=None, grid=1 / 64), queries=None, random_state=1)
     sources = {guard.ask(0.9, np.arange(N) % 2).source for _ in range(1500)}
@@ -482,9 +489,7 @@ def test_a_key_names_one_query_with_its_range() -> None:
         guard.ask(0.25, np.arange(N) % 4 == 0, key="a", bounds=(0, 10))
 
 
-@pytest.mark.parametrize(
-    ("holdout", "error"), [([data(0)[0], data(0)[1]], InputTypeError), ({"X": data(0)[0]}, InputTypeError)]
-)
+@for_each(("holdout", "error"), [([data(0)[0], data(0)[1]], InputTypeError), ({"X": data(0)[0]}, InputTypeError)])
 def test_a_list_or_a_dict_of_arrays_is_no_tuple(holdout: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="tuple"):
         Thresholdout(holdout)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
+from tests.cases import for_each
 from tests.thresholdout.guards import N, data, make
 from thresholdout import Answer, BudgetExhausted, Claims, SparseVector, Thresholdout, certify
 from thresholdout.errors import (
@@ -140,6 +141,7 @@ def test_a_query_that_would_be_answered_too_widely_is_refused_for_nothing() -> N
     assert make().ask(0.5, np.arange(N) % 2).half_width > 0.01
 
 
+@pytest.mark.slow
 def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
     """Also on the longer side of an interval that is not symmetric."""
     for most in np.geomspace(0.005, 0.1, 25):
@@ -157,7 +159,7 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
                 assert answer.half_width <= most + math.ulp(1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "error", "message"),
     [
         ({"queries": 0}, InputError, "queries"),
@@ -193,7 +195,7 @@ def test_refuses_arguments_before_anything_is_written(
     assert not (tmp_path / "guard.db").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("made", "error", "message"),
     [
         (lambda: Claims(holdout_answers=0), InputError, "holdout_answers: 0; expected: an integer of at least 1"),
@@ -225,7 +227,7 @@ def test_the_largest_counts_that_a_refusal_names_work() -> None:
     assert (answer.source, answer.remaining) == ("train", 2**63 - 1)
 
 
-@pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), Decimal("0.25"), np.array(0.25)])
+@for_each("quarter", [0.25, np.float32(0.25), Fraction(1, 4), Decimal("0.25"), np.array(0.25)])
 def test_numbers_of_any_type_are_the_same_numbers(quarter: Any) -> None:
     guard = make(
         mechanism=SparseVector(quarter, quarter, budget=None, grid=quarter), confidence=2 * quarter, queries=None
@@ -236,12 +238,12 @@ def test_numbers_of_any_type_are_the_same_numbers(quarter: Any) -> None:
     assert type(guard.parameters.threshold) is type(guard.certificate.confidence) is float  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), np.int64(0)])
+@for_each("quarter", [0.25, np.float32(0.25), Fraction(1, 4), np.int64(0)])
 def test_a_training_value_is_a_number_of_any_type(quarter: Any) -> None:
     assert make().ask(quarter, np.arange(N) % 4 == 0, binary=True).value == float(quarter) or quarter == 0
 
 
-@pytest.mark.parametrize("declared", [Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(10**20 + 1, 10**20)])
+@for_each("declared", [Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(10**20 + 1, 10**20)])
 def test_a_declared_limit_is_never_exceeded(declared: Fraction) -> None:
     exact: Any = declared
     private = make(mechanism=Claims(epsilon=exact, holdout_answers=2)).parameters.epsilon  # type: ignore[attr-defined]
@@ -288,7 +290,7 @@ def test_missing_labels_and_masked_values_are_refused() -> None:
         make().ask(0.5, np.ma.array(np.zeros(N), mask=np.arange(N) == 3))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"confidence": None}, "confidence"),

@@ -61,6 +61,7 @@ def test_killed_at_every_line_of_a_query(ledger: str, step: int, least: int) -> 
     assert 0 < before < kills
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ledger", "kills"), corners([("sqlite", 24), ("sqlite", 200), ("postgresql", 40)], 0), indirect=["ledger"]
 )

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, Independent
+from tests.cases import for_each
 from tests.thresholdout.guards import N, data, make
 from thresholdout import Claims, SparseVector, Thresholdout, certify
 from thresholdout.errors import (
@@ -48,7 +49,7 @@ def test_the_same_records_in_another_order_and_another_container_share_the_budge
     assert guard.status.answers_left == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"dependence": Groups(np.arange(N) // 4)},
@@ -120,7 +121,7 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
     assert on_train.value == pytest.approx(trained)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("weights", "error", "message"),
     [
         (np.ones(N), InputTypeError, "train weights, holdout weights"),
@@ -232,7 +233,7 @@ def test_all_failures_on_the_holdout_look_the_same() -> None:
     assert "failed on the holdout" in text
 
 
-@pytest.mark.parametrize("queries", [None, 1, 7, 50])
+@for_each("queries", [None, 1, 7, 50])
 def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) -> None:
     """Each query goes on, ends in an error or in an interrupt: three things that an analyst can tell apart."""
     rounds, total = (8 if queries is None else queries), Fraction(0)
@@ -259,7 +260,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
     assert unharmed < after
 
 
-@pytest.mark.parametrize(
+@for_each(
     "mechanism", [SparseVectorParameters(0.1, 0.01, budget=60, queries=60), "ladder"], ids=["algorithm 1", "ladder"]
 )
 def test_bits_that_failures_tell_are_not_certified(mechanism: object) -> None:
@@ -285,14 +286,14 @@ def test_bits_that_failures_tell_are_not_certified(mechanism: object) -> None:
     assert mechanism == "ladder" or answer.interval == (0.0, 1.0)  # which pays for failures from its risk
 
 
-@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])
+@for_each("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])
 def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseException]) -> None:
     guard = make()
     fail_on_the_holdout(guard, error)
     assert guard.status.answers_left == 2
 
 
-@pytest.mark.parametrize("key", [None, "mine"])
+@for_each("key", [None, "mine"])
 def test_an_interrupt_that_the_query_raises_is_charged(tmp_path: Path, key: str | None) -> None:
     """A query that interrupts when a label is 1 would read labels for nothing."""
     guard = make(ledger=tmp_path / "guard.db")
@@ -355,7 +356,7 @@ def test_the_training_part_is_handed_out_read_only() -> None:
     assert origin(guard, *data(1)) == "train"
 
 
-@pytest.mark.parametrize("retyped", [lambda X, y: (X.astype(object), y), lambda X, y: (X, y.astype(object))])
+@for_each("retyped", [lambda X, y: (X.astype(object), y), lambda X, y: (X, y.astype(object))])
 def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[object, object]]) -> None:
     ledger = MemoryLedger()
     make(ledger=ledger).ask(1.0, np.zeros(N))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.guard_state import GuardState
@@ -22,7 +23,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_each("text", TEXTS)
 def test_the_text_is_read_and_written_as_it_is(text: str) -> None:
     state = GuardState.from_text(text, LadderState.from_text)
     assert (state.failures, state.corrected) == TEXTS[text]
@@ -34,8 +35,9 @@ def test_without_failures_and_corrections_it_is_the_text_of_the_mechanism() -> N
     assert GuardState(LadderState.from_text(INNER)).to_text() == INNER
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::thresholdout.errors.WideAnswersWarning")
-@pytest.mark.parametrize("mechanism", [*get_args(MechanismName), "groups"])
+@for_each("mechanism", [*get_args(MechanismName), "groups"])
 def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None:
     """A state that was written is not read again; another process, which reads it, must have the same one."""
     rng = np.random.default_rng(0)
@@ -57,7 +59,7 @@ def test_what_a_guard_remembers_is_what_the_ledger_keeps(mechanism: Any) -> None
     assert "holdout" in sources
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         f"failures -1\n{INNER}",

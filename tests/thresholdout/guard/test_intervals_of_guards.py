@@ -38,6 +38,7 @@ def play(guard: Thresholdout, answers: int = 12) -> list[Answer]:
     return [ask(guard, 3900 - 40 * k, 0.9 if k % 2 else 0.97, key=str(k)) for k in range(answers)]
 
 
+@pytest.mark.slow
 def test_what_was_promised_stays_and_goes_on(tmp_path: Path) -> None:
     """Opened again after every answer: the same intervals as the history says, and repeated ones as they were."""
     file = tmp_path / "guard.db"
@@ -63,6 +64,7 @@ def test_units_of_the_range() -> None:
     assert answer.half_width < 20.0 * 1.3 * plain.half_width
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_intervals_for_a_smaller_share() -> None:
     """Nothing is taken for known of the answers before it: they were chosen for other events."""
     guard = Thresholdout((RECORDS, RECORDS), train=(RECORDS[:10] - 100, RECORDS[:10]), mechanism=DECLARED, queries=None)
@@ -112,6 +114,7 @@ def test_posterior_intervals_after_a_look_count_what_it_leaked() -> None:
     assert guard.history["low"].tolist() == [before.interval[0], after.interval[0]]
 
 
+@pytest.mark.slow
 def test_elsewhere_and_behind_predictions(tmp_path: Path) -> None:
     guard = guard_of()
     play(guard, 2)

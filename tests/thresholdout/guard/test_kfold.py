@@ -35,6 +35,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
+from tests.cases import for_each
 from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.cli import main
@@ -123,7 +124,7 @@ class Changing(DummyClassifier):  # type: ignore[misc]
         return np.full(len(X), 2**60, dtype=np.int64 if X[0, 0] < 50 else np.float64)
 
 
-@pytest.mark.parametrize(("learner", "unit"), [(Spilling(), 1), (Changing(), 2**60)])
+@for_each(("learner", "unit"), [(Spilling(), 1), (Changing(), 2**60)])
 def test_predictions_of_one_fold_do_not_move_or_change_those_of_another(learner: Any, unit: int) -> None:
     """Put together, fold 2 would be right about labels that its other model was fitted to, or that are only near."""
     features = np.arange(100.0)[:, None]
@@ -137,6 +138,7 @@ def test_predictions_of_one_fold_do_not_move_or_change_those_of_another(learner:
     assert guard.status.error_budget_left < before * 2.0**-20
 
 
+@pytest.mark.slow
 def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:
     guard = make(queries=10)
     average = (cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean()
@@ -242,7 +244,7 @@ def test_a_dependence_model_needs_folds_that_are_unions_of_its_groups() -> None:
     assert len(make_folds(100, 5, dependence=Independent(100))) == 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cv", "expected"),
     [
         (StratifiedKFold(3), "without looking at labels"),
@@ -392,6 +394,7 @@ def test_a_width_can_be_declared() -> None:
         make(mechanism=Claims(epsilon=1.0))
 
 
+@pytest.mark.slow
 def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
     guard = make(ledger=tmp_path / "guard.db", random_state=None)
     assert "each answer's own interval contains the truth" in guard.certificate.statement
@@ -484,6 +487,7 @@ def elsewhere(guard: Any, smoothing: float) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.slow
 def test_other_processes_ask_the_one_guard() -> None:
     guard = make()
     found = Parallel(n_jobs=2)(delayed(elsewhere)(guard, s) for s in (1e-9, 1e-2, 1e-9, 1e-2))

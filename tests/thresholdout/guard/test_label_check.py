@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from graphs import DependencyGraph, Groups, MarkovChain, MarkovField
+from tests.cases import for_each
 from thresholdout import Thresholdout, TimeOrder
 from thresholdout.errors import LikelyMistakeWarning
 from thresholdout.guard.label_check import Neighbours, neighbours_in_order, neighbours_on_graph, sign_bound
@@ -91,7 +92,8 @@ DEPENDENT: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DEPENDENT)
+@pytest.mark.slow
+@for_each("name", DEPENDENT)
 def test_dependence_that_passes_on_is_seen(name: str) -> None:
     law, declared, given, fits = DEPENDENT[name]
     rng = np.random.default_rng(1)
@@ -103,7 +105,8 @@ def test_dependence_that_passes_on_is_seen(name: str) -> None:
     assert "1e-09 at most" in said[0]
 
 
-@pytest.mark.parametrize("name", DEPENDENT)
+@pytest.mark.slow
+@for_each("name", DEPENDENT)
 def test_labels_of_the_holdout_play_no_part(name: str) -> None:
     """The same training labels say the same; a dependent holdout beside clean training labels says nothing."""
     law, declared, given, _ = DEPENDENT[name]
@@ -130,6 +133,7 @@ def test_groups_that_follow_each_other() -> None:
     assert said(np.repeat(rng.integers(0, 2, N // 2), 2)) == []
 
 
+@pytest.mark.slow
 def test_records_that_depend_as_declared_raise_no_alarm() -> None:
     """2,000 draws: the bound is above 1e-9 in each, and at most its level as often as its level says."""
     rng = np.random.default_rng(6)
@@ -191,6 +195,7 @@ def test_a_window_may_be_longer_than_half_of_the_holdout() -> None:
     assert not [one for one in seen if "correlation" in str(one.message)]
 
 
+@pytest.mark.slow
 def test_squares_that_vanish_raise_no_alarm() -> None:
     neighbours = neighbours_in_order(np.arange(2001))
     for seed in range(40):

@@ -19,74 +19,25 @@ from sklearn.metrics import balanced_accuracy_score
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain
 from graphs.models.law_free import GroupSizes
+from tests.cases import for_each
 from tests.patience import PATIENCE
+from tests.thresholdout.guard.lazy_guards import (
+    DUCKDB,
+    Column,
+    Engine,
+    N,
+    array_guard,
+    hit,
+    lazy_guard,
+    of_duckdb,
+    of_polars,
+)
 from thresholdout import Claims, KFoldGuard, Thresholdout, TimeOrder
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
 from thresholdout.guard.holdout import origin
 from thresholdout.mechanisms import SparseVectorParameters
 from thresholdout.scoring.metrics import absolute_error, squared_error
-
-N = 1500
-
-
-def data(seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, size=2 * N)
-    good, bad = (np.where(rng.random(2 * N) < share, y, 1 - y) for share in (0.9, 0.8))
-    p = np.clip(0.6 * y + 0.4 * rng.random(2 * N), 0.0, 1.0)
-    return pd.DataFrame({"id": np.arange(2 * N), "g": np.arange(2 * N) // 5, "y": y, "good": good, "bad": bad, "p": p})
-
-
-def of_polars(frame: pd.DataFrame) -> Any:
-    return pl.from_pandas(frame).lazy()
-
-
-DUCKDB = duckdb.connect()
-
-
-def of_duckdb(frame: pd.DataFrame) -> Any:
-    return DUCKDB.from_df(frame)
-
-
-ENGINES = [of_polars, of_duckdb]
-Engine = Callable[[pd.DataFrame], Any]
-
-
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    return data()
-
-
-@pytest.fixture(params=ENGINES, ids=["polars", "duckdb"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    found: Engine = request.param
-    return found
-
-
-def lazy_guard(engine: Engine, table: pd.DataFrame, **declared: Any) -> Thresholdout:
-    declared = {"random_state": 3, **declared}
-    return Thresholdout((engine(table[:N]), "y"), train=(engine(table[N:]), "y"), **declared)
-
-
-def array_guard(table: pd.DataFrame, **declared: Any) -> Thresholdout:
-    return Thresholdout(table[:N], train=table[N:], **{"random_state": 3, **declared})
-
-
-class Column:
-    """A model that says what stands in a column."""
-
-    classes_ = np.array([0, 1])
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def predict(self, X: pd.DataFrame) -> Any:
-        return X[self.name].to_numpy()
-
-
-def hit(table: pd.DataFrame, name: str) -> Any:
-    return (table[name] == table.y).to_numpy()
 
 
 @pytest.mark.parametrize(
@@ -118,6 +69,7 @@ def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.Data
     assert lazy.history["value"].tolist() == eager.history["value"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, "g"])
 def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups: str | None) -> None:
     """But for variances, which arrays have by another order of additions, and bets by a bound on their wealth."""
@@ -141,6 +93,7 @@ def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups:
         assert found.source == expected.source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "about"), [(None, "difference"), ("g", "difference"), (None, "win_rate")])
 def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: Any, about: Any) -> None:
     declared = {"groups": groups, "sampling": "iid" if groups is None else "independent"}
@@ -165,6 +118,7 @@ def test_the_balanced_accuracy_of_columns_is_to_be_had_under_the_name_that_is_ad
     assert answer.value == pytest.approx(truth, abs=0.02)
 
 
+@pytest.mark.slow
 def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     lazy, eager = lazy_guard(engine, table, final_check=True), array_guard(table, final_check=True)
     top, rest = table[:N], table[N:]
@@ -187,6 +141,7 @@ def test_lists_and_final_checks(engine: Engine, table: pd.DataFrame) -> None:
     assert last.interval[0] <= float(hit(top, "good").mean()) <= last.interval[1]
 
 
+@pytest.mark.slow
 def test_a_query_is_known_again_by_its_content_on_every_engine(tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "guard.db"
     first = lazy_guard(of_polars, table, ledger=path)
@@ -213,7 +168,7 @@ def files(folder: Path, table: pd.DataFrame) -> tuple[Path, Path]:
 SCANS: list[Callable[[Path], Any]] = [pl.scan_parquet, lambda path: DUCKDB.read_parquet(str(path))]
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=["polars", "duckdb"])
+@for_each("scan", SCANS, ids=["polars", "duckdb"])
 def test_a_query_that_dies_in_the_engine_is_free_and_costs_once(
     tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
 ) -> None:
@@ -254,7 +209,8 @@ def test_files_that_changed_are_seen_by_their_number_of_records_and_their_column
     assert guard.history.empty
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=["polars", "duckdb"])
+@pytest.mark.slow
+@for_each("scan", SCANS, ids=["polars", "duckdb"])
 def test_values_that_changed_are_seen_when_a_guard_is_opened_again(
     tmp_path: Path, table: pd.DataFrame, scan: Callable[[Path], Any]
 ) -> None:
@@ -342,80 +298,6 @@ def test_what_is_missing_or_out_of_range_counts_as_an_end(engine: Engine, table:
         lazy_guard(engine, table.assign(v=values[::-1].copy())).ask("v")
 
 
-def test_predictions_that_arrive_later(engine: Engine, table: pd.DataFrame) -> None:
-    guard = lazy_guard(engine, table.drop(columns=["good", "bad"]))
-    guard.join(engine(table[["id", "good"]].sample(frac=1.0, random_state=0)), on="id")
-    guard.join(engine(table[["id", "bad"]][100:]), on="id")
-    known = lazy_guard(engine, table)
-    found, expected = guard.score("good"), known.score("good")
-    assert (found.value, found.interval) == (expected.value, expected.interval)
-    worse = guard.score("bad", train_values=0.7)  # a hundred holdout records are without a prediction: wrong ones
-    share = float((hit(table[:N], "bad") & (table.id[:N] >= 100)).mean())
-    assert worse.interval[0] <= share <= worse.interval[1]
-    assert guard.score("good").repeated
-    with pytest.raises(InputError, match="more than once"):
-        guard.join(engine(pd.concat([table[["id"]].assign(x=1.0)] * 2)), on="id")
-    with pytest.raises(InputError, match="which the parts have"):
-        guard.join(engine(table[["id", "p"]]), on="id")
-    with pytest.raises(InputError, match=f"{N - 1} rows, for {N} records"):
-        guard.join(engine(table[["id"]][: N - 1].assign(x=1.0)), on="id")
-    with pytest.raises(InputError, match="no column 'nr'"):
-        guard.join(engine(table[["id"]].assign(x=1.0)), on="nr")
-    with pytest.raises(InputError, match="no column beside"):
-        guard.join(engine(table[["id"]]), on="id")
-    other = of_duckdb if engine is of_polars else of_polars
-    with pytest.raises(InputTypeError, match="same engine"):
-        guard.join(other(table[["id"]].assign(x=1.0)), on="id")
-
-
-def test_other_predictions_of_one_name_are_other_queries(tmp_path: Path, table: pd.DataFrame) -> None:
-    base, path = table.drop(columns=["good", "bad"]), tmp_path / "guard.db"
-    for column, repeated in (("good", False), ("bad", False), ("good", True)):
-        guard = lazy_guard(of_polars, base, ledger=path)
-        guard.join(of_polars(table[["id"]].assign(pred=table[column])), on="id")
-        assert guard.score("pred").repeated is repeated
-        guard._ledger.close()
-
-
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [("VARCHAR", "INT"), ("BIGINT", "DECIMAL(9, 8)"), ("TIMESTAMP", "TIMESTAMP_NS"), ("INT", "DOUBLE")],
-)
-def test_a_join_cannot_fail_for_a_value(here: str, there: str) -> None:
-    ids = {"VARCHAR": "x", "BIGINT": "1000", "TIMESTAMP": "2500-01-01", "INT": "1"}
-    sure = {"VARCHAR": "1", "BIGINT": "1", "TIMESTAMP": "2020-01-01", "INT": "1"}
-    messages = []
-    for value in (ids[here], sure[here]):  # a cast to the other type would fail for the first alone
-        guard = Thresholdout(DUCKDB.sql(f"SELECT '{value}'::{here} AS id, 1 AS y, k FROM range(50) AS t(k)"))
-        with pytest.raises(InputError, match=r"cast (one|it) where (its|the) frame is made") as found:
-            guard.join(DUCKDB.sql(f"SELECT '{sure[here]}'::{there} AS id, 1 AS pred"), on="id")
-        messages.append(str(found.value))
-    assert messages[0] == messages[1]
-
-
-def test_integers_of_several_sizes_are_joined(table: pd.DataFrame) -> None:
-    guard = lazy_guard(of_duckdb, table)
-    guard.join(of_duckdb(table[["id"]].astype("int32").assign(more=table.good)), on="id")
-    assert guard.score("more").value == lazy_guard(of_duckdb, table).score("good").value
-
-
-def test_columns_that_changed_names_are_other_queries(engine: Engine, tmp_path: Path, table: pd.DataFrame) -> None:
-    path = tmp_path / "guard.db"
-    swapped = table.rename(columns={"good": "bad", "bad": "good"})
-    later = table[["id", "good", "bad"]].rename(columns={"good": "one", "bad": "two"})
-    for names, frame in ((["one", "two"], table), (["two", "one"], swapped)):
-        guard = lazy_guard(engine, frame, ledger=path)
-        guard.join(engine(later.set_axis(["id", *names], axis=1)), on="id")
-        given = [
-            guard.score("good", train_values=0.5),
-            guard.ask(0.5, nw.col("good") == nw.col("y")),
-            guard.score("one", train_values=0.5),
-        ]
-        assert not any(answer.repeated for answer in given)
-        assert not guard.compare("good", "bad").answer.repeated
-        guard._ledger.close()
-
-
 def test_groups_of_other_types_cannot_be_compared(table: pd.DataFrame) -> None:
     for train in (table[N:].assign(g=table.g.astype(float)), table[N:].assign(g=table.g.astype(str))):
         with pytest.raises(InputError, match="of type"):
@@ -477,7 +359,7 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
     Thresholdout(engine(table[:N]), train=engine(table[N - 3 :]), allow_duplicates=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("declared", "message"),
     [
         ({"dependence": TimeOrder("nr", window=3)}, "a TimeOrder of a lazy frame, whose records are in no order"),
@@ -501,7 +383,7 @@ def test_what_needs_places_or_single_values_is_refused(
     assert not (tmp_path / "guard.db").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "kind", "message"),
     [
         (lambda top, rest: ((top, "nr"), (rest, "nr")), InputError, "label: no column 'nr'"),
@@ -519,7 +401,8 @@ def test_labels_are_the_name_of_one_column(
         Thresholdout(holdout, train=train)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("ask", "message"),
     [
         (lambda guard: guard.ask(lambda X, y: y), "train_values: a function"),
@@ -570,6 +453,7 @@ def test_other_processes_ask_too(table: pd.DataFrame) -> None:
     assert guard.history["value"].tolist() == alone.history["value"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["good", "p"])
 def test_training_records_without_a_prediction_are_refused_free(
     engine: Engine, table: pd.DataFrame, column: str

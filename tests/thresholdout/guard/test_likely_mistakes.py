@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups, Independent, MovingWindow
+from tests.cases import for_each
 from thresholdout import (
     Claims,
     InputError,
@@ -77,7 +78,7 @@ NARROW: list[tuple[int, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("n", "declared"), WIDE, ids=str)
+@for_each(("n", "declared"), WIDE, ids=str)
 def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will say next to nothing: ")
@@ -85,24 +86,25 @@ def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[s
     assert ("scores that were seen before (prior_queries=) count" in message) == ("prior_queries" in declared)
 
 
-@pytest.mark.parametrize(("n", "declared"), NOT_NARROW, ids=str)
+@for_each(("n", "declared"), NOT_NARROW, ids=str)
 def test_intervals_that_tell_few_models_apart_are_said_to_be_wide(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will be wide: about ± 0.")
 
 
-@pytest.mark.parametrize(("n", "declared"), FEW, ids=str)
+@for_each(("n", "declared"), FEW, ids=str)
 def test_fewer_than_300_records_are_said_whatever_the_width(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
     assert message.startswith("the answers of this guard will be wide: about ± 0.0")
 
 
-@pytest.mark.parametrize(("n", "declared"), NARROW, ids=str)
+@for_each(("n", "declared"), NARROW, ids=str)
 def test_intervals_that_say_something_are_no_news(n: int, declared: dict[str, Any]) -> None:
     assert said(n, **declared) == []
 
 
-@pytest.mark.parametrize(("n", "queries"), [(n, queries) for n in (50, 60, 70, 80, 100) for queries in (20, 100, 1000)])
+@pytest.mark.slow
+@for_each(("n", "queries"), [(n, queries) for n in (50, 60, 70, 80, 100) for queries in (20, 100, 1000)])
 def test_it_is_what_a_plan_expects_on_the_average(n: int, queries: int) -> None:
     expected = plan(n, queries=queries, anticipated_score=0.8).half_width
     if abs(expected - 0.25) > 0.01:
@@ -174,7 +176,7 @@ def guard_of(frame: pd.DataFrame, **declared: Any) -> Thresholdout:
 OWNERS = np.arange(2 * N) // 4
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     ["patient", "patient_id", "PatientID", "Patient Id", "user", "user_id", "subject", "session", "customer_no", "id",
      "household", "device_uuid", "speaker"],
@@ -188,12 +190,12 @@ def test_a_column_of_patients_without_groups_is_said_once(name: str) -> None:
     assert mistakes(lambda: guard_of(table(**{name: OWNERS}), dependence=Independent(N))) == []
 
 
-@pytest.mark.parametrize("name", ["width", "idea", "humidity", "grid", "valid", "paid", "users_per_day", "sex"])
+@for_each("name", ["width", "idea", "humidity", "grid", "valid", "paid", "users_per_day", "sex"])
 def test_other_columns_are_no_news(name: str) -> None:
     assert mistakes(lambda: guard_of(table(**{name: OWNERS}))) == []
 
 
-@pytest.mark.parametrize("name", ["patient", "user_id"])
+@for_each("name", ["patient", "user_id"])
 def test_owners_of_one_training_record_each_may_be_in_the_holdout_too(name: str) -> None:
     """Names and the training part are public: it is said whether the holdout has some of them or not."""
     both, others = (table(**{name: np.r_[holdout, np.arange(N)]}) for holdout in (np.arange(N), np.arange(N, 2 * N)))
@@ -290,6 +292,7 @@ def test_a_class_that_training_never_had_is_said_by_the_answer() -> None:
     assert "the same classes" in message
 
 
+@pytest.mark.slow
 def test_a_gate_says_that_a_verdict_was_not_to_be_expected() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4 * N, 5))
@@ -344,7 +347,7 @@ def test_a_surprise_at_a_gate_that_is_an_error_leaves_the_gate_as_decided() -> N
 OUTCOMES = np.array(["no", "yes"])
 
 
-@pytest.mark.parametrize("kind", ["text", "text in a series", "column of numbers", "column of text", "one feature"])
+@for_each("kind", ["text", "text in a series", "column of numbers", "column of text", "one feature"])
 def test_labels_before_features_are_refused_in_other_forms(kind: str) -> None:
     X, y = np.arange(40.0).reshape(20, 2) / 8, np.arange(20) % 2
     pair: dict[str, tuple[Any, Any]] = {
@@ -380,14 +383,14 @@ def test_a_table_for_labels_and_two_arguments_are_refused() -> None:
     assert next(iter(inspect.signature(Thresholdout).parameters)) == "holdout"
 
 
-@pytest.mark.parametrize("confidence", [0.05, 0.01, 0.1, 0.49])
+@for_each("confidence", [0.05, 0.01, 0.1, 0.49])
 def test_a_risk_for_a_confidence_is_refused_with_what_was_meant(confidence: float) -> None:
     with pytest.raises(InputError, match=rf"at least 0.5.*{1 - confidence:.4g}\?"):
         Thresholdout(np.arange(1000.0), confidence=confidence)
     assert Thresholdout(np.arange(1000.0), confidence=0.5).n == 1000
 
 
-@pytest.mark.parametrize("values", [np.arange(N) < 900, [True] * 900 + [False] * 100, pd.Series(np.arange(N) < 900)])
+@for_each("values", [np.arange(N) < 900, [True] * 900 + [False] * 100, pd.Series(np.arange(N) < 900)])
 def test_a_number_beside_booleans_is_about_right_and_wrong(values: Any) -> None:
     """The type is public: an exact binomial interval, and not the one of any values in the range."""
     one, two = (Thresholdout(np.arange(float(N)), random_state=0) for _ in range(2))
@@ -413,6 +416,7 @@ def boosters() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_a_booster_is_refused_in_one_step_with_what_can_be_called(library: str) -> None:
     model = boosters()[library]
@@ -474,8 +478,9 @@ def test_errors_of_python_name_the_guard() -> None:
             assert member.__qualname__ == f"Thresholdout.{name}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:guard.scorer\\(\\) was given training records:UserWarning")
-@pytest.mark.parametrize("search", ["RFECV", "RFECV with folds", "sequential"])
+@for_each("search", ["RFECV", "RFECV with folds", "sequential"])
 def test_searches_over_columns_are_told_what_to_do(search: str) -> None:
     guard = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)

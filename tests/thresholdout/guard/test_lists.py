@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
@@ -76,7 +77,7 @@ def test_nothing_is_left_after_a_last_list_and_something_otherwise() -> None:
     assert other.ask(0.5, right(210), binary=True).half_width < 0.2
 
 
-@pytest.mark.parametrize("reserve", [-0.1, 1.0, True, "0.2", float("nan")])
+@for_each("reserve", [-0.1, 1.0, True, "0.2", float("nan")])
 def test_refuses_shares_that_are_none(reserve: object) -> None:
     guard = Thresholdout(np.arange(float(N)))
     with pytest.raises(InputError, match="reserve"):
@@ -158,7 +159,7 @@ def test_an_interrupted_list_is_charged_though_somebody_else_has_its_best_meanwh
 LONG = "x" * 10_001
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ask", "seen"),
     [
         (
@@ -188,7 +189,7 @@ LONG = "x" * 10_001
         (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG, cv="training"), "name: a text of 10,001"),
     ],
 )
-@pytest.mark.parametrize("fails", [False, True])
+@for_each("fails", [False, True])
 def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
     ask: Callable[[Thresholdout, Constant], object], seen: str, fails: bool
 ) -> None:
@@ -301,7 +302,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     assert single.status.answers_left == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("queries", "changes", "seen"),
     [
         ({"a": (0.5, right(2))}, {}, "queries: a dict"),

@@ -73,6 +73,7 @@ def run(*arguments: str | Path) -> str:
     return result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["score", "status"])
 def test_a_query_and_a_status_read_as_much_of_a_long_history_as_of_a_short_one(
     files: dict[int, Path], rows: list[int], command: str
@@ -85,6 +86,7 @@ def test_a_query_and_a_status_read_as_much_of_a_long_history_as_of_a_short_one(
     assert read[SHORT] == read[LONG] < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "most"),
     [
@@ -119,6 +121,7 @@ def test_a_history_is_read_once_with_few_calls_for_each_entry(
     assert (calls[LONG] - calls[SHORT]) / (LONG - SHORT) < most
 
 
+@pytest.mark.slow
 def test_a_k_fold_query_reads_as_much_of_a_long_history_as_of_a_short_one(rows: list[int]) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)

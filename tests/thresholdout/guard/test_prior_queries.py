@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from graphs import GaussianField, Groups
 from graphs.fitted_limits import FittedLimits
+from tests.cases import for_each
 from thresholdout import Claims, InputError, KFoldGuard, LedgerMismatch, PriorQueries, SparseVector, Thresholdout, plan
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters
@@ -48,9 +49,9 @@ def failing(n: int, confidence: float, prior: PriorQueries | None, how: str) -> 
 WAYS = ["ask", "list"]
 
 
-@pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("values", [1, 2, 3])
-@pytest.mark.parametrize("confidence", [0.6, 0.8, 0.9, 0.95])
+@for_each("how", WAYS)
+@for_each("values", [1, 2, 3])
+@for_each("confidence", [0.6, 0.8, 0.9, 0.95])
 def test_no_analyst_who_looked_first_fails_more_often_than_promised(confidence: float, values: int, how: str) -> None:
     """One look with so many values picks one of so many predictions: the best set of them, of all sets."""
     n = 5
@@ -61,6 +62,7 @@ def test_no_analyst_who_looked_first_fails_more_often_than_promised(confidence: 
     assert worst <= 1.0 - confidence
 
 
+@pytest.mark.slow
 def test_some_analyst_who_looked_first_breaks_a_guard_that_ignores_it() -> None:
     n, labels = 5, all_bits(5)
     broken = failing(n, 0.8, None, "list")[(labels[:, None, :] == labels[None, :, :]).sum(axis=2)]
@@ -89,7 +91,7 @@ def test_a_code_makes_a_guard_that_ignores_one_look_fail_always() -> None:
     assert failing(7, 0.74, PriorQueries(1, values=2), "list")[right].mean() == 1.0
 
 
-@pytest.mark.parametrize("how", WAYS)
+@for_each("how", WAYS)
 def test_an_analyst_who_fits_the_signs_of_ten_scores_is_covered(how: str) -> None:
     n, k, confidence = 11, 10, 0.8
     labels = all_bits(n)
@@ -101,7 +103,8 @@ def test_an_analyst_who_fits_the_signs_of_ten_scores_is_covered(how: str) -> Non
     assert failing(n, confidence, PriorQueries(k, values=n + 1), how)[right].mean() <= 0.2
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.slow
+@for_each("how", WAYS)
 def test_an_analyst_who_stops_looking_when_he_is_lucky_may_count_afterwards(how: str) -> None:
     """He looks until a prediction does well, declares as many looks as he took, and asks about that prediction."""
     n, most, confidence = 11, 12, 0.5
@@ -123,7 +126,7 @@ def test_an_analyst_who_stops_looking_when_he_is_lucky_may_count_afterwards(how:
 HOLDOUT = np.arange(1000.0)
 
 
-@pytest.mark.parametrize("mechanism", [None, Claims(noise=0.0), "ladder"])
+@for_each("mechanism", [None, Claims(noise=0.0), "ladder"])
 def test_a_guard_after_looks_is_as_one_of_their_share_of_the_error(mechanism: Any) -> None:
     """20 values: the same answer as at a twentieth of the probability of error."""
     declared: dict[str, Any] = {"mechanism": mechanism, "queries": 20, "sampling": "iid"}
@@ -195,7 +198,8 @@ def test_answers_count_what_they_told_beside_the_looks() -> None:
     assert guard.report().information_released == pytest.approx(guard.status.information_released, abs=1e-6)
 
 
-@pytest.mark.parametrize("model", [1000, Groups([record // 2 for record in range(1000)])])
+@pytest.mark.slow
+@for_each("model", [1000, Groups([record // 2 for record in range(1000)])])
 def test_a_plan_is_for_the_guard_after_the_looks(model: Any) -> None:
     planned = plan(model, queries=20, prior_queries=PriorQueries(3, 101))
     plain = plan(model, queries=20, confidence=1.0 - 0.05 / 101**3)
@@ -215,6 +219,7 @@ def test_a_plan_is_for_the_guard_after_the_looks(model: Any) -> None:
         Thresholdout(HOLDOUT, dependence=dependence, mechanism=planned.parameters)
 
 
+@pytest.mark.slow
 def test_the_number_of_records_that_a_width_takes_counts_the_looks() -> None:
     found = plan(width=0.05, queries=20, prior_queries=3, adaptive=False)
     assert found.prior_queries == PriorQueries(3, 10_001)
@@ -231,7 +236,7 @@ def test_a_final_check_pays_for_looks() -> None:
     assert guard.status.final_half_width(0.9) == pytest.approx(plain.status.final_half_width(0.9), rel=1e-6)
 
 
-@pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=5)])
+@for_each("mechanism", ["claims", LadderParameters(queries=5)])
 def test_folds_pay_for_looks(mechanism: Any) -> None:
     from sklearn.dummy import DummyClassifier
 

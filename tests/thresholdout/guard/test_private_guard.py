@@ -14,6 +14,7 @@ from scipy.stats import beta
 
 from graphs import Groups
 from graphs.numerics.rounding import shown_above
+from tests.cases import for_each
 from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.private_claims import SmallClaims
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
@@ -34,7 +35,7 @@ class TestLaw:
     def claim(phase: float, moved: int, outcomes: int, open_phase: bool) -> float:
         return outcomes * 2 * moved / phase + open_phase * moved / phase
 
-    @pytest.mark.parametrize("phase", [2.0, 5.0])
+    @for_each("phase", [2.0, 5.0])
     def test_no_transcript_exceeds_the_claim(self, phase: float) -> None:
         rng, moved, worst = np.random.default_rng(7), 3, 0.0
         law = SmallClaims(phase, 2 * phase)
@@ -93,7 +94,7 @@ class Recording(LaplaceOnly):
         return self._noise.uniform(bits, size)
 
 
-@pytest.mark.parametrize("binary", [True, False])
+@for_each("binary", [True, False])
 def test_the_program_has_the_law_of_the_formula(binary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each outcome is the formula's, with one delta for a phase, fresh noise in every half, and the declared scales."""
     tested: list[tuple[int, int, int, int, tuple[int, int, int], str]] = []

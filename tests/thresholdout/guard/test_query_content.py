@@ -24,6 +24,7 @@ import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.guard.content_keys import Unrecognised, content_digest, content_key
 
@@ -182,7 +183,7 @@ EQUAL: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", DIFFERENT)
+@for_each("what", DIFFERENT)
 def test_what_counts(what: str) -> None:
     one, other = DIFFERENT[what]
     first, second = content_digest(one), content_digest(other)
@@ -191,7 +192,7 @@ def test_what_counts(what: str) -> None:
     assert (content_digest(one), content_digest(other)) == (first, second)
 
 
-@pytest.mark.parametrize("what", EQUAL)
+@for_each("what", EQUAL)
 def test_what_does_not_count(what: str) -> None:
     one, other = EQUAL[what]
     assert content_digest(one) == content_digest(other)
@@ -261,7 +262,7 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", UNKNOWN)
+@for_each("what", UNKNOWN)
 def test_what_cannot_be_told_is_refused(what: str) -> None:
     with pytest.raises(Unrecognised, match=r"."):
         content_digest(UNKNOWN[what]())

@@ -8,6 +8,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from tests.thresholdout.guards import N, data, make
 from thresholdout import Claims, KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
@@ -58,7 +59,7 @@ def refusal(way: Callable[..., Any], guard: Any, X: Any, y: Any) -> tuple[Any, .
     return type(error), str(error), error.argument, error.seen, error.expected
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@for_each("way", WAYS.values(), ids=WAYS)
 def test_other_records_than_training_records_are_refused_in_the_same_words(way: Callable[..., Any]) -> None:
     guard = make()
     found = {name: refusal(way, guard, *table) for name, table in TABLES.items()}
@@ -66,7 +67,7 @@ def test_other_records_than_training_records_are_refused_in_the_same_words(way: 
     assert guard.history.empty
 
 
-@pytest.mark.parametrize("name", [name for name in WAYS if not name.startswith("scorer") or name.endswith("search")])
+@for_each("name", [name for name in WAYS if not name.startswith("scorer") or name.endswith("search")])
 def test_the_whole_holdout_is_refused_like_any_other_table_where_training_records_are_wanted(name: str) -> None:
     guard = make()
     found = {table: refusal(WAYS[name], guard, *records) for table, records in WHOLE.items()}

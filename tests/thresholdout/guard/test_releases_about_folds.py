@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from thresholdout import KFoldGuard
 from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.errors import InputError
@@ -45,8 +46,8 @@ def broken(mechanism: Any, release: BlackBox | None, told: float) -> float:
     return missed
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-7])
-@pytest.mark.parametrize("kind", ["ladder", "ladder of folds", "folds"])
+@for_each("delta", [0.0, 1e-7])
+@for_each("kind", ["ladder", "ladder of folds", "folds"])
 def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: float) -> None:
     epsilon, confidence = 0.3, 0.9
     mechanism: Any = Ladder(LadderParameters(confidence), RECORDS)
@@ -66,8 +67,8 @@ def cross_validation(**settings: Any) -> KFoldGuard:
     return KFoldGuard((rng.random((2000, 1)), rng.integers(0, 2, 2000), groups), cv=2, **settings)
 
 
-@pytest.mark.parametrize("mechanism", ["claims", LadderParameters(queries=3)])
-@pytest.mark.parametrize("release", [BlackBox(0.01), GaussianAnswer(500.0)])
+@for_each("mechanism", ["claims", LadderParameters(queries=3)])
+@for_each("release", [BlackBox(0.01), GaussianAnswer(500.0)])
 def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, release: Any) -> None:
     queries = 3 if mechanism == "claims" else None
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))
@@ -99,6 +100,7 @@ def test_groups_of_records_pay_for_groups() -> None:
     assert OutOfFold(labels % 2, labels).revealed_blocks() == Groups(labels).revealed_blocks()
 
 
+@pytest.mark.slow
 def test_a_look_that_leaves_nothing() -> None:
     guard = cross_validation()
     with pytest.raises(InputError, match="which says nothing"):

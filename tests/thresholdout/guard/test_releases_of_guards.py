@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from graphs import DependencyGraph, GaussianField, Groups, MarkovChain, MixingSeries, MovingWindow, Panel
+from tests.cases import for_each
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.guard.releases import Releases
@@ -106,6 +107,7 @@ def seen_elsewhere(guard: Any) -> tuple[int, float, Composed, float, Composed]:
     return os.getpid(), planned, before, recorded, guard.releases.recorded
 
 
+@pytest.mark.slow
 def test_looks_from_another_process() -> None:
     guard = make()
     plain = guard.certificate.tolerance
@@ -155,7 +157,8 @@ def test_looks_that_no_certificate_covers() -> None:
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("groups", [None, np.arange(len(HOLDOUT)) // 2])
+@pytest.mark.slow
+@for_each("groups", [None, np.arange(len(HOLDOUT)) // 2])
 def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> None:
     """At any time, on the route and the events of before."""
     guard = make(dependence=None if groups is None else Groups(groups))
@@ -171,6 +174,7 @@ def test_a_look_with_a_delta_beside_algorithm_1(groups: np.ndarray | None) -> No
     assert guard.releases.record(GaussianAnswer(1000.0)).tolerance > after.tolerance
 
 
+@pytest.mark.slow
 def test_a_ladder_pays_for_looks() -> None:
     guard = make(mechanism=LadderParameters(queries=3))
     high = guard.ask(0.25, HOLDOUT < 2500, binary=True).interval[1]
@@ -273,7 +277,8 @@ DEPENDENT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(DEPENDENT))
+@pytest.mark.slow
+@for_each("name", list(DEPENDENT))
 def test_a_look_with_a_delta_is_covered_at_any_time_where_dependence_ends(name: str) -> None:
     guard = claiming(**DEPENDENT[name])
     guard.ask(0.25, HOLDOUT < 2500, binary=True)
@@ -303,6 +308,7 @@ def test_looks_after_a_query_about_given_labels_are_priced_by_independent_groups
     assert labelled == pytest.approx(groups[1], rel=0.2)  # at nearly the same risk
 
 
+@pytest.mark.slow
 def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> None:
     one = claiming(dependence=GaussianField.ar(0.5, len(HOLDOUT)))
     with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\): .*how far dependence reaches"):
@@ -316,7 +322,8 @@ def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> Non
         one.ask(0.25, HOLDOUT < 2500, binary=True)
 
 
-@pytest.mark.parametrize("release", [BlackBox(10.0), GaussianAnswer(1.0)])
+@pytest.mark.slow
+@for_each("release", [BlackBox(10.0), GaussianAnswer(1.0)])
 def test_a_look_after_which_claims_say_nothing_is_refused(release: Any) -> None:
     guard = claiming()
     with pytest.raises(InputError, match="which says nothing"):
@@ -329,7 +336,7 @@ def test_a_look_after_which_claims_say_nothing_is_refused(release: Any) -> None:
     assert high > 0.99
 
 
-@pytest.mark.parametrize("epsilon", [1e160, 1e300])
+@for_each("epsilon", [1e160, 1e300])
 def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> None:
     guard = claiming()
     with pytest.raises(InputError, match="which says nothing"):
@@ -349,6 +356,7 @@ def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
         mechanism.step(after, 0.5, Reading((), Known()), SeededNoise(0))
 
 
+@pytest.mark.slow
 def test_a_query_while_a_look_is_recorded_is_paid_for() -> None:
     """The look has its own node, before that of the query."""
     ledger = MemoryLedger()

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.sharing.shared_objects import share
@@ -50,7 +51,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
+@for_each("name", MODELS)
 def test_a_model_is_known_again_fitted_again_or_loaded(name: str, tmp_path: Path) -> None:
     guard, fitted = make(ledger=tmp_path / "guard.db"), clone(MODELS[name]).fit(*TRAIN)
     first = guard.score(fitted)
@@ -250,6 +252,7 @@ def test_keys_of_ones_own_cannot_be_those_that_are_made() -> None:
     assert len(guard.history) == 1
 
 
+@pytest.mark.slow
 def test_a_key_says_nothing_of_what_it_is_made_from(tmp_path: Path) -> None:
     """Two guards of the same records make other keys from the same query: nobody can try contents."""
     keys = []

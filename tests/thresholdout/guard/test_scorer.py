@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import (
     DEPTHS,
@@ -70,7 +71,8 @@ def test_exactly_the_holdout_in_any_order_is_a_query() -> None:
     assert list(guard.history["train"]) == pytest.approx(train_scores([3]))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("rows", "message"),
     [
         (HOLDOUT[0][1:], "896 records that are neither training records of the guard nor exactly its holdout"),
@@ -142,7 +144,8 @@ def test_losses_are_negated() -> None:
     assert guard.scorer("zero_one_loss", cv="training")(model, *TRAIN) == pytest.approx(model.score(*TRAIN) - 1.0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("metric", "names"),
     [
         (["accuracy", "brier_score"], ["accuracy", "brier_score"]),
@@ -164,7 +167,8 @@ def test_several_metrics_in_one_scorer(metric: Any, names: list[str]) -> None:
     assert list(search.cv_results_[f"mean_train_{names[0]}"]) == pytest.approx(train_scores([1, 3, 5]))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("metric", "kind", "message"),
     [
         ([], InputError, "at least one metric"),
@@ -208,7 +212,8 @@ def frame(rows: Any) -> Any:
     return pd.DataFrame(rows, columns=[f"pixel {k}" for k in range(64)])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "container", [frame, sparse, np.asfortranarray, lambda rows: rows.astype(np.float32)],
     ids=["frame", "sparse", "fortran", "float32"],
 )  # fmt: skip
@@ -224,6 +229,7 @@ def test_containers(container: Callable[[Any], Any], n_jobs: int) -> None:
     assert list(search.cv_results_["mean_train_score"]) == pytest.approx(train_scores([1, 3, 5]))
 
 
+@pytest.mark.slow
 def test_a_pipeline_works_in_the_owner_as_it_does_in_the_worker() -> None:
     """Settings of scikit-learn belong to a thread; here the prediction needs names that only they provide."""
     train, holdout = frame(TRAIN[0]), frame(HOLDOUT[0])
@@ -260,7 +266,7 @@ def test_declared_weights_weigh_the_query() -> None:
     assert sorted(search.cv_results_["mean_test_score"]) == sorted(guard.history["value"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "message"),
     [
         ((np.ones(900),), "train weights"),
@@ -273,6 +279,7 @@ def test_weights_are_checked_when_the_scorer_is_made(given: Any, message: str) -
         make().scorer(sample_weight=given, cv="training")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("routing", [True, False])
 def test_routed_weights_apply_to_training_scores(routing: bool, n_jobs: int) -> None:
@@ -344,6 +351,7 @@ class Leaky(DecisionTreeClassifier):  # type: ignore[misc]
         return super().predict(X)
 
 
+@pytest.mark.slow
 def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
     """Of loky: a pool of `multiprocessing` that is ended by an error may wait for ever for its own workers."""
     guard = make()
@@ -374,8 +382,9 @@ def test_an_outer_cross_validation_is_free_and_the_inner_search_asks() -> None:
         assert score == pytest.approx(np.mean(hits))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
-@pytest.mark.parametrize("policy", ["raise", "nan", "train", "stop"])
+@for_each("policy", ["raise", "nan", "train", "stop"])
 def test_a_closed_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: int) -> None:
     guard = make(ledger=tmp_path / "guard.db")
     search = GridSearchCV(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, LedgerDamaged
@@ -76,7 +77,8 @@ TAMPERED: list[tuple[Parameters, Callable[[str], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+@pytest.mark.slow
+@for_each("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
 def test_a_state_that_was_left_alone_fits(tmp_path: Path, mechanism: Parameters) -> None:
     file = tmp_path / "guard.db"
     used(file, mechanism)
@@ -84,7 +86,8 @@ def test_a_state_that_was_left_alone_fits(tmp_path: Path, mechanism: Parameters)
     assert CliRunner().invoke(main, ["ledger", "verify", str(file)]).exit_code == 0
 
 
-@pytest.mark.parametrize(("mechanism", "change"), TAMPERED, ids=lambda x: type(x).__name__)
+@pytest.mark.slow
+@for_each(("mechanism", "change"), TAMPERED, ids=lambda x: type(x).__name__)
 def test_a_state_that_was_changed_is_found(tmp_path: Path, mechanism: Parameters, change: Callable[[str], str]) -> None:
     file = tmp_path / "guard.db"
     used(file, mechanism)
@@ -101,6 +104,7 @@ def test_a_state_that_was_changed_is_found(tmp_path: Path, mechanism: Parameters
     assert len(make(file, mechanism).history) == 3
 
 
+@pytest.mark.slow
 def test_a_first_state_beside_a_history_is_found_before_anything_is_spent(tmp_path: Path) -> None:
     """The plainest refill: the state of a new guard, with the number of queries of the old one."""
     file, fresh = tmp_path / "guard.db", tmp_path / "fresh.db"
@@ -114,6 +118,7 @@ def test_a_first_state_beside_a_history_is_found_before_anything_is_spent(tmp_pa
     assert len(guard.history) == 3
 
 
+@pytest.mark.slow
 def test_failures_are_counted_too(tmp_path: Path) -> None:
     def failing(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         if len(y) == N:

@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout import KFoldGuard, Thresholdout
 
 QUERIES = {"ask", "ask_all", "score", "score_all", "compare", "compare_all", "final_check", "gate", "scorer", "split"}
@@ -56,7 +57,7 @@ def test_a_guard_of_folds_has_the_same_words() -> None:
     assert public(KFoldGuard) - {"answers", "folds"} < QUERIES | STATE
 
 
-@pytest.mark.parametrize("name", ["budget", "noise", "looks", "given", "order", "graph", "train_groups", "documents"])
+@for_each("name", ["budget", "noise", "looks", "given", "order", "graph", "train_groups", "documents"])
 def test_other_words_are_no_arguments(name: str) -> None:
     with pytest.raises(TypeError, match=name):
         Thresholdout(np.arange(1000.0), **{name: None})  # type: ignore[arg-type]

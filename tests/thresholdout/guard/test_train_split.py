@@ -7,12 +7,13 @@ import sklearn
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from tests.cases import for_each
 from tests.thresholdout.model_selection.digits import DEPTHS, HOLDOUT, TRAIN, X, Y, make, tree
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError
 
 
-@pytest.mark.parametrize(("rows", "size"), [(np.arange(900), 900), (np.arange(100, 140), 40), (np.array([3]), 2)])
+@for_each(("rows", "size"), [(np.arange(900), 900), (np.arange(100, 140), 40), (np.array([3]), 2)])
 def test_all_that_is_given_is_for_fitting_and_one_record_stands_in(rows: Any, size: int) -> None:
     split = make().split()
     ((fit, placeholder),) = split.split(TRAIN[0][rows], TRAIN[1][rows])
@@ -35,7 +36,8 @@ def test_a_placeholder_has_at_most_4096_rows() -> None:
     assert [(fit.size, test.size) for fit, test in guard.split().split(train)] == [(10_000, 4096)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("rows", "message"),
     [
         (HOLDOUT[0], "not all in the guard's training part; expected: training records of the guard, which has 900"),
@@ -62,6 +64,7 @@ def test_it_has_no_data() -> None:
     assert repr(split) == "TrainSplit(900)"
 
 
+@pytest.mark.slow
 def test_groups_may_be_routed_to_it() -> None:
     split = make().split()
     assert get_routing_for_object(split).split.requests == {"groups": True}

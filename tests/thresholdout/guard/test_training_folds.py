@@ -14,6 +14,7 @@ from sklearn.model_selection import (
 )
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.training_values import Splits, TrainingFolds, checked_cv, is_series
@@ -85,7 +86,7 @@ def test_any_splitter_and_any_pairs() -> None:
         _same(TrainingFolds().splits(pairs, X, Y, classifier=True), KFold(2).split(X))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cv", "seen"),
     [
         ([], "no folds"),
@@ -103,7 +104,7 @@ def test_unusable_folds(cv: Any, seen: str) -> None:
         TrainingFolds().splits(checked_cv(cv), X, Y, classifier=False)
 
 
-@pytest.mark.parametrize("cv", [True, 1, 0, -5, "five", 2.5, b"ab", {1: 2}, object()])
+@for_each("cv", [True, 1, 0, -5, "five", 2.5, b"ab", {1: 2}, object()])
 def test_what_is_no_cross_validation(cv: Any) -> None:
     with pytest.raises((InputError, InputTypeError), match=r"^cv: "):
         checked_cv(cv)

@@ -33,6 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, MovingWindow
+from tests.cases import for_each
 from thresholdout import Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.content_keys import content_key
@@ -76,6 +77,7 @@ class TestTheDefault:
         guard.score(model, cv="training")
         assert told(guard) == 1.0
 
+    @pytest.mark.slow
     def test_of_a_loss_and_of_statistics(self) -> None:
         guard, model = make(), LogisticRegression().fit(*TRAIN)
         shares = cross_val_predict(LogisticRegression(), *TRAIN, cv=5, method="predict_proba")
@@ -119,6 +121,7 @@ class TestTheDefault:
         ]
         assert told(guard) == pytest.approx(np.concatenate(hits).mean(), abs=1e-12)
 
+    @pytest.mark.slow
     def test_of_small_classes(self) -> None:
         y = TRAIN[1].copy()
         y[:3] = 2
@@ -136,7 +139,7 @@ class TestTheDefault:
             guard.score(LogisticRegression().fit(TRAIN[0], one))
         assert len(guard.history) == 1
 
-    @pytest.mark.parametrize("size", [2, 3, 4])
+    @for_each("size", [2, 3, 4])
     def test_of_very_few_records(self, size: int) -> None:
         train = TRAIN[0][:size], np.arange(size) % 2
         guard = Thresholdout(HOLDOUT, train=train)
@@ -164,7 +167,8 @@ class TestTheDefault:
 
 
 class TestAnySplitter:
-    @pytest.mark.parametrize(
+    @pytest.mark.slow
+    @for_each(
         "cv",
         [
             TimeSeriesSplit(4),
@@ -204,6 +208,7 @@ class TestAnySplitter:
         folds = cross_val_predict(nearest(), *TRAIN, groups=groups, cv=LeaveOneGroupOut())
         assert told(guard) == pytest.approx(np.mean(folds == TRAIN[1]), abs=1e-12)
 
+    @pytest.mark.slow
     def test_compares_both_models_by_the_same_folds(self) -> None:
         guard = make(sampling="iid")
         for about in ("difference", "win_rate"):
@@ -226,7 +231,7 @@ class TestAnySplitter:
         expected = np.mean(np.concatenate(hits) * weights[tested]) / weights.mean()
         assert told(guard) == pytest.approx(expected, abs=1e-9)
 
-    @pytest.mark.parametrize("sampling", ["independent", "fixed_features"])
+    @for_each("sampling", ["independent", "fixed_features"])
     def test_values_of_any_number_bound_nothing(self, sampling: Any) -> None:
         """A training value is a claim: as few tests as one leave a valid interval."""
         guard = make(sampling=sampling)
@@ -238,7 +243,7 @@ class TestAnySplitter:
 
 
 class TestModelsThatCannotBeFittedAgain:
-    @pytest.mark.parametrize(
+    @for_each(
         "model",
         [
             Told(),
@@ -340,6 +345,7 @@ class TestScorers:
         assert len(caught) == 1
         assert guard.history.empty
 
+    @pytest.mark.slow
     def test_one_that_asks_says_nothing(self) -> None:
         guard, model = make(), KNeighborsClassifier()
         inner = GridSearchCV(model, {"n_neighbors": [1, 3]}, scoring=guard.scorer(), cv=guard.split())
@@ -350,6 +356,7 @@ class TestScorers:
             cross_validate(inner, *TRAIN, scoring=guard.scorer("log_loss"), cv=2, n_jobs=2)
         assert len(guard.history) == 5  # candidates of the third search are known from the second
 
+    @pytest.mark.slow
     def test_intervals_are_columns(self) -> None:
         guard = make()
         search = GridSearchCV(
@@ -384,6 +391,7 @@ class TestScorers:
             guard.scorer(intervals="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_from_another_process_it_is_the_same() -> None:
     guard = make()
     guard.score(nearest())
@@ -413,6 +421,7 @@ class TestSearches:
         search = GuardedSearchCV(self.SEARCH, guard, **settings).fit(*self.TWINS)
         return float(search.cv_results_["mean_test_score"][0])
 
+    @pytest.mark.slow
     def test_of_declared_groups_and_orders(self) -> None:
         other = 1000 + np.arange(N)
         grouped = Thresholdout(HOLDOUT, train=(*self.TWINS, self.GROUPS), dependence=Groups(other))
@@ -439,6 +448,7 @@ class TestSearches:
         search = GuardedSearchCV(own, random_state=0).fit(*self.TWINS, groups=self.GROUPS)
         assert search.cv_results_["mean_test_score"][0] > 0.75
 
+    @pytest.mark.slow
     def test_the_best_is_reported_with_its_interval(self) -> None:
         guard = make()
         grid = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="neg_brier_score")

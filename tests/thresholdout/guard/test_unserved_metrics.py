@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.cases import for_each
 from thresholdout import InputError, KFoldGuard, Thresholdout
 from thresholdout.mechanisms import LadderParameters
 from thresholdout.model_selection import GuardedObjective, GuardedSearchCV, GuardedStopping, LightGBMEval
@@ -43,7 +44,8 @@ TOOLS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.slow
+@for_each("tool", TOOLS)
 def test_tools_that_need_each_candidates_score_refuse_a_ladder(tool: str) -> None:
     with pytest.raises(InputError, match=r"guard: a ladder, .* not each candidate's; .*mechanism='claims'; or gu"):
         TOOLS[tool]("ladder")
@@ -58,7 +60,7 @@ def test_a_refused_search_has_asked_nothing() -> None:
     assert guard.history.empty
 
 
-@pytest.mark.parametrize("make", [made, folds])
+@for_each("make", [made, folds])
 def test_the_direction_of_the_metric_counts(make: Callable[[Any], Any]) -> None:
     """A ladder for scores told the largest loss as the best."""
     how: dict[str, Any] = {"cv": "training"} if make is made else {}

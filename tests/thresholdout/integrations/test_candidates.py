@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.integrations.climbs import EXAMPLES, SECRET, Evaluator, made, right
 from thresholdout import Claims, InputError, OverlapError
@@ -209,8 +210,8 @@ def test_values_can_come_from_elsewhere() -> None:
     assert len(climb.guard.history) == 1
 
 
-@pytest.mark.parametrize("wrong", ["few", "uneven", "masked"])
-@pytest.mark.parametrize("part", ["train", "holdout"])
+@for_each("wrong", ["few", "uneven", "masked"])
+@for_each("part", ["train", "holdout"])
 def test_wrong_values_are_refused_before_a_candidate_is_evaluated(part: str, wrong: str) -> None:
     """Uneven ones too, and masked ones, whose numbers below the mask are nobody's values."""
 
@@ -229,7 +230,8 @@ def test_wrong_values_are_refused_before_a_candidate_is_evaluated(part: str, wro
     assert climb.champion is None
 
 
-@pytest.mark.parametrize("certify", ["each", "milestones"])
+@pytest.mark.slow
+@for_each("certify", ["each", "milestones"])
 def test_a_climb_that_is_made_again_goes_on_where_it_was(tmp_path: Path, certify: Any) -> None:
     texts = ["aa", "aaaa", "aaa", "aaaaaa", "aaaaa", "aaaaaaaa"]
     whole = made(ledger=tmp_path / "whole.db", certify=certify)
@@ -272,6 +274,7 @@ for text in ("aa", "aaaa", "aaaaaa"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", corners(["aaaa train", "aaaa holdout", "aaaaaa holdout"], 1))
 def test_a_kill_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, where: str) -> None:
     ledger = tmp_path / "guard.db"
@@ -309,7 +312,7 @@ def test_two_climbs_of_one_guard_do_not_mix() -> None:
     assert (one.champion, two.champion) == ("aaaa", "aaaa")
 
 
-@pytest.mark.parametrize("other", [{"bounds": (0.0, 2.0)}, {"greater_is_better": False}, {"certify": "milestones"}])
+@for_each("other", [{"bounds": (0.0, 2.0)}, {"greater_is_better": False}, {"certify": "milestones"}])
 def test_a_name_stays_with_what_its_candidates_were_judged_by(other: dict[str, Any]) -> None:
     climb = made()
     outcomes(climb, "aa", "aaaa")
@@ -348,7 +351,7 @@ def test_of_two_that_draw_at_once_the_draws_of_the_faster_count(tmp_path: Path) 
     assert _unpacked(kept["values"]).mean() == 0.6
 
 
-@pytest.mark.parametrize("candidate", [{1: "one"}, ("a", "b"), object(), float("nan"), {"f": print}])
+@for_each("candidate", [{1: "one"}, ("a", "b"), object(), float("nan"), {"f": print}])
 def test_what_json_does_not_give_back_is_refused(candidate: Any) -> None:
     climb = made()
     with pytest.raises(InputTypeError, match="candidate"):

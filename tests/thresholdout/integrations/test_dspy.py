@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.integrations.contract import HOLDOUT, TRAIN, HookContract, Told, act, part_of, right
 from thresholdout import InputTypeError
 from thresholdout.integrations import DSPyHoldout
@@ -133,7 +134,7 @@ def test_an_optimiser_that_tries_demonstrations_picks_the_champion(caplog: pytes
     assert {part for _, part in evaluated} <= {"train", "holdout"}
 
 
-@pytest.mark.parametrize("places", [2, 3, 5])
+@for_each("places", [2, 3, 5])
 def test_metrics_are_called_with_what_they_take(places: int) -> None:
     calls: list[tuple[Any, ...]] = []
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.integrations.digits import HOLDOUT, TRAIN, X, Y, guard, tree
 from thresholdout.errors import GuardExhaustedWarning, InputError
 from thresholdout.integrations import CandidateVerdict, GuardedModels
@@ -64,7 +65,7 @@ def test_columns_of_probabilities_are_those_of_the_sorted_labels() -> None:
         assert told.outcome == outcome
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("train", "holdout", "argument"),
     [
         (Y[TRAIN], Y[HOLDOUT][:-1], "holdout"),
@@ -131,7 +132,7 @@ def test_a_first_model_that_fails_on_the_holdout_is_not_taken_for_the_next_one()
     assert verdict.outcome == "failed"  # beside what nobody knows
 
 
-@pytest.mark.parametrize("certify", ["each", "milestones"])
+@for_each("certify", ["each", "milestones"])
 def test_the_holdout_is_predicted_once_for_each_candidate_that_is_looked_at(
     certify: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +188,7 @@ def test_values_of_training_records_are_the_metric_s() -> None:
     assert models.values_on_train([3, 3, 3], [0, 5, 7]).tolist() == expected
 
 
-@pytest.mark.parametrize("outcome", ["first", "kept", "on the way", "rejected", "failed", "exhausted"])
+@for_each("outcome", ["first", "kept", "on the way", "rejected", "failed", "exhausted"])
 def test_numbers_of_a_verdict(outcome: Any) -> None:
     told = numbers(CandidateVerdict(outcome))
     assert told["kept"] == (outcome in ("first", "kept", "on the way"))

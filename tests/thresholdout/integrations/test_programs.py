@@ -54,6 +54,7 @@ def make(tmp_path: Path) -> Callable[..., GuardedPrograms]:
 Make = Callable[..., GuardedPrograms]
 
 
+@pytest.mark.slow
 def test_programs_are_run_without_labels_and_kept_or_rejected(make: Make) -> None:
     programs = make()
     told = [programs.evaluate(text) for text in ("aa", "aaaaa", "aaa", "aaaaa")]
@@ -65,11 +66,13 @@ def test_programs_are_run_without_labels_and_kept_or_rejected(make: Make) -> Non
     assert "['id', 'note']" in answer["info"]["stderr"]  # and no y
 
 
+@pytest.mark.slow
 def test_text_labels_are_compared_as_texts(make: Make) -> None:
     programs = make(labels=lambda y: np.array(["0", "1"])[y])
     assert [programs.evaluate(text)[1]["info"]["outcome"] for text in ("aa", "aaaaa")] == ["first", "kept"]
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_on_the_training_part_is_told_why_for_nothing(make: Make) -> None:
     programs = make()
     programs.evaluate("aa")
@@ -88,6 +91,7 @@ def test_a_program_that_fails_on_the_holdout_is_charged_once_and_told_nothing(ma
     assert SECRET not in json.dumps(told)
 
 
+@pytest.mark.slow
 def test_an_exhausted_guard_runs_nothing(make: Make, tmp_path: Path) -> None:
     programs = make(queries=1)
     programs.evaluate("aa")
@@ -98,6 +102,7 @@ def test_an_exhausted_guard_runs_nothing(make: Make, tmp_path: Path) -> None:
     assert answer["budget"] == {"exhausted": True, "remaining": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("written", "why"),
     [
@@ -134,6 +139,7 @@ def asked(url: str, sent: bytes) -> tuple[int, Any]:
         return error.code, json.load(error)
 
 
+@pytest.mark.slow
 def test_the_file_asks_the_server_and_only_its_owner_reads_it(make: Make, tmp_path: Path) -> None:
     file, results = tmp_path / "evaluator.py", tmp_path / "results"
 

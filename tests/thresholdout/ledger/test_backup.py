@@ -52,6 +52,7 @@ def test_a_copy_is_the_ledger(leaderboard: Path, tmp_path: Path) -> None:
         assert_consistent(restored)
 
 
+@pytest.mark.slow
 def test_copies_of_a_ledger_that_answers_are_of_one_moment(leaderboard: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 
@@ -127,6 +128,7 @@ def test_the_command(leaderboard: Path, tmp_path: Path) -> None:
     assert "which is there" in run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db"), code=4).output
 
 
+@pytest.mark.slow
 def test_a_server_comes_back_from_pg_dump(server: Server, server_key: str, tmp_path: Path) -> None:
     """The commands of docs/operation.md."""
     folder = programs()

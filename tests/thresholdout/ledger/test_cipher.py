@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError, SharingError, ThresholdoutError
 from thresholdout.ledger.cipher import (
     KEY_FILE_VARIABLE,
@@ -111,7 +112,7 @@ def test_new_keys_differ_and_are_32_bytes() -> None:
     assert {len(base64.urlsafe_b64decode(key)) for key in keys} == {32}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import Claims, Thresholdout
 from thresholdout.cli import main
@@ -96,6 +97,7 @@ def nested(depth: int) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", corners(odd_parameters(), *range(0, len(odd_parameters()), 3)))
 def test_parameters_that_no_guard_has_give_an_error(case: str, tmp_path: Path) -> None:
     text = json.dumps(json.loads(odd_parameters()[case]))
@@ -128,7 +130,8 @@ def test_a_mechanism_that_this_program_does_not_have_is_said_to_be_one(tmp_path:
             read_declaration(opened, guard)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "change",
     [
         {"remaining": 2**63},
@@ -155,6 +158,7 @@ def test_entries_that_no_ledger_stores_are_damage(change: dict[str, Any], tmp_pa
     run("ledger", "import", tmp_path / "guard.db", file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -183,7 +187,7 @@ def test_odd_entries_are_read_as_they_are(change: dict[str, Any], tmp_path: Path
     assert "<script>" not in (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize("count", [-1, 2**63, 10**4000], ids=["negative", "large", "huge"])
+@for_each("count", [-1, 2**63, 10**4000], ids=["negative", "large", "huge"])
 def test_a_count_that_no_history_has_is_damage(count: int, tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), count=count)
     with pytest.raises(LedgerDamaged, match="line 1 is damaged"):
@@ -191,7 +195,7 @@ def test_a_count_that_no_history_has_is_damage(count: int, tmp_path: Path) -> No
     assert len(run("ledger", "verify", file)) < 1000
 
 
-@pytest.mark.parametrize("version", ["x" * 100_000, [1] * 100_000, 10**4000, 2.0, True])
+@for_each("version", ["x" * 100_000, [1] * 100_000, 10**4000, 2.0, True])
 def test_a_version_of_any_kind_gives_a_short_message(version: Any, tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", "{}", version=version)
     with pytest.raises(LedgerError) as caught:
@@ -199,7 +203,7 @@ def test_a_version_of_any_kind_gives_a_short_message(version: Any, tmp_path: Pat
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("where", ["first", "second", "later"])
+@for_each("where", ["first", "second", "later"])
 def test_a_line_without_end_is_not_read_to_its_end(where: str, tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()))
     lines = file.read_text().splitlines(keepends=True)
@@ -216,7 +220,7 @@ def test_a_line_without_end_is_not_read_to_its_end(where: str, tmp_path: Path) -
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("text", ["[" * DEEP, '{"a":' * DEEP, '{"a": ' + "[" * DEEP + "]" * DEEP + "}"])
+@for_each("text", ["[" * DEEP, '{"a":' * DEEP, '{"a": ' + "[" * DEEP + "]" * DEEP + "}"])
 def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", text)
     with pytest.raises(LedgerError):
@@ -226,8 +230,8 @@ def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
         verify_export(tmp_path / "bare.jsonl")
 
 
-@pytest.mark.parametrize("name", ["events.json", "events.toml"])
-@pytest.mark.parametrize("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
+@for_each("name", ["events.json", "events.toml"])
+@for_each("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
 def test_events_without_end_are_an_error(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     assert "EVENTS: a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
@@ -248,7 +252,8 @@ def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
     assert other.find(import_history(other, tmp_path / "history.jsonl"), long) is not None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"text"', "3", "{}", '{"declared": {}}', "[" * DEEP, "1e999"])
+@pytest.mark.slow
+@for_each("text", ["", "{", "[]", '"text"', "3", "{}", '{"declared": {}}', "[" * DEEP, "1e999"])
 def test_a_table_with_other_parameters_is_damaged(text: str, tmp_path: Path) -> None:
     file = tmp_path / "guard.db"
     records = np.arange(900.0)

@@ -42,6 +42,7 @@ def lines(entries: Iterable[Entry]) -> list[str]:
     return [f"{entry.key} {entry.value!r}" for entry in entries]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", corners(["killed_while_computing", "killed_at_commit"], 1))
 def test_killed_before_the_commit_nothing_was_charged(file: Path, command: str) -> None:
     answers = finish(start(command, file), -signal.SIGKILL)
@@ -54,6 +55,7 @@ def test_killed_before_the_commit_nothing_was_charged(file: Path, command: str) 
         assert_consistent(ledger)
 
 
+@pytest.mark.slow
 def test_killed_after_the_commit_the_lost_answer_can_be_fetched(file: Path) -> None:
     answers = finish(start("killed_after_commit", file), -signal.SIGKILL)
     with SQLLedger(file, must_exist=True) as ledger:
@@ -65,6 +67,7 @@ def test_killed_after_the_commit_the_lost_answer_can_be_fetched(file: Path) -> N
         assert_consistent(ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "least"), [(9, 5), pytest.param(1, 50, marks=pytest.mark.slow)])
 def test_killed_at_every_line_of_a_query(file: Path, step: int, least: int) -> None:
     (said,) = finish(start("killed_at_every_line", file, step))
@@ -80,6 +83,7 @@ def test_killed_at_random(file: Path, kills: int) -> None:
     assert int(said.split()[0]) >= kills // 4  # one at least each time
 
 
+@pytest.mark.slow
 def test_processes_share_one_budget(tmp_path: Path) -> None:
     file = tmp_path / "guard.db"  # made by whichever process comes first
     processes = [start("asks", file, 40) for _ in range(3)]
@@ -92,10 +96,12 @@ def test_processes_share_one_budget(tmp_path: Path) -> None:
     assert [child.name for child in tmp_path.iterdir()] == ["guard.db"]
 
 
+@pytest.mark.slow
 def test_forked_processes_share_one_budget(tmp_path: Path) -> None:
     assert finish(start("forks", tmp_path / "guard.db")) == ["[0, 0, 0] 122"]
 
 
+@pytest.mark.slow
 def test_a_fork_in_the_middle_of_a_query_is_refused(tmp_path: Path) -> None:
     refusal, count = finish(start("forks_inside", tmp_path / "guard.db"))
     assert refusal.startswith("LedgerUnusable: ")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger import SQLLedger
@@ -52,6 +53,7 @@ CUT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statements", "query"),
     [
@@ -157,6 +159,7 @@ def test_queries_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: py
         assert ledger.verify(GUARD) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -232,7 +235,7 @@ def test_different_texts_have_different_digests(one: tuple[str, ...], two: tuple
     assert (digests[0] == digests[1]) == (one == two)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "two"),
     [
         (replace(ENTRY, query=11, remaining=1), replace(ENTRY, query=1, remaining=11)),

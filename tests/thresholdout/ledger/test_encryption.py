@@ -121,6 +121,7 @@ def test_encryption_leaves_no_plain_text(tmp_path: Path, plain: Path, open_elsew
         ledger._read("UPDATE documents SET text = 'x'")
 
 
+@pytest.mark.slow
 def test_a_log_that_is_in_use_is_told(tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresholdout.ledger.encryption.TIMEOUT", 0.2)
     with closing(sqlite3.connect(plain, isolation_level=None)) as reader:
@@ -271,6 +272,7 @@ def test_a_history_that_was_written_anew_does_not_fit_the_state(file: Path) -> N
     refused(file, ask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["", "plain text", "plain:x", "encrypted:1:", "encrypted:1:AAAA", "encrypted:2:AAAA"])
 def test_what_is_not_encrypted_does_not_open_in_an_encrypted_ledger(file: Path, value: str) -> None:
     change(file, "UPDATE guards SET state = ?", value)

@@ -127,6 +127,7 @@ def test_a_system_that_says_nothing_about_mounts_is_taken_as_it_is(file: Path, m
     SQLLedger(file).close()
 
 
+@pytest.mark.slow
 def test_a_file_that_was_renamed_without_its_log_is_refused(tmp_path: Path) -> None:
     """A process that dies leaves its last answers in the log; without it the budget would be whole again."""
     program = (

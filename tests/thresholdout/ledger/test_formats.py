@@ -41,6 +41,7 @@ def test_entries_of_a_client_are_found_without_the_others(file: Path) -> None:
         assert "entries_client (guard=? AND client=?" in plan, plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, NEXT, 1000])
 def test_formats_that_nobody_knows_are_refused(file: Path, number: int) -> None:
     with closing(sqlite3.connect(file)) as connection:

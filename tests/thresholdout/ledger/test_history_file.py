@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import LedgerError, LedgerUnusable
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
@@ -67,6 +68,7 @@ def read(file: Path) -> tuple[ExportedHistory, list[Entry]]:
         return history.header, list(history.entries())
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts, st.lists(st.tuples(texts, texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40), risks, times))
@@ -142,7 +144,7 @@ OTHER: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in OTHER.items() for value in values])
+@for_each(("field", "value"), [(field, value) for field, values in OTHER.items() for value in values])
 def test_every_changed_field_is_seen(tmp_path: Path, field: str, value: Any) -> None:
     file = write(tmp_path / "history.jsonl")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -164,7 +166,7 @@ def without_count(lines: list[str], entries: int) -> list[str]:
     return [json.dumps(fields), *lines[1 : entries + 1]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "words"),
     [
         (lambda lines: lines[:3], "announces 3 entries, and 2 are there"),

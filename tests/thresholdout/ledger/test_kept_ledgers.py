@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout import Thresholdout
@@ -58,20 +59,21 @@ def test_there_is_a_folder_for_every_format() -> None:
     assert [f"format-{number}" for number in range(1, FORMAT + 1)] == FORMATS
 
 
-@pytest.mark.parametrize("number", FORMATS)
-@pytest.mark.parametrize("kind", GUARDS)
+@pytest.mark.slow
+@for_each("number", FORMATS)
+@for_each("kind", GUARDS)
 def test_a_file_goes_on(tmp_path: Path, number: str, kind: str) -> None:
     with opened(copied(number, f"{kind}.db", tmp_path), GUARDS[kind][-1]) as ledger:
         assert_goes_on(ledger, kind, expected(number)[kind])
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@for_each("number", FORMATS)
 def test_what_is_encrypted_needs_its_key(tmp_path: Path, number: str) -> None:
     with pytest.raises(LedgerEncrypted):
         opened(copied(number, "encrypted.db", tmp_path), None)
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@for_each("number", FORMATS)
 def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
     with opened(copied(number, "algorithm-1.db", tmp_path), None) as ledger:
         guard: Thresholdout = GUARDS["algorithm-1"][0](ledger)
@@ -79,14 +81,14 @@ def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
         assert guard.ask(0.5, [0.5] * guard.n, name="both agree", key="a").query == 1
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@for_each("number", FORMATS)
 def test_a_look_is_still_counted(tmp_path: Path, number: str) -> None:
     with opened(copied(number, "releases.db", tmp_path), None) as ledger:
         guard: Thresholdout = GUARDS["releases"][0](ledger)
         assert [repr(event) for event in guard.releases.recorded.events] == ["BlackBox(epsilon=0.0001)"]
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@for_each("number", FORMATS)
 def test_where_a_guard_was_moved_from_it_answers_no_more(tmp_path: Path, number: str) -> None:
     known = expected(number)["moved"]
     with open_ledger(copied(number, "from.db", tmp_path), must_exist=True) as ledger:
@@ -96,7 +98,7 @@ def test_where_a_guard_was_moved_from_it_answers_no_more(tmp_path: Path, number:
             GUARDS["moved"][2](guard)
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@for_each("number", FORMATS)
 def test_an_export_is_read(number: str) -> None:
     file, known = FOLDER / number / "exported.jsonl", expected(number)["algorithm-1"]
     header = verify_export(file, known["checkpoint"])
@@ -106,7 +108,8 @@ def test_an_export_is_read(number: str) -> None:
         assert written(ledger)["entries"] == known["entries"]
 
 
-@pytest.mark.parametrize("number", FORMATS)
+@pytest.mark.slow
+@for_each("number", FORMATS)
 def test_a_dump_of_a_server_goes_on(server: Server, number: str) -> None:
     address = server.new_database()
     server.run((FOLDER / number / "postgresql.sql").read_text(), address.split("/")[3].partition("?")[0])

@@ -128,6 +128,7 @@ def led_by_the_first(ledger: SQLLedger, name: str, line: int) -> tuple[int, str,
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_leader_that_is_stopped_at_any_line_leaves_nobody_waiting(ledger: SQLLedger, every: int) -> None:
     lines, *_ = led_by_the_first(ledger, "count", 10**9)
@@ -154,6 +155,7 @@ def test_a_leader_that_is_stopped_at_any_line_leaves_nobody_waiting(ledger: SQLL
     assert told < answered < told + stopped[0]  # some were stopped when all was stored
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_exceptions_thrown_at_any_moment_stop_their_threads_only(ledger: SQLLedger) -> None:
     """As a library for time limits throws them; whoever is hit asks again.
@@ -208,6 +210,7 @@ def test_exceptions_thrown_at_any_moment_stop_their_threads_only(ledger: SQLLedg
     ledger.verify(GUARD)
 
 
+@pytest.mark.slow
 def test_a_child_forked_in_the_middle_of_a_query_stores_nothing(ledger: SQLLedger) -> None:
     """It comes back from the mechanism too, with its parent's connection in its hands."""
     ledger.create(GUARD, {}, FIRST)

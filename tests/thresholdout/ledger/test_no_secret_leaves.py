@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
@@ -44,6 +45,7 @@ def talkative() -> Iterator[Server]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) -> None:
     where, new = talkative.new_database(), new_key()
     with SQLLedger(where, key=KEY) as ledger:
@@ -76,6 +78,7 @@ def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) 
     assert SECRET not in str(talkative.run("SELECT query FROM pg_stat_activity"))
 
 
+@pytest.mark.slow
 def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the refusal says what works: a key from a file, or from the environment."""
     monkeypatch.delenv(KEY_VARIABLE)
@@ -133,7 +136,8 @@ USES: list[Callable[[Ledger], object]] = [
 ]
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.slow
+@for_each("use", USES)
 def test_a_byte_that_is_no_text_shows_nothing_of_a_file(tmp_path: Path, use: Callable[[Ledger], object]) -> None:
     file = tmp_path / "guard.db"
     with SQLLedger(file) as ledger:
@@ -151,6 +155,7 @@ def test_a_byte_that_is_no_text_shows_nothing_of_a_file(tmp_path: Path, use: Cal
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", corners(USES, 0, len(USES) - 1))
 def test_a_byte_that_is_no_text_shows_nothing_of_a_server(server: Server, use: Callable[[Ledger], object]) -> None:
     """In a database without an encoding, which takes every byte."""

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests import system_packages
+from tests.cases import for_each
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
@@ -121,6 +122,7 @@ def role(server: Server) -> Iterator[str]:
     server.run("DROP ROLE careful")
 
 
+@pytest.mark.slow
 def test_a_role_without_rights(address: str, server: Server, role: str) -> None:
     where = server.address("emptied", role, "right-hunter2")
     with pytest.raises(
@@ -132,6 +134,7 @@ def test_a_role_without_rights(address: str, server: Server, role: str) -> None:
         open_ledger(where)
 
 
+@pytest.mark.slow
 def test_a_role_that_may_only_read(address: str, server: Server, role: str) -> None:
     server.run(f"GRANT USAGE ON SCHEMA thresholdout TO {role}", "emptied")
     server.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA thresholdout TO {role}", "emptied")
@@ -143,6 +146,7 @@ def test_a_role_that_may_only_read(address: str, server: Server, role: str) -> N
         assert mechanism.states == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("password", ["hunter2", "hunter2@x", "hunter2:x", "hunter2/x", "hunter2?x=1", "%"])
 def test_no_password_is_shown(
     server: Server, empty: str, role: str, password: str, caplog: pytest.LogCaptureFixture
@@ -165,9 +169,7 @@ def test_no_password_is_shown(
         assert ledger.location == f"postgresql://guard@/emptied?host={server.folder}"
 
 
-@pytest.mark.parametrize(
-    "address", ["postgresql://hunter2@host:port/db", "postgresql://u:hun@ter2@host/db", "postgres://[::"]
-)
+@for_each("address", ["postgresql://hunter2@host:port/db", "postgresql://u:hun@ter2@host/db", "postgres://[::"])
 def test_addresses_that_cannot_be_read(address: str) -> None:
     with pytest.raises(InputError, match="ledger: an address that can't be read") as caught:
         open_ledger(address, key=KEY)
@@ -191,6 +193,7 @@ def test_commits_wait_for_the_disk(address: str, server: Server) -> None:
     server.run("ALTER DATABASE emptied RESET synchronous_commit")
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_write_to_the_disk_is_refused(server: Server) -> None:
     careless = Server(fsync="off")
     try:

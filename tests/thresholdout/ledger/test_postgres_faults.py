@@ -81,6 +81,7 @@ def waiting_session(server: Server) -> int:
     return rows[0]
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_in_the_middle_of_a_query(server: Server, address: str) -> None:
     def compute(state: str) -> tuple[str, Entry]:
         for pid in sessions(server):
@@ -96,6 +97,7 @@ def test_a_session_that_ends_in_the_middle_of_a_query(server: Server, address: s
     assert list(stored(address)) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_between_queries(server: Server, address: str) -> None:
     with SQLLedger(address) as ledger:
         ask(ledger, "a")
@@ -107,6 +109,7 @@ def test_a_session_that_ends_between_queries(server: Server, address: str) -> No
         assert [entry.key for entry in ledger.entries(GUARD)] == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", corners([False, True], 0))
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Proxy, cut: Cut, slow: bool) -> None:
@@ -142,6 +145,7 @@ def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Pr
     assert list(stored(address)) == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -> None:
     with SQLLedger(through(proxy, address), timeout=5) as ledger:
         first = ask(ledger, "first")
@@ -186,6 +190,7 @@ def opened(address: str) -> SQLLedger:
             return SQLLedger(address)
 
 
+@pytest.mark.slow
 def test_locked_by_another_process(address: str) -> None:
     mechanism = Mechanism()
     with SQLLedger(address, timeout=0.2) as ledger, psycopg.connect(address) as other:
@@ -197,6 +202,7 @@ def test_locked_by_another_process(address: str) -> None:
         ask(ledger, "a")
 
 
+@pytest.mark.slow
 def test_a_query_waits_for_another_process(server: Server, address: str) -> None:
     with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
@@ -215,6 +221,7 @@ def test_a_query_waits_for_another_process(server: Server, address: str) -> None
     assert list(stored(address)) == ["a"]
 
 
+@pytest.mark.slow
 def test_a_query_that_is_cancelled(server: Server, address: str) -> None:
     with SQLLedger(address, timeout=PATIENCE) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
@@ -238,6 +245,7 @@ def test_clients_killed_at_lines_of_a_query(address: str, step: int, least: int)
     assert 0 < before < kills
 
 
+@pytest.mark.slow
 @sizes("kills", 20, 100)
 def test_clients_killed_at_random(address: str, kills: int) -> None:
     (said,) = finish(start("killed_at_random", address, kills))

@@ -126,6 +126,7 @@ def lost(story: Story, tmp_path: Path, chosen: Callable[[int], tuple[Loss, ...]]
     return missing
 
 
+@pytest.mark.slow
 def test_the_log_tells_everything(story: Story) -> None:
     finish(story.start("asks_with_marks", "a", QUERIES, "FULL"))
     disk = Disk()
@@ -138,6 +139,7 @@ def test_the_log_tells_everything(story: Story) -> None:
     assert disk.left("none", random.Random(0))[LEDGER] == left[LEDGER]
 
 
+@pytest.mark.slow
 @sizes("every", 7, 1)
 def test_power_loss_at_every_moment(story: Story, tmp_path: Path, every: int) -> None:
     """Of one kind each time; by default at each seventh."""
@@ -154,6 +156,7 @@ def test_power_loss_of_every_kind_at_every_moment(story: Story, tmp_path: Path) 
     assert lost(story, tmp_path, lambda number: LOSSES)["lost"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synchronous", corners(["OFF", "NORMAL"], 0))
 def test_without_synchronisation_a_power_loss_loses_answers(story: Story, tmp_path: Path, synchronous: str) -> None:
     """These tests can fail: a ledger that synchronises less does."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
@@ -167,7 +168,7 @@ def dangling_link(file: Path) -> None:
     file.symlink_to(file.with_name("nothing"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prepare", "reason"),
     [
         (text_file, "it is not a ledger"),
@@ -182,7 +183,7 @@ def dangling_link(file: Path) -> None:
         (dangling_link, "there is no such file"),
     ],
 )
-@pytest.mark.parametrize("must_exist", [False, True])
+@for_each("must_exist", [False, True])
 def test_what_is_not_a_ledger_is_refused_and_left_alone(
     tmp_path: Path, prepare: Callable[[Path], None], reason: str, must_exist: bool
 ) -> None:
@@ -255,7 +256,7 @@ def test_a_relative_path_outlives_a_change_of_folder(tmp_path: Path, monkeypatch
     assert list(content(tmp_path)) == ["a ledger?#%41.db"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "seen"),
     [
         ("mysql://user:hunter2@host/db", "a mysql address"),
@@ -286,6 +287,7 @@ def test_other_types_are_refused() -> None:
         open_ledger(None, must_exist=True)
 
 
+@pytest.mark.slow
 def test_sqlalchemy_is_imported_with_the_first_file() -> None:
     code = "import sys, thresholdout.ledger as l; l.open_ledger(None); print('sqlalchemy' in sys.modules, l.SQLLedger)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)

@@ -145,6 +145,7 @@ class FileMachine(MemoryMachine):
         self.folder.cleanup()
 
 
+@pytest.mark.slow
 @sizes("examples", 6, 60)
 @pytest.mark.parametrize("machine", [MemoryMachine, FileMachine])
 def test_any_interleaving(machine: type[MemoryMachine], examples: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.sizes import corners
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
@@ -51,6 +52,7 @@ def target(tmp_path: Path) -> Iterator[Ledger]:
 # Export and import
 
 
+@pytest.mark.slow
 def test_a_history_goes_around(source: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     written = export_history(source, GUARD, file)
@@ -87,6 +89,7 @@ def assert_closed_stays(copy: Ledger) -> None:
         copy.close_guard(GUARD, "other")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts.filter(bool),
@@ -178,7 +181,8 @@ def damage(ledger: SQLLedger) -> None:
 # Moves
 
 
-@pytest.mark.parametrize("keys", [(None, None), (None, "new"), ("old", "new")])
+@pytest.mark.slow
+@for_each("keys", [(None, None), (None, "new"), ("old", "new")])
 def test_a_guard_moves_with_all_it_has(tmp_path: Path, keys: tuple[str | None, str | None]) -> None:
     old_key, new_key_ = (None if key is None else new_key() for key in keys)
     with SQLLedger(tmp_path / "a.db", key=old_key) as old, SQLLedger(tmp_path / "b.db", key=new_key_) as new:
@@ -235,6 +239,7 @@ def test_one_guard_of_several_moves(tmp_path: Path) -> None:
         assert_moved(old, new)
 
 
+@pytest.mark.slow
 def test_moves_that_are_refused_change_nothing(source: Ledger, target: Ledger, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="target: a ledger in memory"):
         move(source, MemoryLedger(), GUARD)
@@ -270,6 +275,7 @@ def test_a_damaged_history_does_not_move(tmp_path: Path, monkeypatch: pytest.Mon
         assert old.closed(GUARD) is not None
 
 
+@pytest.mark.slow
 def test_only_the_named_target_takes_a_guard(source: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SQLLedger(tmp_path / "b.db") as new, SQLLedger(tmp_path / "c.db") as third:
         with monkeypatch.context() as patch:
@@ -343,6 +349,7 @@ def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
         assert_moved(old, new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seen"),
     corners(

@@ -36,6 +36,7 @@ def assert_whole(ledger: SQLLedger, count: int = 3) -> None:
     assert ledger.document(GUARD, "path") == "C:\\0\\n"
 
 
+@pytest.mark.slow
 def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> None:
     where, file, last = server.new_database(), tmp_path / "a.db", tmp_path / "b.db"
     fill(file)
@@ -61,6 +62,7 @@ def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> Non
         assert audit.closed(GUARD) is not None
 
 
+@pytest.mark.slow
 def test_changing_the_key(server: Server) -> None:
     where, new = server.new_database(), new_key()
     fill(where)
@@ -88,6 +90,7 @@ def test_changing_the_key(server: Server) -> None:
             )
 
 
+@pytest.mark.slow
 def test_a_server_s_ledger_without_the_mark_of_its_key_is_damaged(server: Server) -> None:
     """Whoever takes it away, to have secrets read that are not encrypted, or to have the next ones stored so."""
     where = server.new_database()
@@ -100,6 +103,7 @@ def test_a_server_s_ledger_without_the_mark_of_its_key_is_damaged(server: Server
             use(where)
 
 
+@pytest.mark.slow
 def test_guards_made_while_the_key_is_changed_are_encrypted_with_it_or_refused(server: Server) -> None:
     """Whoever makes guards with the old key meanwhile is seen by the change, or sees it."""
     where, new = server.new_database(), new_key()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import LedgerUnusable
 
@@ -24,7 +25,7 @@ def chained(error: BaseException | None) -> str:
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("place", ["front", "end"])
+@for_each("place", ["front", "end"])
 def test_a_byte_that_is_no_text_shows_no_threshold(tmp_path: Path, place: str) -> None:
     file = tmp_path / "answers.db"
     opened(file)._ledger.close()

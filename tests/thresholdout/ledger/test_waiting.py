@@ -53,6 +53,7 @@ def in_thread(work: Callable[[], object], outcomes: list[object]) -> threading.T
     return thread
 
 
+@pytest.mark.slow
 def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server, address: str) -> None:
     """From threads and from the main thread, while two wait for the locked one."""
     late: list[object] = []
@@ -91,6 +92,7 @@ def test_a_locked_guard_holds_up_neither_other_guards_nor_readers(server: Server
         ledger.verify(GUARD)
 
 
+@pytest.mark.slow
 def test_readers_wait_for_no_mechanism(address: str) -> None:
     """Nor for any query that is under way, however long its mechanism takes."""
     with SQLLedger(address) as ledger:
@@ -136,6 +138,7 @@ def test_readers_of_a_file_wait_for_no_writer(tmp_path: Path) -> None:
         assert isinstance(late[0], tuple)
 
 
+@pytest.mark.slow
 def test_a_server_with_room_for_few_connections(server: Server, address: str) -> None:
     """More guards are asked at a time than the server lets in; all of them get their turn."""
     server.run("CREATE ROLE crowded LOGIN")
@@ -201,6 +204,7 @@ def test_every_process_gets_its_share(tmp_path: Path) -> None:
     assert not (tmp_path / "guard.db-queue").exists()
 
 
+@pytest.mark.slow
 def test_one_that_hangs_in_the_queue_is_passed(tmp_path: Path) -> None:
     """A process is stopped while it waits in front; the others go on, and so does it when it is let go."""
     file = tmp_path / "guard.db"
@@ -221,6 +225,7 @@ def test_one_that_hangs_in_the_queue_is_passed(tmp_path: Path) -> None:
         assert not file.with_name("guard.db-queue").exists()
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_leaves_in_the_queue_stops_nobody(tmp_path: Path) -> None:
     file = tmp_path / "guard.db"
     queue = file.with_name("guard.db-queue")

@@ -10,12 +10,13 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 
 
-@pytest.mark.parametrize("level", [0.3, 0.05, 1e-3])
-@pytest.mark.parametrize("n", [2, 4, 6])
+@for_each("level", [0.3, 0.05, 1e-3])
+@for_each("n", [2, 4, 6])
 def test_a_mean_that_is_true_is_refuted_with_at_most_the_level(n: int, level: float) -> None:
     rng = np.random.default_rng([n, 1])
     for variance in (0.001, 0.05, 0.25):
@@ -56,6 +57,7 @@ def test_bets_that_change_along_the_records_break_the_level() -> None:
     assert refuted / 200 > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_level", corners([-4.0, -70.0, -460.0, -5000.0], 0, 1))
 def test_the_wealth_is_rounded_down_and_limits_are_safe(log_level: float) -> None:
     rng = np.random.default_rng(4)
@@ -85,7 +87,7 @@ def test_bets_are_capped_by_what_noise_allows() -> None:
     assert radius > best_bet(0.5, 0.01, 100, -50.0)[1]
 
 
-@pytest.mark.parametrize(("n", "differ", "log_level"), [(1000, 0.03, -5.0), (1000, 0.03, -20.0), (10_000, 0.02, -13.8)])
+@for_each(("n", "differ", "log_level"), [(1000, 0.03, -5.0), (1000, 0.03, -20.0), (10_000, 0.02, -13.8)])
 def test_the_best_bet_on_a_difference_needs_the_fewest_wins(n: int, differ: float, log_level: float) -> None:
     """Wins and losses are n (d + g)/2 and n (d - g)/2: the smallest g at which some bet on a grid wins 1/level."""
     grid = np.linspace(0.002, 0.98, 4000)  # of z in [-1, 1]: half a bet on (z + 1)/2
@@ -97,7 +99,8 @@ def test_the_best_bet_on_a_difference_needs_the_fewest_wins(n: int, differ: floa
     assert wins * math.log1p(bet / 2) + losses * math.log1p(-bet / 2) == pytest.approx(-log_level)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("mean", "variance", "common", "n", "needed"),
     [
         (0.51, 0.0075, 0.5, 1000, 4.4),
@@ -131,7 +134,7 @@ def test_a_placed_end_is_the_largest_that_any_bet_wins(
     assert bet * end <= 0.8 + 1e-12
 
 
-@pytest.mark.parametrize("bet", [0.5, 1.3, 1.9])
+@for_each("bet", [0.5, 1.3, 1.9])
 def test_a_bold_bet_refutes_no_mean_beyond_its_reach(bet: float) -> None:
     """Means of at least 1/l cannot be bet against: with all values 1, the limit stays below it, and is refuted."""
     limit = bet_lower(np.ones(1000), bet, -3.0)

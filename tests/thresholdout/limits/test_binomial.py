@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import betaincinv
 
+from tests.cases import for_each
 from tests.oracles.counts import binomial_tail, count_law, tail
 from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
 from thresholdout.limits.entropy import entropy_lower
@@ -46,14 +47,15 @@ def _miss(limit: float, n: int, k: int, rng: np.random.Generator, count: int = 4
     return max(float(tail(count_law(v.tolist()), k)) for v in vectors)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize("log_level", _LEVELS)
+@for_each("n", [1, 2, 3, 4, 5, 6])
+@for_each("log_level", _LEVELS)
 def test_no_laws_with_a_mean_of_at_most_the_limit_reach_the_count_more_often(n: int, log_level: float) -> None:
     rng = np.random.default_rng([n, 7])
     for k in range(1, n + 1):
         assert _miss(binomial_lower(k, n, log_level), n, k, rng) <= math.exp(log_level) * (1 + 1e-12), k
 
 
+@pytest.mark.slow
 def test_no_optimised_laws_break_a_limit() -> None:
     rng = np.random.default_rng(3)
     for n, k, level in ((2, 1, 0.2), (3, 1, 0.25), (3, 2, 0.24), (4, 2, 0.25), (5, 3, 0.4), (4, 3, 0.7), (3, 2, 0.6)):
@@ -71,7 +73,7 @@ def test_no_optimised_laws_break_a_limit() -> None:
         assert worst <= level * (1 + 1e-9), (n, k)
 
 
-@pytest.mark.parametrize(("n", "k", "level"), [(2, 1, 0.2), (3, 1, 0.1), (3, 2, 0.7), (6, 4, 0.8)])
+@for_each(("n", "k", "level"), [(2, 1, 0.2), (3, 1, 0.1), (3, 2, 0.7), (6, 4, 0.8)])
 def test_the_plain_clopper_pearson_limit_is_broken_by_different_laws(n: int, k: int, level: float) -> None:
     plain = float(betaincinv(k, n - k + 1, level))  # k = 1, or a level above a quarter
     assert _miss(plain, n, k, np.random.default_rng(0), 400) > level * 1.001
@@ -85,8 +87,8 @@ def test_the_trap_of_two_records_has_the_excess_that_was_derived() -> None:
     assert binomial_lower(1, 2, math.log(level)) <= level / 2
 
 
-@pytest.mark.parametrize("log_level", [math.log(0.025), math.log(1e-30), math.log(1e-200)])
-@pytest.mark.parametrize(("n", "k"), [(1000, 950), (1000, 999), (20, 20), (100_000, 97_000), (30, 7)])
+@for_each("log_level", [math.log(0.025), math.log(1e-30), math.log(1e-200)])
+@for_each(("n", "k"), [(1000, 950), (1000, 999), (20, 20), (100_000, 97_000), (30, 7)])
 def test_a_limit_is_where_the_tail_is_the_level(n: int, k: int, log_level: float) -> None:
     limit = binomial_lower(k, n, log_level)
     with mp.workdps(60):
@@ -95,7 +97,7 @@ def test_a_limit_is_where_the_tail_is_the_level(n: int, k: int, log_level: float
         assert beyond > log_level  # sharp to seven digits
 
 
-@pytest.mark.parametrize("log_level", [-700.0, -5000.0, -1e5])
+@for_each("log_level", [-700.0, -5000.0, -1e5])
 def test_limits_at_levels_below_the_smallest_float(log_level: float) -> None:
     for n, k in ((1000, 950), (1_000_000, 700_000), (10, 10), (1000, 2)):
         limit = binomial_lower(k, n, log_level)
@@ -104,7 +106,8 @@ def test_limits_at_levels_below_the_smallest_float(log_level: float) -> None:
     assert binomial_lower(700_000, 1_000_000, -5000.0) > 0.63
 
 
-@pytest.mark.parametrize("n", [10**6, 10**7])
+@pytest.mark.slow
+@for_each("n", [10**6, 10**7])
 def test_bounds_on_tails_are_above_them_for_many_records(n: int) -> None:
     rng = np.random.default_rng(n)
     for p in (0.5, 0.9, 0.99):
@@ -114,6 +117,7 @@ def test_bounds_on_tails_are_above_them_for_many_records(n: int) -> None:
         assert float(exact) <= log_binomial_tail(k, n, p) <= float(exact) + 1e-8
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
@@ -136,7 +140,7 @@ def test_upper_limits_are_at_most_one() -> None:
     assert binomial_upper(9, 10, -600.0) == 1.0
 
 
-@pytest.mark.parametrize("level", [0.26, 0.5, 0.9, 0.999])
+@for_each("level", [0.26, 0.5, 0.9, 0.999])
 def test_limits_above_a_quarter_are_no_worse_than_at_a_quarter(level: float) -> None:
     for n, k in ((1000, 950), (5, 3), (40, 1), (7, 7)):
         limit = binomial_lower(k, n, math.log(level))
@@ -144,7 +148,7 @@ def test_limits_above_a_quarter_are_no_worse_than_at_a_quarter(level: float) -> 
         assert limit >= entropy_lower(k / n, n, math.log(level)) * (1 - 1e-8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("k", "n", "p", "value"),
     [
         (0, 10, 0.0, 0.0),
@@ -180,21 +184,22 @@ def test_one_record_of_ten_is_one_with_at_most_the_sum_of_the_probabilities() ->
         assert exact < log_binomial_tail(1, 10, 0.02) < exact + 1e-9
 
 
-@pytest.mark.parametrize(("n", "k"), [(1000, 2), (10, 2), (10**7, 2)])
+@for_each(("n", "k"), [(1000, 2), (10, 2), (10**7, 2)])
 def test_two_records_have_the_limit_of_the_binomial_law(n: int, k: int) -> None:
     limit = binomial_lower(k, n, math.log(0.025))
     with mp.workdps(60):
         assert binomial_tail(k, n, limit) <= mp.mpf(0.025) < binomial_tail(k, n, limit * (1 + 1e-7))
 
 
-@pytest.mark.parametrize(("n", "k"), [(1000, 950), (100, 60), (10**6, 3)])
+@for_each(("n", "k"), [(1000, 950), (100, 60), (10**6, 3)])
 def test_limits_at_great_levels_are_as_far_as_the_theorem_reaches(n: int, k: int) -> None:
     """One record below the count, less the tolerance of the comparison."""
     for level in (0.6, 0.7):
         assert binomial_lower(k, n, math.log(level)) >= (k - 1 - 2e-5) / n * (1 - 2e-9)
 
 
-@pytest.mark.parametrize(("k", "n", "p", "slack"), [(52, 100, 0.505, 1e-10), (50_040_000, 10**8, 0.5, 1e-9)])
+@pytest.mark.slow
+@for_each(("k", "n", "p", "slack"), [(52, 100, 0.505, 1e-10), (50_040_000, 10**8, 0.5, 1e-9)])
 def test_tails_are_raised_by_what_the_library_may_be_off(k: int, n: int, p: float, slack: float) -> None:
     """A ten-billionth, in proportion to the records from ten million on; also for tails of more than a third."""
     with mp.workdps(60):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.oracles.counts import count_law, tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
 
@@ -29,11 +30,9 @@ def test_the_divergence_has_ten_digits(x: float, p: float, near: float) -> None:
         assert coin_divergence(left, p) == pytest.approx(exact, rel=1e-10, abs=1e-300)
 
 
-@pytest.mark.parametrize(
-    "log_level", [-1e-9, math.log(0.5), math.log(0.05), math.log(1e-30), math.log(1e-200), -5000.0]
-)
-@pytest.mark.parametrize("effective", [0.7, 3.0, 1000.0, 1e8])
-@pytest.mark.parametrize("mean", [0.0, 1e-30, 1e-9, 0.03, 0.5, 0.95, 1 - 1e-9, 1.0])
+@for_each("log_level", [-1e-9, math.log(0.5), math.log(0.05), math.log(1e-30), math.log(1e-200), -5000.0])
+@for_each("effective", [0.7, 3.0, 1000.0, 1e8])
+@for_each("mean", [0.0, 1e-30, 1e-9, 0.03, 0.5, 0.95, 1 - 1e-9, 1.0])
 def test_limits_are_beyond_the_exact_ones_and_near_them(mean: float, effective: float, log_level: float) -> None:
     low, high = entropy_lower(mean, effective, log_level), entropy_upper(mean, effective, log_level)
     assert 0.0 <= low <= mean <= high <= 1.0
@@ -48,7 +47,7 @@ def test_limits_are_beyond_the_exact_ones_and_near_them(mean: float, effective: 
             assert nearer <= mean or effective * _divergence(mean, nearer) <= -log_level
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
+@for_each("n", [2, 3, 5])
 def test_means_of_different_laws_keep_the_level(n: int) -> None:
     rng = np.random.default_rng(n)
     for level in (0.02, 0.2, 0.5, 0.95):
@@ -66,15 +65,13 @@ def test_half_the_divergence_would_break_the_level() -> None:
     assert float(tail(count_law([broken] * n), 45)) > level
 
 
-@pytest.mark.parametrize(
-    ("x", "p", "value"), [(0.5, 0.0, math.inf), (0.5, 1.0, math.inf), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
-)
+@for_each(("x", "p", "value"), [(0.5, 0.0, math.inf), (0.5, 1.0, math.inf), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)])
 def test_divergences_from_certain_coins(x: float, p: float, value: float) -> None:
     assert coin_divergence(x, p) == value
 
 
-@pytest.mark.parametrize("effective", [0.7, 1000.0, 1e8])
-@pytest.mark.parametrize("log_level", [-1e-9, math.log(0.05), -5000.0])
+@for_each("effective", [0.7, 1000.0, 1e8])
+@for_each("log_level", [-1e-9, math.log(0.05), -5000.0])
 def test_limits_of_means_at_the_ends_are_closed_forms(effective: float, log_level: float) -> None:
     """The divergence of 0 from p is ``-ln(1 - p)``."""
     with mp.workdps(50):
@@ -88,9 +85,7 @@ def test_limits_of_means_at_the_ends_are_closed_forms(effective: float, log_leve
     assert entropy_upper(1.0, effective, log_level) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("distance", "effective", "log_level"), [(1e-9, 1e10, -1.0), (1e-6, 1e8, -30.0), (1e-4, 1e5, -1e-3)]
-)
+@for_each(("distance", "effective", "log_level"), [(1e-9, 1e10, -1.0), (1e-6, 1e8, -30.0), (1e-4, 1e5, -1e-3)])
 def test_limits_near_the_ends_are_sharp_in_proportion_to_what_is_left(
     distance: float, effective: float, log_level: float
 ) -> None:
@@ -103,8 +98,8 @@ def test_limits_near_the_ends_are_sharp_in_proportion_to_what_is_left(
         assert effective * _divergence(1 - distance, 1 - (1 - high) * (1 + 1e-6)) <= -log_level
 
 
-@pytest.mark.parametrize("p", [0.05, 0.5, 0.8])
-@pytest.mark.parametrize("near", [-0.99e-4, -1e-5, 1e-5, 0.99e-4])
+@for_each("p", [0.05, 0.5, 0.8])
+@for_each("near", [-0.99e-4, -1e-5, 1e-5, 0.99e-4])
 def test_the_series_for_near_means_has_eleven_digits(p: float, near: float) -> None:
     x = p + near * min(p, 1.0 - p)
     with mp.workdps(50):

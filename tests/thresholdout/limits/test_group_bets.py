@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from thresholdout.limits.group_bets import log_difference_wealth, log_group_wealth
 
 Wealth = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
@@ -46,9 +47,10 @@ def bet(largest: float, size: float, scaled: bool = True) -> Wealth:
     return wealth
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1], [2, 2, 2, 2], [1, 2, 3], [3, 3, 1, 1], [1, 1, 2, 3, 3]])
-@pytest.mark.parametrize("level", [0.3, 0.1, 0.02, MEAN**3])
-@pytest.mark.parametrize("size", [0.5, 1.5, 0.999 / MEAN])
+@pytest.mark.slow
+@for_each("sizes", [[1, 1, 1], [2, 2, 2, 2], [1, 2, 3], [3, 3, 1, 1], [1, 1, 2, 3, 3]])
+@for_each("level", [0.3, 0.1, 0.02, MEAN**3])
+@for_each("size", [0.5, 1.5, 0.999 / MEAN])
 def test_the_level_is_kept(sizes: list[int], level: float, size: float) -> None:
     assert worst(bet(max(sizes), size), sizes, level) <= 1.0 + 1e-9
 
@@ -87,7 +89,8 @@ def test_a_group_that_is_split_exceeds_it() -> None:
     assert worst(split, [3, 3], 0.02) > 2.0
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.1, 0.5])
+@pytest.mark.slow
+@for_each("margin", [0.0, 0.1, 0.5])
 def test_the_mixture_has_a_mean_of_at_most_one(margin: float) -> None:
     """E W over all outcomes of clusters of differences whose mean is -margin."""
     rng = np.random.default_rng(1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import betabinom, binom
 
+from tests.cases import for_each
 from thresholdout.limits.bets import bet_lower
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.limits.group_bets import log_group_wealth
@@ -47,9 +48,10 @@ def sums_of(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> GroupSums:
     return GroupSums(sums, sizes, 0)
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1], [1, 2, 3], [3, 3, 1, 1], [1, 1, 2, 5]])
-@pytest.mark.parametrize("level", [0.3, 0.05])
-@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.slow
+@for_each("sizes", [[1, 1, 1], [1, 2, 3], [3, 3, 1, 1], [1, 1, 2, 5]])
+@for_each("level", [0.3, 0.05])
+@for_each("mirrored", [False, True])
 def test_a_stated_limit_of_one_bet_keeps_its_level(sizes: list[int], level: float, mirrored: bool) -> None:
     for bet in (0.05, 0.3, 1.0):
 
@@ -97,8 +99,9 @@ def test_a_bet_that_could_lose_everything_says_nothing() -> None:
     assert values.log_wealth(1.0 / (3.0 * 0.5), 0.5) == -math.inf
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1], [1, 2, 3], [1, 1, 6], [4, 4, 1, 1]])
-@pytest.mark.parametrize("level", [0.3, 0.05, 0.01])
+@pytest.mark.slow
+@for_each("sizes", [[1, 1, 1], [1, 2, 3], [1, 1, 6], [4, 4, 1, 1]])
+@for_each("level", [0.3, 0.05, 0.01])
 def test_own_sizes_keep_their_level(sizes: list[int], level: float) -> None:
     counts = GroupSizes.of(np.array(sizes))
 
@@ -148,8 +151,8 @@ def test_one_probability_for_all_groups_misses_a_truth_that_own_sizes_do_not() -
     assert missed(one_probability(mean, counts, math.log(level))) > 2.0 * level
 
 
-@pytest.mark.parametrize("mean", [0.02, 0.3, 0.9, 1.0])
-@pytest.mark.parametrize("log_level", [-1.0, -4.0, -40.0])
+@for_each("mean", [0.02, 0.3, 0.9, 1.0])
+@for_each("log_level", [-1.0, -4.0, -40.0])
 def test_own_sizes_are_never_worse_than_entropy_and_hoeffding(mean: float, log_level: float) -> None:
     for counts in ([(5, 40)], [(1, 100), (7, 20)], [(1, 300), (60, 2)]):
         sizes = GroupSizes(counts)
@@ -168,8 +171,8 @@ def test_noise_in_the_edge_only_widens_and_vanishes_with_it() -> None:
     assert noisy[0] == pytest.approx(exact, abs=1e-3)
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("mean", [0.1, 0.5, 0.9])
+@for_each("correlation", [0.0, 0.1, 0.5, 1.0])
+@for_each("mean", [0.1, 0.5, 0.9])
 def test_a_placed_bet_wins_where_it_was_placed(mean: float, correlation: float) -> None:
     """Sums with a beta-binomial law of this correlation: the expected wealth is about what is needed."""
     sizes, needed = GroupSizes([(4, 300)]), 4.0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from thresholdout.limits.bets import Moments, ThreeValues, bet_lower, log_wealth, loss_factor
 
 BITS = 30
@@ -36,7 +37,7 @@ def test_the_factor_is_not_below_its_exact_value_nor_far_above() -> None:
             assert exact <= loss_factor(t) <= exact * (1 + mp.mpf(2) ** -31)
 
 
-@pytest.mark.parametrize("mirrored", [False, True])
+@for_each("mirrored", [False, True])
 def test_the_bound_is_never_above_the_wealth(mirrored: bool) -> None:
     rng = np.random.default_rng(1)
     for _ in range(60):
@@ -59,6 +60,7 @@ def test_a_bet_that_could_lose_everything_wins_nothing() -> None:
     assert ThreeValues(0, 1, 1).log_wealth(2.0, 0.5) == -math.inf
 
 
+@pytest.mark.slow
 def test_limits_from_moments_are_valid_and_nearly_as_good() -> None:
     """A limit from a lower bound on the wealth is refuted by the wealth itself, and near it where n is large."""
     rng = np.random.default_rng(2)
@@ -73,6 +75,7 @@ def test_limits_from_moments_are_valid_and_nearly_as_good() -> None:
         assert sharp - found < 0.06 * (float(seen.mean()) - sharp)
 
 
+@pytest.mark.slow
 def test_three_counts_give_the_wealth_of_the_values() -> None:
     rng = np.random.default_rng(3)
     for _ in range(40):

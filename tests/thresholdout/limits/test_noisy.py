@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresholdout.limits.binomial as noisy
+from tests.cases import for_each
 from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
 from tests.sizes import corners, sizes
 from thresholdout.limits.binomial import (
@@ -68,15 +69,16 @@ def test_the_price_of_a_little_noise_is_little() -> None:
         assert k / n - exact < k / n - limit < 1.03 * (k / n - exact)
 
 
-@pytest.mark.parametrize("confidence", [0.99, 0.95, 0.9, 0.8])
-@pytest.mark.parametrize(("k", "n"), [(50, 100), (95, 100), (285, 300), (800, 1000), (9900, 10_000), (99_000, 100_000)])
+@for_each("confidence", [0.99, 0.95, 0.9, 0.8])
+@for_each(("k", "n"), [(50, 100), (95, 100), (285, 300), (800, 1000), (9900, 10_000), (99_000, 100_000)])
 def test_the_noise_of_the_default_costs_half_a_percent_at_every_confidence(k: int, n: int, confidence: float) -> None:
     level, scale = math.log(0.5 * (1.0 - confidence)), 0.025 * math.sqrt(k * (n - k) / n)
     exact, limit = binomial_lower(k, n, level), noisy_binomial_lower(k, n, level, (scale, 2.0 * scale))
     assert k / n - exact < k / n - limit < 1.005 * (k / n - exact)
 
 
-@pytest.mark.parametrize(("distance", "scales"), [(4.0, (0.5, 1.0)), (30.0, (2.0, 2.0)), (1.0, (3.0,))])
+@pytest.mark.slow
+@for_each(("distance", "scales"), [(4.0, (0.5, 1.0)), (30.0, (2.0, 2.0)), (1.0, (3.0,))])
 def test_the_tail_of_the_noise_is_bounded_on_every_lattice(distance: float, scales: tuple[float, ...]) -> None:
     for step in _STEPS:
         exact = math.fsum(p for at, p in _noises(step, scales).items() if at >= distance)
@@ -93,7 +95,7 @@ def test_a_limit_holds_where_the_noise_alone_passes_the_test() -> None:
         assert noisy_tail(count_law([1.0] * known + [0.0] * (n - known)), k, noises) <= level
 
 
-@pytest.mark.parametrize("log_level", [-60.0, -150.0, -300.0, -600.0])
+@for_each("log_level", [-60.0, -150.0, -300.0, -600.0])
 def test_limits_stay_useful_at_levels_that_are_left_after_many_failures(log_level: float) -> None:
     scales = (0.25, 0.5)
     limit = noisy_binomial_lower(950, 1000, log_level, scales)
@@ -119,8 +121,9 @@ def test_hoeffding_is_one_sided() -> None:
     assert nearly == pytest.approx(0.9 - math.sqrt(math.log(20) / 200), abs=1e-6)
 
 
-@pytest.mark.parametrize("step", [0.01, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("scale", [0.2, 1.0, 4.0])
+@pytest.mark.slow
+@for_each("step", [0.01, 0.5, 1.0, 3.0])
+@for_each("scale", [0.2, 1.0, 4.0])
 def test_the_moment_bounds_that_of_every_lattice(step: float, scale: float) -> None:
     for share in (0.1, 0.5, 0.9):
         theta = share / scale
@@ -130,6 +133,7 @@ def test_the_moment_bounds_that_of_every_lattice(step: float, scale: float) -> N
         assert math.log(exact) <= log_laplace_moment(theta, scale) + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(1, 10**7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),

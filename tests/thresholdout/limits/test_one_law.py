@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import mpmath as mp
-import pytest
 
+from tests.cases import for_each
 from tests.oracles.counts import binomial_tail
 from thresholdout.limits.binomial import log_one_law_tail
 
@@ -16,15 +16,15 @@ def exact(k: int, n: int, p: float) -> mp.mpf:
         return min(mp.mpf(0), mp.log(binomial_tail(k, n, p)))  # the sum itself is rounded
 
 
-@pytest.mark.parametrize("p", [1e-6, 0.1, 0.5, 0.9, 1.0 - 1e-9])
-@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 5), (3, 5), (5, 5), (20, 40), (39, 40), (600, 1000), (955, 1000)])
+@for_each("p", [1e-6, 0.1, 0.5, 0.9, 1.0 - 1e-9])
+@for_each(("k", "n"), [(1, 1), (1, 5), (3, 5), (5, 5), (20, 40), (39, 40), (600, 1000), (955, 1000)])
 def test_tails_are_rounded_up_by_a_little(k: int, n: int, p: float) -> None:
     truth = exact(k, n, p)
     if truth > -640.0:
         assert truth <= log_one_law_tail(k, n, p) <= min(0.0, truth + 2e-10)
 
 
-@pytest.mark.parametrize(("k", "n", "p"), [(1000, 1000, 0.5), (70, 70, 1e-5), (300, 300, 1e-200)])
+@for_each(("k", "n", "p"), [(1000, 1000, 0.5), (70, 70, 1e-5), (300, 300, 1e-200)])
 def test_tails_of_all_records_below_the_smallest_float(k: int, n: int, p: float) -> None:
     """``n ln p``, which relative entropy does not miss."""
     truth = n * math.log(p)
@@ -38,7 +38,7 @@ def test_other_tails_below_the_smallest_float() -> None:
         assert truth <= log_one_law_tail(k, n, p) <= truth + math.log(40.0 * math.sqrt(n))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("k", "n", "p", "value"),
     [
         (0, 0, 0.5, 0.0),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from tests.cases import for_each
 from thresholdout.limits.bets import bet_lower, placed_bet
 from thresholdout.limits.ordered_bets import ordered_lower
 from thresholdout.mechanisms.claims.reading import random_order
@@ -29,8 +30,9 @@ def missed(law: tuple[tuple[float, ...], tuple[float, ...]], n: int, level: floa
     return total
 
 
-@pytest.mark.parametrize("level", [0.1, 0.3])
-@pytest.mark.parametrize("law", [LAW, ((0.0, 0.1, 1.0), (0.6, 0.3, 0.1)), ((0.0, 1.0), (0.8, 0.2))])
+@pytest.mark.slow
+@for_each("level", [0.1, 0.3])
+@for_each("law", [LAW, ((0.0, 0.1, 1.0), (0.6, 0.3, 0.1)), ((0.0, 1.0), (0.8, 0.2))])
 def test_the_level_is_kept(law: tuple[tuple[float, ...], tuple[float, ...]], level: float) -> None:
     assert missed(law, 6, level) <= level
 

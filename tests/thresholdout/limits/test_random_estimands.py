@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from tests.oracles.fold_claims import truths_and_counts
 from tests.oracles.risk_left import coins
 from thresholdout.limits.entropy import entropy_lower
@@ -32,8 +33,8 @@ def read_at(one: Line, averages: Floats) -> Floats:
     return np.array([one.lower(value) for value in values.tolist()])[places].reshape(averages.shape)
 
 
-@pytest.mark.parametrize("p", [0.5, 0.3, 0.1, 0.02])
-@pytest.mark.parametrize("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1, 2], [0, 0, 0, 1]])
+@for_each("p", [0.5, 0.3, 0.1, 0.02])
+@for_each("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1, 2], [0, 0, 0, 1]])
 def test_all_limits_of_a_line_fail_together_with_at_most_its_level(folds: list[int], p: float) -> None:
     """Whatever the learner; the limit is read at the average that was seen."""
     averages, truths, law = learners(folds, p)
@@ -55,9 +56,9 @@ def test_a_line_that_is_too_high_fails_more_often() -> None:
         assert (worst > level) == broken
 
 
-@pytest.mark.parametrize("mean", [0.05, 0.5, 0.93, 1.0])
-@pytest.mark.parametrize("records", [3.0, 400.0, 1e5])
-@pytest.mark.parametrize("log_level", [-2.0, -9.0, -300.0])
+@for_each("mean", [0.05, 0.5, 0.93, 1.0])
+@for_each("records", [3.0, 400.0, 1e5])
+@for_each("log_level", [-2.0, -9.0, -300.0])
 def test_a_line_is_below_the_exact_one_and_next_to_the_limit_of_entropy_where_it_was_placed(
     mean: float, records: float, log_level: float
 ) -> None:
@@ -82,8 +83,8 @@ def test_hoeffding_is_used_where_it_is_better() -> None:
     assert one.lower(0.0) == one.lower(0.05) == 0.0
 
 
-@pytest.mark.parametrize("log_level", [-1e-3, -5.0, -300.0])
-@pytest.mark.parametrize("records", [1e3, 1e5, 1e7])
+@for_each("log_level", [-1e-3, -5.0, -300.0])
+@for_each("records", [1e3, 1e5, 1e7])
 def test_a_straight_line_is_as_far_below_as_hoeffding_says(records: float, log_level: float) -> None:
     one = line(1.0, 1e-3, records, log_level)
     assert one.slope == 0.0
@@ -92,8 +93,8 @@ def test_a_straight_line_is_as_far_below_as_hoeffding_says(records: float, log_l
         assert exact < one.depth < exact * (1 + mp.mpf(3e-9))
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("log_level", [-1e-18, -5.0])
+@for_each("mean", [0.0, 0.5, 1.0])
+@for_each("log_level", [-1e-18, -5.0])
 def test_lines_that_are_placed_anywhere_are_below_the_mean(mean: float, log_level: float) -> None:
     """At great levels no slope is taken for that of a straight line."""
     one = line(mean, 1000.0, 1e-30, log_level)

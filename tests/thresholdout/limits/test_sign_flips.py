@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from thresholdout.limits.sign_flips import log_flip_tail
 
 
@@ -17,20 +18,20 @@ def enumerated(totals: NDArray[np.float64]) -> float:
     return float(np.mean(np.array(sums) >= totals.sum() - 1e-9))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_whole_totals_are_the_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     totals = rng.integers(-4, 5, size=11).astype(float)
     assert math.exp(log_flip_tail(totals)) == pytest.approx(enumerated(totals), rel=2e-9)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", range(10))
 def test_other_totals_are_near_it(seed: int) -> None:
     totals = np.random.default_rng(seed).normal(0.3, 1.0, size=12)
     assert math.exp(log_flip_tail(totals)) == pytest.approx(enumerated(totals), abs=0.02)
 
 
-@pytest.mark.parametrize("sizes", [[1.0, 1, 1, 1, 1], [1.0, 2, 3, 4], [0.3, 1.7, 2.2, 0.9, 5.1], [1.0, math.pi, 2.5]])
+@for_each("sizes", [[1.0, 1, 1, 1, 1], [1.0, 2, 3, 4], [0.3, 1.7, 2.2, 0.9, 5.1], [1.0, math.pi, 2.5]])
 def test_the_level_is_kept_for_symmetric_totals(sizes: list[float]) -> None:
     """Over all signs, tails of at most w have probability at most w."""
     tails = [math.exp(log_flip_tail(np.array(sizes) * signs)) for signs in product((-1.0, 1.0), repeat=len(sizes))]

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import thresholdout.limits.trinomial as trinomial
+from tests.cases import for_each
 from thresholdout.limits.trinomial import difference_lower, difference_refuted, placed_difference
 
 Outcome = tuple[int, int]
@@ -56,7 +57,8 @@ def size(outcomes: frozenset[Outcome], records: int, edge: float, steps: int = 2
 CASES = [(5, -0.4, 0.1), (8, -0.2, 0.2), (10, -0.1, 0.25), (8, 0.0, 0.1), (8, 0.1, 0.05), (6, 0.4, 0.6)]
 
 
-@pytest.mark.parametrize(("records", "edge", "level"), CASES)
+@pytest.mark.slow
+@for_each(("records", "edge", "level"), CASES)
 def test_the_level_is_kept_on_every_false_law(records: int, edge: float, level: float) -> None:
     assert size(refuted(records, edge, level), records, edge) <= level
 
@@ -77,6 +79,7 @@ def test_the_twin_with_the_normal_quantile_exceeds_it() -> None:
     assert largest > 1.05
 
 
+@pytest.mark.slow
 def test_the_twin_with_one_plausible_share_exceeds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The share that is seen, taken for the true one."""
     plain = trinomial._certain
@@ -85,7 +88,8 @@ def test_the_twin_with_one_plausible_share_exceeds_it(monkeypatch: pytest.Monkey
     assert size(found, 8, -0.4) > 0.2
 
 
-@pytest.mark.parametrize(("records", "level"), [(4, 0.1), (6, 0.25)])
+@pytest.mark.slow
+@for_each(("records", "level"), [(4, 0.1), (6, 0.25)])
 def test_limits_miss_no_law_more_often_than_the_level(records: int, level: float) -> None:
     found = limits(records, level)
     for share in np.linspace(0.02, 1.0, 30):
@@ -95,7 +99,7 @@ def test_limits_miss_no_law_more_often_than_the_level(records: int, level: float
             assert probability(missed, records, u, v) <= level
 
 
-@pytest.mark.parametrize("records", [1, 2, 3, 5, 9, 20, 40])
+@for_each("records", [1, 2, 3, 5, 9, 20, 40])
 def test_a_model_that_always_loses_has_no_lower_limit(records: int) -> None:
     """Its difference can be -1, of which every record is a loss; the quadratic equation has a double root there."""
     for level in (0.5, 0.3, 0.1, 0.05, 0.01, 0.003, 1e-5):
@@ -127,7 +131,7 @@ def test_limits_are_used_up() -> None:
     assert 0.85 * level < largest <= level
 
 
-@pytest.mark.parametrize(("records", "edge", "level"), CASES)
+@for_each(("records", "edge", "level"), CASES)
 def test_outcomes_that_are_refuted_are_monotone(records: int, edge: float, level: float) -> None:
     outcomes = refuted(records, edge, level)
     for won, lost in outcomes:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import (
     DWORK_RATIOS,
@@ -29,7 +30,7 @@ ALL: list[tuple[Parameters, type]] = [
 ]
 
 
-@pytest.mark.parametrize(("parameters", "kind"), ALL)
+@for_each(("parameters", "kind"), ALL)
 def test_parameters_survive_a_ledger(parameters: Parameters, kind: type) -> None:
     again = parameters_from_json(json.loads(json.dumps(parameters_to_json(parameters))))
     assert again == parameters
@@ -37,7 +38,7 @@ def test_parameters_survive_a_ledger(parameters: Parameters, kind: type) -> None
     assert type(build_mechanism(again, 1000)) is kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stored", "argument"),
     [
         ({}, "mechanism"),

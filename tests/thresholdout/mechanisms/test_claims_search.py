@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
@@ -21,8 +22,8 @@ from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_wi
 from thresholdout.noise.sources import SeededNoise
 
 
-@pytest.mark.parametrize("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e12])
-@pytest.mark.parametrize("pad", [1, 7])
+@for_each("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e12])
+@for_each("pad", [1, 7])
 def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_error_budget: float, pad: int) -> None:
     """What a direction leaves is read off the level of the claim after it; in many digits."""
     for share in (0.5, 1 / 3, 0.1, 0.0123, 1e-5):
@@ -46,6 +47,7 @@ def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_error_budget: float
             assert total >= 0.97 if log_error_budget < -1e9 else total > 1 - 1e-5
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.integers(0, 1000),
@@ -96,8 +98,8 @@ def test_exact_directions_find_every_value() -> None:
             assert found.lo <= value <= found.hi
 
 
-@pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("values", ["equal", "ones"])
+@for_each("n", [1, 2])
+@for_each("values", ["equal", "ones"])
 def test_holdouts_of_one_record_are_answered(n: int, values: str) -> None:
     noise = SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
@@ -108,7 +110,7 @@ def test_holdouts_of_one_record_are_answered(n: int, values: str) -> None:
         assert outcome.interval is not None
 
 
-@pytest.mark.parametrize("log_level", [-10.0, -100.0, -1000.0])
+@for_each("log_level", [-10.0, -100.0, -1000.0])
 def test_bets_behind_noisy_edges_can_be_won_at_every_level(log_level: float) -> None:
     n, scale = 10_000, 2.0**-16
     values = np.random.default_rng(0).beta(40, 2, n)

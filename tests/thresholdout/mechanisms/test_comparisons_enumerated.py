@@ -52,6 +52,7 @@ class TestSharesOfWins:
         ]
         assert Compared(program, chances, queries).worst(2) <= beta
 
+    @pytest.mark.slow
     def test_the_number_of_records_that_differ_must_not_be_shown(self) -> None:
         """Shown for two comparisons that say nothing, it tells which of the claims that are false will be confirmed."""
         beta, n, p = 0.25, 4, 0.393018761  # just outside of what is claimed about a score after them
@@ -98,10 +99,12 @@ class TestDifferencesOfOneLaw:
         ]
         return Compared(program, chances, queries).worst(2)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("beta", [pytest.param(0.1, marks=pytest.mark.slow), 0.3])
     def test_no_analyst_exceeds_beta_and_some_come_near(self, monkeypatch: pytest.MonkeyPatch, beta: float) -> None:
         assert 0.25 * beta < self.worst(monkeypatch, beta) <= beta
 
+    @pytest.mark.slow
     def test_a_level_that_is_four_times_too_large_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.worst(monkeypatch, 0.1, math.log(4.0)) > 0.1
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout.mechanisms import (
     ClaimsParameters,
@@ -134,12 +135,12 @@ class TestEdgesOfClaims:
             assert state.edge == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "mechanism",
     [_claims(), _claims(epsilon=2.0), Ladder(LadderParameters(), N)],
     ids=["claims", "private claims", "ladder"],
 )
-@pytest.mark.parametrize("failures", [1, 2, 5])
+@for_each("failures", [1, 2, 5])
 def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechanism[Any, Any], failures: int) -> None:
     """B1: *raised* leaves r R, and nothing comes back."""
     noise = Counted()
@@ -152,7 +153,7 @@ def test_a_failure_leaves_the_share_that_was_set_aside_for_it(mechanism: Mechani
     assert left - 1e-9 < state.log_error_budget <= left
 
 
-@pytest.mark.parametrize(("queries", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
+@for_each(("queries", "keep"), list(itertools.product([1, 2, 7], [0.0, 0.2, 0.9])))
 def test_a_list_sets_two_shares_aside_for_failures(queries: int, keep: float) -> None:
     """B7: 1 - keep - 2r of R, both sides of each query."""
     share = math.exp(list_level(-3.0, queries, keep) + 3.0) * 2 * queries

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsMechanism,
@@ -49,6 +50,7 @@ def read(mechanism: AnyMechanism, ones: int) -> Any:
     return mechanism.read(values, N, (0.0, 1.0), "holdout_values")
 
 
+@pytest.mark.slow
 @every
 @given(queries, st.integers(0, 2**32))
 @settings(deadline=None, max_examples=40)
@@ -155,7 +157,7 @@ def test_what_the_base_promises(make: Callable[[], AnyMechanism]) -> None:
     assert mechanism.name
 
 
-@pytest.mark.parametrize("pad", [None, 3])
+@for_each("pad", [None, 3])
 def test_a_search_ends_whatever_the_outcomes_say(pad: int | None) -> None:
     """With noise the last claim is the whole range, which needs no test; it would go on for ever otherwise."""
     outcomes: list[Literal["above", "below"]] = []

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import Groups, Independent
+from tests.cases import for_each
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
@@ -79,8 +80,8 @@ def counted(outcome: NDArray[np.int64], weight: float = 1.0) -> Counts:
     return Counts(int((outcome > 0).sum()), int((outcome < 0).sum()), weight)
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
-@pytest.mark.parametrize("laws", ONE_LAW)
+@for_each("weight", [1.0, 2.0])
+@for_each("laws", ONE_LAW)
 def test_counts_of_one_law_keep_the_level_whatever_is_known_of_their_number(
     laws: tuple[tuple[float, float], ...], weight: float
 ) -> None:
@@ -99,8 +100,8 @@ def test_counts_of_different_laws_exceed_the_level() -> None:
     assert excess(laws, lambda o: terms(o, 1.0), 0.2, 0.5) <= ABOVE
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
-@pytest.mark.parametrize("laws", LAWS)
+@for_each("weight", [1.0, 2.0])
+@for_each("laws", LAWS)
 def test_bets_keep_the_level_for_any_laws(laws: tuple[tuple[float, float], ...], weight: float) -> None:
     truth = ratio(laws, weight)
     for bet in (0.3, 0.9):
@@ -109,7 +110,7 @@ def test_bets_keep_the_level_for_any_laws(laws: tuple[tuple[float, float], ...],
         assert excess(laws, lambda o: terms(o, weight).mirrored(), 1 - truth, 0.5 * bet / (1 - truth)) <= ABOVE
 
 
-@pytest.mark.parametrize("laws", LAWS)
+@for_each("laws", LAWS)
 def test_means_of_what_is_left_keep_the_level_for_any_laws(laws: tuple[tuple[float, float], ...]) -> None:
     """Independent records are a special case of dependent ones."""
     n, truth = len(laws), ratio(laws, 1.0)
@@ -165,8 +166,9 @@ def test_bets_on_groups_keep_the_level_where_the_training_part_has_no_true_posit
         assert worst(said) <= ABOVE
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
-@pytest.mark.parametrize("trained", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.slow
+@for_each("weight", [1.0, 2.0])
+@for_each("trained", [0.1, 0.3, 0.5, 0.9])
 def test_limits_by_bets_keep_the_level_wherever_the_training_part_says_the_value_is(
     weight: float, trained: float
 ) -> None:
@@ -210,7 +212,7 @@ AREAS = [
 ]
 
 
-@pytest.mark.parametrize(("ahead", "behind"), AREAS)
+@for_each(("ahead", "behind"), AREAS)
 def test_areas_keep_the_level_for_any_laws_within_the_classes(
     ahead: tuple[tuple[float, ...], ...], behind: tuple[tuple[float, ...], ...]
 ) -> None:
@@ -255,8 +257,8 @@ EXPECTED: list[tuple[Expected, Callable[[float], Evidence]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "make"), EXPECTED)
-@pytest.mark.parametrize("nats", [1.0, 4.0, 12.0])
+@for_each(("expected", "make"), EXPECTED)
+@for_each("nats", [1.0, 4.0, 12.0])
 def test_ends_are_as_far_as_what_is_expected_reaches(
     expected: Expected, make: Callable[[float], Evidence], nats: float
 ) -> None:
@@ -273,7 +275,7 @@ def test_ends_are_as_far_as_what_is_expected_reaches(
             assert make(edge).mirrored().against(mirrored, bet) >= nats * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("weight", [2.0, 0.5])
+@for_each("weight", [2.0, 0.5])
 def test_ends_of_weighted_wins_are_those_of_their_shares(weight: float) -> None:
     """A score with 60 true positives and 40 errors, both sides, by counts and by bets."""
     value = of_share(0.6, weight)
@@ -307,7 +309,7 @@ def test_cautious_bets_win_what_they_are_expected_to() -> None:
     assert AreaEvidence(placed, 1900, 100.0).against(end, bet) >= 6.0
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
+@for_each("weight", [1.0, 2.0])
 def test_bets_on_counts_are_bets_on_single_records(weight: float) -> None:
     """The same wealth, in the sum that keeps single terms, for every outcome of six records and both sides."""
     for outcome in itertools.product((1, -1, 0), repeat=6):

@@ -12,6 +12,7 @@ import pytest
 
 import thresholdout.mechanisms.claims.fold_claims as folds
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from tests.oracles.fold_claims import SOUND, FoldOutcomes, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
@@ -32,9 +33,10 @@ def as_for_fixed_truths(risk: float, level: float) -> list[Split]:
 
 
 class TestTheRule:
-    @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
-    @pytest.mark.parametrize("p", [0.5, 0.3])
-    @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
+    @pytest.mark.slow
+    @for_each("beta", [0.125, 0.25, 0.5])
+    @for_each("p", [0.5, 0.3])
+    @for_each("model", [(0, 1), (0, 1, 1)])
     def test_no_analyst_exceeds_beta(self, model: tuple[int, ...], p: float, beta: float) -> None:
         outcomes = FoldOutcomes(model, p, SOUND)
         assert all(outcomes.worst(beta, depth) <= beta + _ABOVE for depth in (1, 2))
@@ -54,7 +56,7 @@ class TestTheRule:
         outcomes = FoldOutcomes((0, 1, 2), p, SOUND)
         assert all(outcomes.worst(beta, 2) <= beta + _ABOVE for beta in (0.125, 0.25, 0.5))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("rule", "depth", "reached"),
         [
             (FoldRule(as_for_fixed_truths, two_sided=False), 1, 0.42),
@@ -95,7 +97,7 @@ def made(queries: int | None = None, budget: int | None = None, records: float =
     return FoldClaims(FoldClaimsParameters(records, n / records, 0.95, queries, budget), n)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("queries", "asked", "expected"),
     [(None, 0, None), (None, 60, 0.93), (2, 0, 0.02), (3, 1, 0.93), (100, 0, None), (100, 60, 0.02)],
 )
@@ -183,7 +185,7 @@ def test_a_guard_that_tells_more_than_its_risk_stops() -> None:
         ask(claims, claims.start(NOISE), 0.5, 1.5)
 
 
-@pytest.mark.parametrize(("reserve", "best"), [(0.2, False), (0.5, False), (0.2, True)])
+@for_each(("reserve", "best"), [(0.2, False), (0.5, False), (0.2, True)])
 def test_a_list_and_what_its_outcomes_leave_have_a_sum_of_at_most_the_risk(
     reserve: float, best: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,13 +272,14 @@ def test_a_query_that_would_be_too_wide_is_refused_before_anything_is_charged() 
     assert wide.refuses(start, 0.5, Known(vague=True)) is None
 
 
-@pytest.mark.parametrize("changes", [{"effective": 0.0}, {"inflation": 0.9}, {"confidence": 1.0}, {"queries": 0}])
+@for_each("changes", [{"effective": 0.0}, {"inflation": 0.9}, {"confidence": 1.0}, {"queries": 0}])
 def test_parameters_that_are_refused(changes: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
         FoldClaimsParameters(**{"effective": 10.0, "inflation": 2.0, **changes})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("p", "confidence", "queries"), [(0.5, 0.25, 1), (0.3, 0.5, 1), (0.15, 0.25, 2), (0.05, 0.5, 2), (0.3, 0.5, None)]
 )
 def test_no_analyst_exceeds_beta_against_the_program(p: float, confidence: float, queries: int | None) -> None:
@@ -323,7 +326,7 @@ def test_limits_without_their_depth_exceed_beta_against_the_program(monkeypatch:
     assert FoldProgram((0, 1, 1), 0.3, FoldClaims(parameters, 3)).worst(1) > 0.25
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lo", "hi", "mean", "deviation", "vague"),
     [(40, 60, 50.0, 10.0, False), (0, 0, -3.0, 0.5, False), (98, 104, 101.0, 3.0, False), (45, 55, 50.0, 1.0, True)],
 )
@@ -345,8 +348,8 @@ def test_cells_are_wider_for_more_queries_and_for_fewer_surprises() -> None:
     assert size(20, 0.3) > size(20, 10.0) >= size(20)
 
 
-@pytest.mark.parametrize("deviation", [0.003, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("queries", [1, 20, 1000])
+@for_each("deviation", [0.003, 0.01, 0.03, 0.1])
+@for_each("queries", [1, 20, 1000])
 def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(deviation: float, queries: int) -> None:
     normal = math.sqrt(2.0 * 0.09 * (3.0 + math.log(2.0 * queries)) / 400.0)  # a limit at the level of the query
     level = -3.0 - math.log(2.0 * queries)
@@ -355,8 +358,8 @@ def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(dev
     assert best_deviations(deviation, 0.09, 400.0, level, queries, 0.0) == 4.0
 
 
-@pytest.mark.parametrize("n", [300, 1000, 10_000])
-@pytest.mark.parametrize("queries", [None, 20, 100])
+@for_each("n", [300, 1000, 10_000])
+@for_each("queries", [None, 20, 100])
 def test_rounding_is_below_a_quarter_of_the_width(n: int, queries: int | None) -> None:
     claims, rng = FoldClaims(FoldClaimsParameters(n / 2, 2.0, queries=queries), n), np.random.default_rng(n)
     state, told, shared = claims.start(NOISE), 0.5, rng.random(n)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import truncnorm
 
+from tests.cases import for_each
 from thresholdout.mechanisms.claims.gate import (
     Decision,
     GateState,
@@ -37,8 +38,8 @@ def exact_sign_tail(wins: int, n: int) -> Fraction:
     return Fraction(sum(math.comb(n, k) for k in range(wins, n + 1)), 2**n)
 
 
-@pytest.mark.parametrize("share", [1e-6, 0.25, 0.5, 0.9, 1.0 - 2.0**-20])
-@pytest.mark.parametrize("log_error_budget", [-3.0, -700.0, -1e6])
+@for_each("share", [1e-6, 0.25, 0.5, 0.9, 1.0 - 2.0**-20])
+@for_each("log_error_budget", [-3.0, -700.0, -1e6])
 def test_the_outcomes_leave_no_more_than_there_was(share: float, log_error_budget: float) -> None:
     keep = decide(GateState(log_error_budget), GOOD, SignGate(10_000_000, 0, one_law=True), share)
     reject = decide(GateState(log_error_budget), GOOD, SignGate(0, 1, one_law=True), share)
@@ -68,7 +69,7 @@ def test_the_share_is_found_without_the_holdout() -> None:
     assert len({share_of_error_budget(GateState(-3.0), GOOD, test) for test in tests}) == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 31])
+@for_each("n", [1, 2, 3, 10, 31])
 def test_the_sign_test_is_exact(n: int) -> None:
     for wins in range(n + 1):
         tail = exact_sign_tail(wins, n)
@@ -82,7 +83,7 @@ def test_no_records_that_differ_confirm_nothing() -> None:
     assert not BetGate(np.full(100, 0.5)).passes(GOOD, -1e-9)
 
 
-@pytest.mark.parametrize("level", [0.6, 0.49, 0.2, 0.05])
+@for_each("level", [0.6, 0.49, 0.2, 0.05])
 def test_different_laws_given_the_features(level: float) -> None:
     """All laws on a grid of three records with a mean of at most one half: the chance of a pass, by enumeration."""
     log_level = math.log(level)
@@ -103,8 +104,8 @@ def test_one_law_at_a_level_of_more_than_a_half_breaks_where_laws_differ() -> No
     assert not SignGate(1, 1, one_law=False).passes(GOOD, math.log(0.75 + 1e-9))
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.1])
-@pytest.mark.parametrize("level", [0.3, 0.1])
+@for_each("delta", [0.0, 0.1])
+@for_each("level", [0.3, 0.1])
 def test_bets_hold_for_different_laws(delta: float, level: float) -> None:
     """All laws of four records on a grid with a mean difference of delta at most, and all their outcomes."""
     proposal = Proposal(0.0, 0.5, 8.0, 4.0, delta)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_evaluation, settle
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate, TrinomialGate
@@ -253,11 +254,13 @@ def nothing_is_free(state: GateState, told: str, shares: tuple[float, float]) ->
     return state if told == "none" else settled(state, told, shares)
 
 
-@pytest.mark.parametrize("twin", [keep_leaves_all, worse_is_free, nothing_is_free])
+@pytest.mark.slow
+@for_each("twin", [keep_leaves_all, worse_is_free, nothing_is_free])
 def test_an_outcome_that_is_free_is_caught(twin: Settle) -> None:
     assert most_false_outcomes(twin, 0.25, 3) > 1.1 * 0.25
 
 
+@pytest.mark.slow
 def test_one_level_that_both_outcomes_share_is_caught() -> None:
     assert most_false_outcomes(settled, 0.25, 3, shared=True) > 1.05 * 0.25
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import Grouped
@@ -52,10 +53,10 @@ def confirmed(test: GroupBetTest, sizes: list[int], lo: int, hi: int, level: flo
     return outcomes, np.array(said)
 
 
-@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 3, 3], [1, 1, 1, 6]])
-@pytest.mark.parametrize("level", [0.3, 0.1])
-@pytest.mark.parametrize(("lo", "hi"), [(20, 44), (40, 64), (0, 30), (32, 60)])
-@pytest.mark.parametrize("correlation", [0.0, 0.5, None])
+@for_each("sizes", [[2, 2, 2, 2], [1, 2, 3, 3], [1, 1, 1, 6]])
+@for_each("level", [0.3, 0.1])
+@for_each(("lo", "hi"), [(20, 44), (40, 64), (0, 30), (32, 60)])
+@for_each("correlation", [0.0, 0.5, None])
 def test_a_false_claim_is_confirmed_with_its_level_at_most(
     sizes: list[int], level: float, lo: int, hi: int, correlation: float | None
 ) -> None:
@@ -86,9 +87,10 @@ def test_a_split_group_confirms_false_claims() -> None:
     assert worst > 1.5 * level
 
 
-@pytest.mark.parametrize("level", [0.3, 0.05])
-@pytest.mark.parametrize("correlation", [0.1, None])
-@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 1, 3, 3]])
+@pytest.mark.slow
+@for_each("level", [0.3, 0.05])
+@for_each("correlation", [0.1, None])
+@for_each("sizes", [[2, 2, 2, 2], [1, 1, 3, 3]])
 def test_stated_intervals_miss_with_both_levels_at_most(
     sizes: list[int], level: float, correlation: float | None
 ) -> None:
@@ -108,8 +110,9 @@ def test_stated_intervals_miss_with_both_levels_at_most(
             assert float(law[highs < mean - 1e-9].sum()) <= level * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 3, 3]])
-@pytest.mark.parametrize("delta", [0.0, 0.2, -0.2])
+@pytest.mark.slow
+@for_each("sizes", [[2, 2, 2, 2], [1, 2, 3, 3]])
+@for_each("delta", [0.0, 0.2, -0.2])
 def test_a_gate_keeps_its_level(sizes: list[int], delta: float) -> None:
     """Groups that win, lose or tie as a whole; a mean difference of at most delta."""
     s, level = np.array(sizes, dtype=float), 0.1

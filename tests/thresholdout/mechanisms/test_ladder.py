@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -41,7 +42,7 @@ def play(mechanism: Ladder, means: list[float], known: Known = BINARY, train: fl
     return seen
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [{"confidence": 1.0}, {"direction": "up"}, {"queries": 0}, {"inflation": 0.9}, {"effective": 0.0}],
 )
@@ -61,7 +62,7 @@ def test_a_cell_is_about_a_standard_deviation() -> None:
         assert width == pytest.approx(math.sqrt(middle * (1 - middle) / 10_000), rel=0.01)
 
 
-@pytest.mark.parametrize("steps", [7, 100, 1024])
+@for_each("steps", [7, 100, 1024])
 def test_cells_part_all_means(steps: int) -> None:
     mechanism = Ladder(LadderParameters(), 100)
     cells = [mechanism._cell(value, steps) for value in range(steps + 1)]
@@ -87,8 +88,8 @@ def claim_of(state: LadderState, after: LadderState) -> tuple[float, float]:
     return low, after.high
 
 
-@pytest.mark.parametrize("random_estimands", [False, True])
-@pytest.mark.parametrize(("n", "queries"), [(12, None), (40, 3)])
+@for_each("random_estimands", [False, True])
+@for_each(("n", "queries"), [(12, None), (40, 3)])
 def test_every_outcome_is_paid_for(n: int, queries: int | None, random_estimands: bool) -> None:
     """The hypotheses of Theorem B at every node of three rounds, by scipy's binomial law.
 
@@ -133,7 +134,7 @@ def clopper_pearson(n: int) -> Limit:
     return lower
 
 
-@pytest.mark.parametrize("one_law", [False, True])
+@for_each("one_law", [False, True])
 def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.MonkeyPatch, one_law: bool) -> None:
     """(1) of Theorem B for all averages of two kinds of records, exactly; limits for one law do not have it."""
     n = 12
@@ -178,7 +179,7 @@ def test_only_clear_improvements_are_shown() -> None:
     assert all(outcome.interval is not None for outcome in outcomes)
 
 
-@pytest.mark.parametrize("known", [BINARY, Known()])
+@for_each("known", [BINARY, Known()])
 def test_losses_are_turned(known: Known) -> None:
     down = play(Ladder(LadderParameters(direction="minimize"), N), [0.5, 0.6, 0.1, 0.12], known)
     up = play(Ladder(LadderParameters(), N), [0.5, 0.4, 0.9, 0.88], known)
@@ -326,8 +327,8 @@ def _widest(mechanism: Ladder, queries: int) -> float:
     return widest
 
 
-@pytest.mark.parametrize("random_estimands", [False, True])
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@for_each("random_estimands", [False, True])
+@for_each("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize(
     ("n", "queries", "confidence"), corners([(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05)], 1, 3)
 )
@@ -340,7 +341,7 @@ def test_no_session_exceeds_the_tolerance(
     assert found <= tolerance <= min(1.0, 2.5 * found)
 
 
-@pytest.mark.parametrize("queries", [1, 10, 1000, 10**6, None])
+@for_each("queries", [1, 10, 1000, 10**6, None])
 def test_the_tolerance_is_finite_and_grows_with_the_queries(queries: int | None) -> None:
     parameters = LadderParameters(queries=queries)
     certificate = certify_parameters(Independent(10_000), parameters)

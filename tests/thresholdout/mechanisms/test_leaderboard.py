@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
@@ -64,8 +65,8 @@ def test_cells_part_the_range_and_every_outcome_is_paid_for(
     assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
 
 
-@pytest.mark.parametrize("guess", [0.0, 0.5, 0.87, 1.0])
-@pytest.mark.parametrize("vague", [False, True])
+@for_each("guess", [0.0, 0.5, 0.87, 1.0])
+@for_each("vague", [False, True])
 def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
     """(1) of the theorem, exactly, for all truths, where the node is the first, and after junk."""
     n = 80
@@ -82,7 +83,7 @@ def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: floa
                 assert mass[false & (levels == level)].sum() <= math.exp(level)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5])
+@for_each("share", [0.2, 0.5])
 def test_records_may_have_different_laws(share: float) -> None:
     """Given their features, records have laws of their own: the average of two kinds, exactly."""
     n = 60
@@ -127,7 +128,8 @@ def released_by_teams(n: int, error: float, teams: int = 200) -> tuple[float, fl
     return first - state.log_error_budget, 0.5 * (interval[1] - interval[0])
 
 
-@pytest.mark.parametrize("error", [0.005, 0.01, 0.02, 0.05, -0.02])
+@pytest.mark.slow
+@for_each("error", [0.005, 0.01, 0.02, 0.05, -0.02])
 def test_teams_that_err_alike_cost_a_few_outcomes_together(error: float) -> None:
     """200 teams that guess 2 points too high released 1,200 nats: half-widths were 0.18, with exact guesses 0.025."""
     exact, narrow = released_by_teams(10_000, 0.0)
@@ -166,6 +168,7 @@ def test_a_team_that_corrects_its_guess_is_not_moved_again() -> None:
         assert asked(mechanism, state, guess, 8_000, n, "ann")[2] == "train"
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_leaderboard_is_what_teams_get() -> None:
     from thresholdout import plan
 

@@ -14,6 +14,7 @@ import pytest
 
 import thresholdout.mechanisms.claims.mechanism as mechanism
 from graphs import Independent
+from tests.cases import for_each
 from tests.oracles.listed import ListProgram
 from tests.oracles.risk_left import Model
 from tests.oracles.trees_left import Channel, ListRule, Lists, Releases, ReleasesRule, Statistics, StatisticsRule
@@ -31,7 +32,7 @@ _ABOVE = 1e-9  # of sums of floats
 class TestLists:
     """Risk counted in the 8 outcomes of three coins."""
 
-    @pytest.mark.parametrize("risk", [1, 2])
+    @for_each("risk", [1, 2])
     def test_no_analyst_exceeds_beta(self, risk: int) -> None:
         assert Lists(3, signed=False).worst(risk, 3) == risk
 
@@ -41,7 +42,7 @@ class TestLists:
         assert Lists(3).worst(risk, 2) == risk
         assert Lists(4, signed=False).worst(risk, 2) == risk
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("rule", "risk", "reached"),
         [
             (ListRule(level="all of it"), 1, 2),
@@ -89,16 +90,18 @@ def _worst(confidence: float, depth: int, *, signed: bool, laws: list[float]) ->
 class TestTheProgram:
     """Every list of two queries, the best of two, and a final check, among single queries and failures."""
 
-    @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
+    @for_each("confidence", [0.5, 0.75, 0.95])
     def test_no_list_exceeds_beta(self, confidence: float) -> None:
         worst = _worst(confidence, 1, signed=True, laws=_ends(_claims(confidence))[1:3])
         assert 0.2 * (1 - confidence) < worst <= 1 - confidence
 
+    @pytest.mark.slow
     def test_no_analyst_exceeds_beta_in_two_nodes(self) -> None:
         claims = _claims(0.75)
         assert ListProgram(Model((_ends(claims)[2],) * 3, signed=False), claims).worst(2) <= 0.25
 
-    @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
+    @pytest.mark.slow
+    @for_each("confidence", [0.5, 0.75, 0.95])
     def test_no_final_check_exceeds_beta_and_some_come_near(self, confidence: float) -> None:
         claims, noise, ends = _claims(confidence), SeededNoise(0), set()
         for count, train in itertools.product(range(4), (0.0, 0.5, 1.0)):
@@ -126,7 +129,7 @@ class TestTheProgram:
         monkeypatch.setattr(mechanism, "after_list", lambda risk, keep, told: after_list(risk, keep, []))
         assert _worst(0.5, 2, signed=False, laws=_ends(_claims(0.5))[1:2]) > 0.52
 
-    @pytest.mark.parametrize("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e8])
+    @for_each("log_error_budget", [-0.1, -3.0, -1e3, -1e6, -1e8])
     def test_what_a_list_spends_and_leaves_adds_up_to_at_most_the_risk(self, log_error_budget: float) -> None:
         """In many digits, for the outcomes of a fair coin."""
         for keep in (0.01, 0.2, 0.5, 0.99):
@@ -144,7 +147,7 @@ class TestTheProgram:
 class TestLooks:
     """A record with 16 or 32 equally likely values, of which a look tells something."""
 
-    @pytest.mark.parametrize(
+    @for_each(
         "channel",
         [
             Channel.randomized_response(16, 5.0),
@@ -154,12 +157,12 @@ class TestLooks:
         ],
         ids=["pure", "pure, finer", "pure, two records", "with a delta"],
     )
-    @pytest.mark.parametrize("risk", [0.125, 0.25, 0.5])
+    @for_each("risk", [0.125, 0.25, 0.5])
     def test_no_analyst_exceeds_beta(self, channel: Channel, risk: float) -> None:
         """Looks, claims and looks again, each look at its exact price at the risk of its own node."""
         assert Releases(channel).worst(risk, 3) <= risk + _ABOVE
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("channel", "rule", "reached"),
         [
             (Channel.randomized_response(32, 9.0), ReleasesRule(free=True), 0.51),
@@ -172,7 +175,7 @@ class TestLooks:
     def test_broken_twins_exceed_beta(self, channel: Channel, rule: ReleasesRule, reached: float) -> None:
         assert Releases(channel, rule).worst(0.25, 3) > reached
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("one", "records", "event"),
         [
             (Channel.randomized_response(4, 3.0), 1, BlackBox(math.log(3.0))),
@@ -192,7 +195,8 @@ class TestLooks:
 class TestStatistics:
     """Label vectors and, for each, as many values of everything else; widths show a count of the labels."""
 
-    @pytest.mark.parametrize(("labels", "others", "counts"), [(2, 3, (0, 0)), (2, 3, (0, 1)), (3, 2, (0, 1, 1))])
+    @pytest.mark.slow
+    @for_each(("labels", "others", "counts"), [(2, 3, (0, 0)), (2, 3, (0, 1)), (3, 2, (0, 1, 1))])
     def test_no_analyst_exceeds_beta(self, labels: int, others: int, counts: tuple[int, ...]) -> None:
         for risk in (2, 4):
             assert Statistics(labels, others, counts).worst(risk, 2) == risk

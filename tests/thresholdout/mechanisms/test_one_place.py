@@ -16,6 +16,7 @@ import pytest
 from benchmarks.structure import counts, imports
 from benchmarks.structure.imports import Module
 from graphs import Groups
+from tests.cases import for_each
 from thresholdout import BudgetExhausted, InputError, LedgerUnusable, Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.data.values import unit_mean
@@ -74,16 +75,19 @@ def test_every_mechanism_is_in_the_list() -> None:
     assert len({kind.name for kind in catalogue.KINDS}) == len(built) == len(catalogue.KINDS)
 
 
+@pytest.mark.slow
 def test_nobody_tests_for_the_type_of_a_mechanism() -> None:
     assert counts.type_tests(outside(modules()), classes()) == {}
 
 
+@pytest.mark.slow
 def test_only_theorems_and_plans_name_a_mechanism() -> None:
     wanted = classes()
     named = {module.path.as_posix(): counts.identifiers(module.tree) & wanted for module in outside(modules()).values()}
     assert {path: names for path, names in named.items() if names} == NAMED
 
 
+@pytest.mark.slow
 def test_nobody_compares_the_name_under_which_a_ledger_keeps_one() -> None:
     names = {kind.name for kind in catalogue.KINDS}
     found = [
@@ -101,7 +105,7 @@ def kept_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == "mechanism"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "source",
     [
         "def f(p):\n    return isinstance(p, LadderParameters)\n",
@@ -257,6 +261,7 @@ class TestASeventh:
         assert certificate.chosen is None
         assert "depend on each other" in str(certificate.routes.loc["cells", "why_not"])
 
+    @pytest.mark.slow
     def test_is_in_the_report(self) -> None:
         guard = made()
         guard.ask(lambda features, labels: labels)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from tests.cases import for_each
 from thresholdout.data.values import unit_records
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import Known
@@ -103,7 +104,7 @@ def test_bets_hold_for_wins_losses_and_ties_of_two_kinds_of_records() -> None:
     assert twin > 1.0  # the bet that did best, of several
 
 
-@pytest.mark.parametrize("n", [1, 2, 37, 5000])
+@for_each("n", [1, 2, 37, 5000])
 def test_no_outcome_is_below_the_least(n: int) -> None:
     for test in (Signs(n), Betting(n), Divergence(n, 0.5 * n), Inflated(n, 0.5 * n)):
         found = log_p(test, np.ones(n))
@@ -118,7 +119,7 @@ def test_groups_count_as_few_records() -> None:
     assert log_p(Divergence(100, 100.0), z) < -60.0
 
 
-@pytest.mark.parametrize("records", [200, 4000])
+@for_each("records", [200, 4000])
 def test_mixed_bets_find_what_the_best_bet_finds(records: int) -> None:
     """A difference that the best constant bet certifies with 10 nats is certified by the mixture with 7 at least."""
     for ties in (0.0, 0.9):
@@ -268,7 +269,7 @@ def test_no_analyst_has_more_false_keeps_than_beta() -> None:
     assert 0.2 < most_false_keeps(paid, 0.2501, 3) <= 0.2501
 
 
-@pytest.mark.parametrize("twin", [free_rejections, whole_after_a_keep])
+@for_each("twin", [free_rejections, whole_after_a_keep])
 def test_what_is_not_paid_for_is_caught(twin: Rule) -> None:
     assert most_false_keeps(twin, 0.2501, 3) > 0.28
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 import thresholdout.mechanisms.claims.mechanism as mechanism
+from tests.cases import for_each
 from tests.oracles.risk_left import SOUND, Model, Outcomes, Program, Rule
 from tests.sizes import corners
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
@@ -25,19 +26,22 @@ _ABOVE = 1e-9  # of sums of floats
 
 
 class TestTheRule:
-    @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
-    @pytest.mark.parametrize("model", [_FAIR, _MIXED], ids=["one law", "different laws"])
-    @pytest.mark.parametrize("depth", [1, 2, 3])
+    @pytest.mark.slow
+    @for_each("beta", [0.125, 0.25, 0.5])
+    @for_each("model", [_FAIR, _MIXED], ids=["one law", "different laws"])
+    @for_each("depth", [1, 2, 3])
     def test_no_analyst_exceeds_beta(self, model: Model, beta: float, depth: int) -> None:
         assert Outcomes(model, SOUND).worst(beta, depth) <= beta + _ABOVE
 
-    @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
+    @pytest.mark.slow
+    @for_each("beta", [0.125, 0.25, 0.5])
     def test_the_bound_is_attained(self, beta: float) -> None:
         assert Outcomes(_FAIR, SOUND).worst(beta, 3) == pytest.approx(beta, abs=1e-12)
 
-    @pytest.mark.parametrize("noise", [_SMALL_NOISE, _WIDE_NOISE], ids=["small", "wide"])
-    @pytest.mark.parametrize("expectations", [(0.5, 0.5, 0.5), (0.5, 0.25, 0.75)])
-    @pytest.mark.parametrize("beta", [0.125, 0.25])
+    @pytest.mark.slow
+    @for_each("noise", [_SMALL_NOISE, _WIDE_NOISE], ids=["small", "wide"])
+    @for_each("expectations", [(0.5, 0.5, 0.5), (0.5, 0.25, 0.75)])
+    @for_each("beta", [0.125, 0.25])
     def test_no_analyst_exceeds_beta_behind_an_edge_with_secret_noise(
         self, noise: tuple[tuple[int, float], ...], expectations: tuple[float, ...], beta: float
     ) -> None:
@@ -46,7 +50,7 @@ class TestTheRule:
         assert Outcomes(model, SOUND).worst(beta, 2) <= beta + _ABOVE
         assert Outcomes(model, replace(SOUND, level="without noise")).worst(beta, 2) > beta + 0.1
 
-    @pytest.mark.parametrize("expectations", [(0.5, 0.0), (0.8, 0.0, 0.1), (0.9, 0.0, 0.0)])
+    @for_each("expectations", [(0.5, 0.0), (0.8, 0.0, 0.1), (0.9, 0.0, 0.0)])
     def test_levels_of_one_law_exceed_beta_where_laws_differ(self, expectations: tuple[float, ...]) -> None:
         """At least one 1: of several records with different laws more often than of a binomial law with their mean."""
         model, n = Model(expectations, signed=False), len(expectations)
@@ -70,7 +74,7 @@ class TestTheRule:
         for beta in (0.125, 0.25):
             assert Outcomes(model, SOUND).worst(beta, depth) <= beta + _ABOVE
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("rule", "beta", "reached"),
         [
             (Rule(lambda r, f: (r - f, r, f / 2, f / 2)), 0.5, 1.0),
@@ -111,6 +115,7 @@ def _worst_laws(claims: ClaimsMechanism, n: int) -> list[float]:
 
 
 class TestTheProgram:
+    @pytest.mark.slow
     @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 0))
     @pytest.mark.parametrize("queries", corners([None, 2], 1))
     def test_no_analyst_exceeds_beta(self, confidence: float, queries: int | None) -> None:
@@ -120,7 +125,7 @@ class TestTheProgram:
         assert max(worst) <= 1 - confidence
         assert max(worst) > 0.4 * (1 - confidence)  # the laws are hard enough
 
-    @pytest.mark.parametrize("law", [(1e-9 + 0.24,) * 3, (0.5, 0.25, 0.75)])
+    @for_each("law", [(1e-9 + 0.24,) * 3, (0.5, 0.25, 0.75)])
     def test_no_analyst_exceeds_beta_in_three_queries(self, law: tuple[float, ...]) -> None:
         claims = _claims(0.75, 3)
         assert Program(Model(law, signed=False), claims).worst(3) <= 0.25

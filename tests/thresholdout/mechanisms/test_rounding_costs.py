@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.data.values import BLOCK, unit_mean
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import mean_error
@@ -19,8 +20,9 @@ fractions = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
 
 
 class TestMeanError:
-    @pytest.mark.parametrize("n", [1, 2, 3, 1000, BLOCK, BLOCK + 1, 8 * BLOCK + 1])
-    @pytest.mark.parametrize("kind", ["uniform", "near one", "tiny and large"])
+    @pytest.mark.slow
+    @for_each("n", [1, 2, 3, 1000, BLOCK, BLOCK + 1, 8 * BLOCK + 1])
+    @for_each("kind", ["uniform", "near one", "tiny and large"])
     def test_computed_means_stay_within(self, n: int, kind: str) -> None:
         """Against the exact sum, in integers."""
         rng = np.random.default_rng(n)
@@ -44,9 +46,7 @@ class TestMeanError:
             total += value
         assert abs(Fraction(total / n) - Fraction(0.1)) <= mean_error(n)
 
-    @pytest.mark.parametrize(
-        ("n", "blocks"), [(1, 1), (1000, 1000), (BLOCK, BLOCK), (BLOCK + 1, BLOCK), (10**9, BLOCK)]
-    )
+    @for_each(("n", "blocks"), [(1, 1), (1000, 1000), (BLOCK, BLOCK), (BLOCK + 1, BLOCK), (10**9, BLOCK)])
     def test_value(self, n: int, blocks: int) -> None:
         assert mean_error(n) == Fraction(blocks + 3, 2**53)
 
@@ -60,11 +60,13 @@ class TestIntegerSensitivity:
         """By 5 steps and one more on either side; rounding adds less than one, and the difference is an integer."""
         assert integer_sensitivity(Fraction(5, 8), Fraction(1, 8), Fraction(1, 8)) == 8
 
+    @pytest.mark.slow
     @given(fractions, fractions, st.integers(1, 60))
     def test_two_rounded_values_are_never_further_apart(self, a: Fraction, b: Fraction, bits: int) -> None:
         step = Fraction(1, 1 << bits)
         assert abs(round(a / step) - round(b / step)) <= integer_sensitivity(abs(a - b), Fraction(0), step)
 
+    @pytest.mark.slow
     @given(fractions, fractions, fractions, fractions, st.integers(1, 60))
     def test_with_an_error_on_both_sides(self, a: Fraction, b: Fraction, x: Fraction, y: Fraction, bits: int) -> None:
         step = Fraction(1, 1 << bits)

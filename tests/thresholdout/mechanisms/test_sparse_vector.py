@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout.data.values import BLOCK
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
@@ -59,14 +60,14 @@ ONE = 2**50  # of noise scale 2**-10
 
 
 class TestParameters:
-    @pytest.mark.parametrize("value", [0.0, -0.1, math.inf, -math.inf, math.nan, 2e6, "0.1", True])
-    @pytest.mark.parametrize("name", ["threshold", "noise_scale"])
+    @for_each("value", [0.0, -0.1, math.inf, -math.inf, math.nan, 2e6, "0.1", True])
+    @for_each("name", ["threshold", "noise_scale"])
     def test_scales_are_positive_and_sane(self, name: str, value: object) -> None:
         with pytest.raises(InputError, match=f"^{name}: {value!r}; expected: a"):
             parameters(**{name: value})
 
-    @pytest.mark.parametrize("name", ["threshold", "noise_scale", "grid"])
-    @pytest.mark.parametrize("value", [[0.1], 1j, object()])
+    @for_each("name", ["threshold", "noise_scale", "grid"])
+    @for_each("value", [[0.1], 1j, object()])
     def test_types(self, name: str, value: object) -> None:
         with pytest.raises(InputTypeError, match=name):
             parameters(**{name: value})
@@ -77,7 +78,7 @@ class TestParameters:
         with pytest.raises(InputError, match="noise_scale"):
             parameters(noise_scale=9.99e-13)
 
-    @pytest.mark.parametrize("name", ["budget", "queries"])
+    @for_each("name", ["budget", "queries"])
     def test_counts(self, name: str) -> None:
         for value in (0, -3):
             with pytest.raises(InputError, match=f"{name}: {value}"):
@@ -87,17 +88,17 @@ class TestParameters:
                 parameters(**{name: other})
         assert getattr(parameters(**{name: None}), name) is None
 
-    @pytest.mark.parametrize("levels", [2, 3, 4, 8, 50, 101, 1001, 10**6, 2**30 + 1])
+    @for_each("levels", [2, 3, 4, 8, 50, 101, 1001, 10**6, 2**30 + 1])
     def test_grids(self, levels: int) -> None:
         assert parameters(grid=1 / (levels - 1)).levels == levels
         assert parameters(grid=float(f"{1 / (levels - 1):.12g}")).grid == 1 / (levels - 1)
 
-    @pytest.mark.parametrize("grid", [0.0, -0.5, 0.3, 0.7, 2.0, 1e-12, 5e-324, math.nan, math.inf, True])
+    @for_each("grid", [0.0, -0.5, 0.3, 0.7, 2.0, 1e-12, 5e-324, math.nan, math.inf, True])
     def test_grids_that_are_none(self, grid: float) -> None:
         with pytest.raises(InputError, match="grid"):
             parameters(grid=grid)
 
-    @pytest.mark.parametrize("ratio", [0.0, -1.0, 65.0, 0.01, math.nan])
+    @for_each("ratio", [0.0, -1.0, 65.0, 0.01, math.nan])
     def test_ratios(self, ratio: float) -> None:
         with pytest.raises(InputError, match="ratios"):
             parameters(ratios=NoiseRatios(1, ratio, 4))
@@ -110,7 +111,7 @@ class TestParameters:
 
 
 class TestScales:
-    @pytest.mark.parametrize("scale", [1e-12, 0.001, 0.0099999, 2**-10, 0.3, 1.0, 1e6])
+    @for_each("scale", [1e-12, 0.001, 0.0099999, 2**-10, 0.3, 1.0, 1e6])
     def test_resolution_is_a_power_of_two_far_below_the_scale(self, scale: float) -> None:
         resolution = SparseVectorMechanism(parameters(noise_scale=scale)).resolution
         assert math.frexp(resolution)[0] == 0.5
@@ -143,7 +144,7 @@ class TestStep:
             assert outcome.source == source
             assert outcome.value == (0.5 if source == "train" else 0.75)
 
-    @pytest.mark.parametrize("train", [0.0, 0.1, 1 / 3, 1.0])
+    @for_each("train", [0.0, 0.1, 1 / 3, 1.0])
     def test_a_train_answer_is_the_train_value_and_leaves_the_threshold(self, train: float) -> None:
         mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([123, 0])
@@ -159,7 +160,7 @@ class TestStep:
         assert (outcome.value, outcome.source, outcome.hits, outcome.asked) == (0.5 + 2**-10, "holdout", 0, 1)
         assert after == SparseVectorState(ONE // 4 - 99, 1, 1)
 
-    @pytest.mark.parametrize(("noise", "value"), [(ONE, 1.0), (-ONE, 0.0), (ONE // 4, 0.75), (1 - ONE // 2, 2**-50)])
+    @for_each(("noise", "value"), [(ONE, 1.0), (-ONE, 0.0), (ONE // 4, 0.75), (1 - ONE // 2, 2**-50)])
     def test_answers_are_clipped(self, noise: int, value: float) -> None:
         mechanism = SparseVectorMechanism(parameters())
         script = Scripted([0, 0, noise, 0])
@@ -190,7 +191,7 @@ class TestStep:
                 values.add(outcome.value)
         assert values == {k / 10 for k in range(11)}
 
-    @pytest.mark.parametrize("scale", [1e-12, 1e6])
+    @for_each("scale", [1e-12, 1e6])
     def test_the_extremes_of_the_noise_work(self, scale: float) -> None:
         mechanism = SparseVectorMechanism(parameters(noise_scale=scale))
         noise = SeededNoise(1)
@@ -220,7 +221,7 @@ class TestLimits:
         assert (caught.value.what, caught.value.spent, caught.value.limit) == ("queries", 1, 1)
         assert len(noise.scales) == 2
 
-    @pytest.mark.parametrize("value", [-1e-9, 1.0000001, math.nan, math.inf])
+    @for_each("value", [-1e-9, 1.0000001, math.nan, math.inf])
     def test_values_out_of_range_touch_no_noise(self, value: float) -> None:
         mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([0])
@@ -240,7 +241,7 @@ class TestState:
         assert SparseVectorState.from_text(state.to_text()) == state
         assert SparseVectorMechanism(parameters()).restore(state.to_text()) == state
 
-    @pytest.mark.parametrize(
+    @for_each(
         "text",
         ["", "x", "sparse-vector/1 731 0",
          "sparse-vector/2 731 0 0", "sparse-vector/1 731 2 1", "sparse-vector/1 731 -1 1",
@@ -317,9 +318,9 @@ class TestProperties:
 
 
 class TestEpsilon:
-    @pytest.mark.parametrize("n", [1, 10, 10_000, 10**6, 10**8])
-    @pytest.mark.parametrize("scale", [0.3, 0.01, 0.0001])
-    @pytest.mark.parametrize("budget", [1, 10])
+    @for_each("n", [1, 10, 10_000, 10**6, 10**8])
+    @for_each("scale", [0.3, 0.01, 0.0001])
+    @for_each("budget", [1, 10])
     def test_just_above_the_formula(self, n: int, scale: float, budget: int) -> None:
         """9 B / (4 n sigma) of [Z17, Algorithm 1], plus what arithmetic costs."""
         claim = interaction_epsilon(n, scale, budget)
@@ -347,7 +348,7 @@ class TestEpsilon:
     def test_without_a_budget_there_is_no_bound(self) -> None:
         assert SparseVectorMechanism(parameters(budget=None)).epsilon(100) == math.inf
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("arguments", "name"),
         [
             ((0, 0.1, 1), "n"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
+from tests.cases import for_each
 from thresholdout import SeededNoise
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known, Outcome
@@ -31,8 +32,8 @@ def compare(
     return claims.step(state, train.share, claims.paired_counts(PairedCounts(wins, losses, claims._n), known), NOISE)
 
 
-@pytest.mark.parametrize("level", [0.4, 0.05, 1e-4])
-@pytest.mark.parametrize("expected", [3.0, 8.5, 40.0])
+@for_each("level", [0.4, 0.05, 1e-4])
+@for_each("expected", [3.0, 8.5, 40.0])
 def test_false_claims_are_confirmed_with_at_most_the_level(level: float, expected: float) -> None:
     """For every number of records that differ, known or not, and every share outside of the claim: exact sums."""
     for number in (0, 1, 2, 5, 17):
@@ -102,7 +103,7 @@ def test_a_list_states_exact_limits_rounded_outwards() -> None:
     assert state.memory == claims.start(NOISE).memory  # win rates say nothing about scores
 
 
-@pytest.mark.parametrize("counts", [(-1, 2, 10), (6, 5, 10), (0, 0, 0)])
+@for_each("counts", [(-1, 2, 10), (6, 5, 10), (0, 0, 0)])
 def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int]) -> None:
     with pytest.raises(InputError):
         PairedCounts(*counts)

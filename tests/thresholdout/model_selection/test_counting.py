@@ -119,6 +119,7 @@ SEARCHES: dict[str, Any] = {
 MEETS_A_MODEL_TWICE = {"random", "mapping", "both", "scored-by-the-inner-search", "grids-differ", "samples-differ"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 10)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
@@ -136,6 +137,7 @@ def test_as_many_as_fitting_asks(name: str) -> None:
         assert counted == len(guard.history)
 
 
+@pytest.mark.slow
 def test_expected_numbers() -> None:
     guard = make()
     numbers = {name: count_queries(guard, build(guard)) for name, build in SEARCHES.items()}
@@ -263,6 +265,7 @@ def test_a_guard_among_the_globals_of_a_function_is_found() -> None:
         count_queries(guard, guarded(guard, scoring=names["score"]))
 
 
+@pytest.mark.slow
 def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
     guard = make()
     search = RandomizedSearchCV(

@@ -39,6 +39,7 @@ def textbook(signals: list[float], patience: int) -> tuple[int, int]:
     return best, len(signals)
 
 
+@pytest.mark.slow
 @given(
     st.lists(UNIT, min_size=1, max_size=60),
     st.lists(UNIT, min_size=60, max_size=60),

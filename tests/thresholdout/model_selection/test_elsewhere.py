@@ -64,6 +64,7 @@ def test_workers_are_charged_by_the_one_guard(fit: Any) -> None:
     assert {result.get("owner", guard._id) for result in results} == {guard._id}
 
 
+@pytest.mark.slow
 def test_a_fit_elsewhere_gets_the_answers_it_would_get_here() -> None:
     away, here = make(), make()
     (result,) = Parallel(n_jobs=2)(delayed(xgboost_fit)(away, k) for k in (5,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
@@ -30,6 +31,7 @@ def early_wins(mechanism: Any) -> int:
     return won
 
 
+@pytest.mark.slow
 def test_no_place_is_better_with_algorithm_1() -> None:
     """Training values, and one noise for all answers from the holdout."""
     parameters = SparseVectorParameters(0.01, 0.002, budget=CANDIDATES, queries=CANDIDATES)

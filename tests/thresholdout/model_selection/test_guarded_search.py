@@ -34,6 +34,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Claims, SeededNoise, SparseVector, Thresholdout
@@ -63,6 +64,7 @@ def grid(**changes: Any) -> GridSearchCV:
     return GridSearchCV(tree(), DEPTHS, **{"cv": 3, **changes})
 
 
+@pytest.mark.slow
 def test_each_candidate_is_one_query_in_the_order_of_its_rank() -> None:
     guard = make()
     guarded = GuardedSearchCV(grid(), guard).fit(*TRAIN)
@@ -110,6 +112,7 @@ def test_a_misleading_cross_validation_is_overruled() -> None:
     assert list(guarded.cv_results_["guarded_source"])[1] == "holdout"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", corners(["loky", "threading"], 1))
 def test_answers_and_charges_do_not_depend_on_the_number_of_jobs(backend: str) -> None:
     import joblib
@@ -146,7 +149,8 @@ def test_fewer_candidates_are_asked_about_than_searched() -> None:
     assert set(np.delete(guarded.cv_results_["rank_guarded"], asked)) == {3}
 
 
-@pytest.mark.parametrize("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
+@pytest.mark.slow
+@for_each("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
 def test_halving_asks_about_the_last_round(kind: Callable[..., Any]) -> None:
     guard = make()
     search = kind(tree(), {"max_depth": [1, 2, 3, 4, 6, 8]}, cv=3, factor=2, random_state=0, min_resources=100)
@@ -206,6 +210,7 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     assert guarded.best_score_ == -guarded.answers_[0].value < -1000
 
 
+@pytest.mark.slow
 def test_several_scores() -> None:
     guard = make()
     search = grid(scoring=["balanced_accuracy", "accuracy"], refit="accuracy")
@@ -221,7 +226,8 @@ def test_several_scores() -> None:
         GuardedSearchCV(grid(scoring=["accuracy"], refit=False), guard).fit(*TRAIN)
 
 
-@pytest.mark.parametrize("policy", ["raise", "stop", "nan", "train"])
+@pytest.mark.slow
+@for_each("policy", ["raise", "stop", "nan", "train"])
 def test_exhaustion(policy: Any) -> None:
     guard = make(queries=2)
     guarded = GuardedSearchCV(grid(), guard, exhausted=policy)
@@ -248,7 +254,8 @@ def test_exhaustion(policy: Any) -> None:
         GuardedSearchCV(grid(scoring="balanced_accuracy"), guard, exhausted=policy).fit(*TRAIN)
 
 
-@pytest.mark.parametrize("scoring", ["f1_macro", "recall_macro", "balanced_accuracy", get_scorer("f1_macro")])
+@pytest.mark.slow
+@for_each("scoring", ["f1_macro", "recall_macro", "balanced_accuracy", get_scorer("f1_macro")])
 def test_searches_by_statistics_and_by_scorer_objects(scoring: Any) -> None:
     """A name is the training value that the search has; a scorer object is asked for its statistic."""
     guard = make(mechanism=None)
@@ -290,6 +297,7 @@ def test_nan_goes_on_to_queries_whose_answers_are_known() -> None:
         GuardedSearchCV(grid(), guard, exhausted="stop").fit(*TRAIN)
 
 
+@pytest.mark.slow
 def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_ledger(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "ledger": tmp_path / "guard.db",
@@ -330,7 +338,7 @@ def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
     GuardedSearchCV(grid(), guard).fit(X[100:500], Y[100:500])  # a part of the training records
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("search", "changes", "error", "expected"),
     [
         (tree(), {}, InputTypeError, "a search over an estimator"),
@@ -365,7 +373,7 @@ def test_failing_candidates_are_left_out_and_failing_estimators_show_why() -> No
             GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [-1]}, cv=3), guard).fit(*TRAIN)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, object])
+@for_each("dtype", [np.float32, object])
 def test_holdout_records_of_another_type_are_refused(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
@@ -403,7 +411,8 @@ class Fixed(Metric):
         return fixed(estimator, X, y)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.slow
+@for_each("n_jobs", [1, 2])
 def test_a_metric_with_its_own_way_keeps_it(n_jobs: int) -> None:
     metric = Fixed("fixed", "predict", accuracy().values, (0.0, 1.0), True)
     guard = make(mechanism=SparseVector(0.05, 0.001))
@@ -440,6 +449,7 @@ class TestHeldOutByItself:
         inside = np.array([tuple(row) in kept for row in X])
         assert all(len(set(inside[groups == group])) == 1 for group in np.unique(groups))
 
+    @pytest.mark.slow
     def test_it_goes_on_in_its_ledger(self, tmp_path: Path) -> None:
         settings: dict[str, Any] = {"random_state": 0, "ledger": str(tmp_path / "guard.db"), "budget": 3}
         first = GuardedSearchCV(grid(), **settings).fit(X, Y)
@@ -502,7 +512,8 @@ def test_delegation_and_representation() -> None:
     assert clone(scaled).guard is scaled.guard
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.slow
+@for_each("n_jobs", [1, 2])
 def test_nested_cross_validation_spends_one_budget_also_in_other_processes(n_jobs: int) -> None:
     guard = make(queries=10)
     guarded = GuardedSearchCV(grid(), guard)
@@ -541,7 +552,7 @@ class TestWithKFoldGuard:
         assert again.n_queries_ == 0
         assert again.best_params_ == guarded.best_params_
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("search", "rows", "changes", "expected"),
         [
             (grid(), slice(1, None), {}, "exactly the records"),
@@ -564,6 +575,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {}
 
 
+@pytest.mark.slow
 @each_check(
     [
         GuardedSearchCV(

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError
@@ -46,6 +47,7 @@ def signals(coefficients: int) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 def test_a_loop_follows_the_validation_part_and_asks_little() -> None:
     guard = make()
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=5)
@@ -72,6 +74,7 @@ def test_asking_in_every_round_asks_once_a_look() -> None:
     assert stopping.asked == len(stopping.evaluations) == len(guard.history)
 
 
+@pytest.mark.slow
 def test_losses_are_minimised() -> None:
     stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=20, ask="rounds")
     train(stopping, 8)
@@ -86,7 +89,8 @@ def test_losses_are_minimised() -> None:
     assert len(looked) == int(np.argmin(looked)) + 1 + 3
 
 
-@pytest.mark.parametrize("policy", ["train", "nan", "stop"])
+@pytest.mark.slow
+@for_each("policy", ["train", "nan", "stop"])
 def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     guard = make(queries=2)
     stopping = GuardedStopping(
@@ -117,6 +121,7 @@ def test_exhaustion_raises() -> None:
     assert stopping.asked == 1
 
 
+@pytest.mark.slow
 def test_a_repeated_fit_with_a_key_is_not_charged_again(tmp_path: Path) -> None:
     results = []
     for _ in range(2):
@@ -130,6 +135,7 @@ def test_a_repeated_fit_with_a_key_is_not_charged_again(tmp_path: Path) -> None:
     assert len(make(ledger=tmp_path / "guard.db").history) == len(results[0][1])
 
 
+@pytest.mark.slow
 def test_without_answers_the_signal_chooses() -> None:
     guard = make(queries=1)
     guard.ask(0.5, np.zeros(guard.n), name="the only one")

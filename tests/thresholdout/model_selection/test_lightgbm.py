@@ -5,6 +5,7 @@ import lightgbm
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, DIGITS, SQUARED, make, value
 from thresholdout import BudgetExhausted, Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SharingError
@@ -23,7 +24,8 @@ def fit(data: Any, rows: slice, params: dict[str, Any], rounds: int = 200, **opt
     return lightgbm.train(QUIET | params, lightgbm.Dataset(data[0][rows], data[1][rows]), rounds, **options)
 
 
-@pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
+@pytest.mark.slow
+@for_each(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
 def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metric: Any, params: Any) -> None:
     guard, fitted, valid, held = make(data)
     stopping = GuardedStopping(guard, metric, validation=np.arange(len(data[1]))[valid])
@@ -48,6 +50,7 @@ def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metr
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
 
 
+@pytest.mark.slow
 def test_a_query_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = DIGITS
     guard, fitted, valid, held = make(DIGITS)
@@ -69,7 +72,7 @@ def test_a_query_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyPatc
         assert np.array_equal(values, output.argmax(axis=1) == y[held])
 
 
-@pytest.mark.parametrize("labels", [None, np.array(["benign", "malign"])], ids=["numbers", "texts"])
+@for_each("labels", [None, np.array(["benign", "malign"])], ids=["numbers", "texts"])
 def test_scikit_learn_interface(labels: Any) -> None:
     X, y = CANCER
     named = y if labels is None else labels[y]
@@ -130,7 +133,8 @@ def test_exhaustion() -> None:
     assert booster.best_iteration == int(np.argmax([evaluation.signal for evaluation in stopping.evaluations])) + 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("params", "adds"),
     [
         ({"objective": "binary", "sigmoid": 2.0}, True),
@@ -182,7 +186,7 @@ def objective(output: Any, data: Any) -> tuple[Any, Any]:
     return probability - data.get_label(), probability * (1 - probability)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "message"),
     [
         ({"objective": objective}, "a custom objective, whose outputs are raw scores"),
@@ -233,7 +237,8 @@ def datasets(data: Any, function: LightGBMEval, *rows: slice) -> tuple[Any, list
     return first, [first, *others, function.holdout(first)]
 
 
-@pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
+@pytest.mark.slow
+@for_each(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
 def test_the_evaluation_function_asks_every_so_many_rounds(data: Any, metric: Any, params: Any) -> None:
     guard, fitted, valid, held = make(data)
     function = LightGBMEval(guard, metric, every=4)
@@ -282,7 +287,7 @@ def test_lightgbms_own_early_stopping_works_on_the_answers() -> None:
     assert function.asked == booster.best_iteration + 10
 
 
-@pytest.mark.parametrize("policy", ["train", "nan", "stop"])
+@for_each("policy", ["train", "nan", "stop"])
 def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
     guard, fitted, _, _ = make(CANCER, queries=2)
     function = LightGBMEval(guard, "accuracy", every=2, exhausted=policy)
@@ -351,7 +356,7 @@ def test_lightgbms_own_early_stopping_keeps_the_best_answered_round() -> None:
     assert 4 + function.replaced == booster.best_iteration + 10
 
 
-@pytest.mark.parametrize("data", [CANCER, DIABETES], ids=["cancer", "diabetes"])
+@for_each("data", [CANCER, DIABETES], ids=["cancer", "diabetes"])
 def test_a_set_of_ones_own_whose_records_can_be_seen_has_training_records(data: Any) -> None:
     X, y = data
     guard, fitted, _, held = make(data)

@@ -13,6 +13,7 @@ from scipy.stats import beta
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 
+from tests.cases import for_each
 from tests.thresholdout.model_selection.digits import DEPTHS, HOLDOUT, TRAIN, holdout_scores, tree
 from thresholdout import BudgetExhausted, Claims, InputError, SparseVector, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning
@@ -65,7 +66,8 @@ def test_by_default_a_guard_that_is_given_tells_the_best_one_alone() -> None:
     assert losses.best_score_ == pytest.approx(answer.value - 1.0)
 
 
-@pytest.mark.parametrize("depths", [[5, 3, 1], [2, 1, 3, 5]])
+@pytest.mark.slow
+@for_each("depths", [[5, 3, 1], [2, 1, 3, 5]])
 def test_candidates_with_an_answer_keep_it_in_another_grid(depths: list[int]) -> None:
     """Their rows in ``cv_results_`` are others, and their models the same."""
     guard = plain()
@@ -76,7 +78,8 @@ def test_candidates_with_an_answer_keep_it_in_another_grid(depths: list[int]) ->
     assert len(guard.history) == len(depths)
 
 
-@pytest.mark.parametrize("depths", [[5, 3, 1], [2, 1, 3, 5]])
+@pytest.mark.slow
+@for_each("depths", [[5, 3, 1], [2, 1, 3, 5]])
 def test_the_best_can_be_told_of_another_grid(depths: list[int]) -> None:
     guard = plain()
     GuardedSearchCV(grid(), guard, candidates=2).fit(*TRAIN)
@@ -84,7 +87,8 @@ def test_the_best_can_be_told_of_another_grid(depths: list[int]) -> None:
     assert again.best_params_ == {"max_depth": 5}
 
 
-@pytest.mark.parametrize(("report", "asked"), [("all", 3), ("best", 1)])
+@pytest.mark.slow
+@for_each(("report", "asked"), [("all", 3), ("best", 1)])
 def test_candidates_that_are_the_same_are_one_query(report: Any, asked: int) -> None:
     guard = plain()
     twice = [{"max_depth": [1, 3, 5]}, {"max_depth": [3]}]
@@ -149,6 +153,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, m
     assert guard.history["source"].tolist() == ["failed", "failed"]
 
 
+@pytest.mark.slow
 def test_fewer_queries_than_candidates_are_a_list_of_the_first() -> None:
     guard = plain(queries=2)
     with pytest.warns(GuardExhaustedWarning, match="has 2 answers"):
@@ -186,6 +191,7 @@ def test_a_guard_with_a_budget_is_asked_one_after_another_and_keeps_it() -> None
     assert one.status.answers_left == 0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_refused_and_what_the_message_names_works() -> None:
     other = plain(mechanism=SparseVector(0.1, 0.01, budget=5), queries=5)
     with pytest.raises(InputError, match="report='all', or a guard with mechanism='claims'"):

@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.model_selection.predicting_functions import (
     Classifier,
@@ -30,7 +31,7 @@ def test_single_precision_is_forgiven_and_removed() -> None:
     assert log_loss().values(np.array([0, 1]), table, np.array([0, 1, 2])) == pytest.approx([np.log(3)] * 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("output", "message"),
     [
         ([-1.5, 2.0], r"values from -1\.5 to 2; expected: probabilities.*raw scores"),

@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import (
     BACKENDS,
@@ -44,6 +45,7 @@ BY_BACKEND = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_grid_search(backend: str, n_jobs: int) -> None:
     guard = make()
@@ -67,6 +69,7 @@ def test_grid_search(backend: str, n_jobs: int) -> None:
     assert np.array_equal(search.best_estimator_.predict(X), tree(max_depth=5).fit(*TRAIN).predict(X))
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_randomized_search(backend: str, n_jobs: int) -> None:
     guard = make()
@@ -86,6 +89,7 @@ def test_randomized_search(backend: str, n_jobs: int) -> None:
     assert sorted(search.cv_results_["mean_test_score"]) == sorted(-guard.history["value"])
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_cross_validation(backend: str, n_jobs: int) -> None:
     guard = make()
@@ -106,6 +110,7 @@ def test_cross_validation(backend: str, n_jobs: int) -> None:
     assert abs(scores[0] - holdout_scores([2])[0]) <= guard.history["half_width"].iloc[-1]
 
 
+@pytest.mark.slow
 @BY_BACKEND
 @pytest.mark.parametrize("kind", corners(["grid", "random"], 0))
 def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: str, n_jobs: int, kind: str) -> None:
@@ -143,6 +148,7 @@ def test_a_halving_search_that_cuts_the_placeholder_away_is_told_what_would_do()
     assert len(guard.history) == 5
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_nested_with_the_guard_outside(backend: str, n_jobs: int) -> None:
     guard = make()
@@ -154,6 +160,7 @@ def test_nested_with_the_guard_outside(backend: str, n_jobs: int) -> None:
     assert list(guard.history["train"]) == pytest.approx(train_scores([best]))
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
     guard = make()
@@ -169,6 +176,7 @@ def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
     assert sorted(guard.history["train"]) == pytest.approx(sorted(asked))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
 @BY_BACKEND
 def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
@@ -183,6 +191,7 @@ def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
     assert set(outer.cv_results_["mean_test_score"]) <= set(guard.history["value"])
 
 
+@pytest.mark.slow
 @BY_BACKEND
 def test_charges_are_exact_in_any_order(backend: str, n_jobs: int) -> None:
     """A tree that overfits is answered from the holdout, and charged; a shallow one is not: which is certain here."""
@@ -231,7 +240,8 @@ def copied(search: Any, how: str) -> Any:
     return {"clone": clone, "deepcopy": copy.deepcopy, "pickle": lambda s: pickle.loads(pickle.dumps(s))}[how](search)
 
 
-@pytest.mark.parametrize("how", ["clone", "deepcopy", "pickle", "joblib"])
+@pytest.mark.slow
+@for_each("how", ["clone", "deepcopy", "pickle", "joblib"])
 def test_copies_of_a_search_spend_the_same_budget(how: str) -> None:
     guard = make()
     search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
@@ -245,8 +255,9 @@ def test_copies_of_a_search_spend_the_same_budget(how: str) -> None:
     assert len(guard.history) == 3 == search.scoring.asked  # the same models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
-@pytest.mark.parametrize("error_score", [np.nan, 0.0, "raise"])
+@for_each("error_score", [np.nan, 0.0, "raise"])
 def test_candidates_that_fail_are_not_charged(error_score: Any, n_jobs: int) -> None:
     guard = make()
     search = GridSearchCV(

@@ -19,6 +19,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.model_selection import GuardedStopping, keras_callback, lightning_callback
@@ -198,7 +199,8 @@ def lightning_fit(stopping: GuardedStopping, epochs: int) -> tuple[Network, int]
     return module, stopping.rounds
 
 
-@pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
+@pytest.mark.slow
+@for_each("fit", [keras_fit, lightning_fit])
 def test_training_stops_and_the_chosen_epoch_is_restored(fit: Fit) -> None:
     guard = make()
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=4)
@@ -214,7 +216,8 @@ def test_training_stops_and_the_chosen_epoch_is_restored(fit: Fit) -> None:
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
 
 
-@pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
+@pytest.mark.slow
+@for_each("fit", [keras_fit, lightning_fit])
 def test_a_fit_that_ends_by_itself_asks_about_its_best_epoch(fit: Fit) -> None:
     stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=50, queries=1)
     network, _ = fit(stopping, 7)
@@ -231,7 +234,7 @@ def test_a_query_about_an_earlier_epoch_leaves_the_present_weights() -> None:
     assert np.array_equal(module.inner.coef_, weights_after(stopping.rounds))
 
 
-@pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
+@for_each("fit", [keras_fit, lightning_fit])
 def test_one_callback_serves_one_fit(fit: Fit) -> None:
     stopping = GuardedStopping(make(), "accuracy", validation=VALID, queries=1)
     fit(stopping, 2)
@@ -275,7 +278,8 @@ def test_nan_at_exhaustion_stops_a_finite_check() -> None:
     assert (stopping.rounds, stopping.replaced, stopping.exhausted) == (3, 1, "queries")
 
 
-@pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
+@pytest.mark.slow
+@for_each("fit", [keras_fit, lightning_fit])
 def test_stop_at_exhaustion_ends_the_fit_with_what_it_has(fit: Fit) -> None:
     stopping = GuardedStopping(make(queries=2), "accuracy", validation=VALID, ask="rounds", exhausted="stop")
     with pytest.warns(GuardExhaustedWarning):
@@ -332,7 +336,7 @@ def test_tensors_are_taken_off_the_graph() -> None:
     assert [evaluation.signal for evaluation in stopping.evaluations] == pytest.approx(reference(2))
 
 
-@pytest.mark.parametrize("module", ["keras.callbacks", "lightning.pytorch.callbacks", "pytorch_lightning.callbacks"])
+@for_each("module", ["keras.callbacks", "lightning.pytorch.callbacks", "pytorch_lightning.callbacks"])
 def test_where_the_framework_is_loaded_it_is_a_callback_of_its_class(
     module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

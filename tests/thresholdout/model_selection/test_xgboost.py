@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xgboost
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, DIGITS, SQUARED, make, value
 from thresholdout import BudgetExhausted
@@ -23,6 +24,7 @@ def fit(data: Any, rows: slice, params: dict[str, Any], rounds: int = 150, **opt
     return xgboost.train(SMALL | params, xgboost.DMatrix(data[0][rows], data[1][rows]), rounds, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "metric", "params"), corners(CASES, 3), ids=["softprob", "softmax", "binary", "regression"]
 )
@@ -104,7 +106,7 @@ def objective(output: Any, data: Any) -> tuple[Any, Any]:
     return output - data.get_label(), np.ones_like(output)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "options", "message"),
     [
         ({}, {"obj": objective}, r"'reg:squarederror' with the metric 'accuracy' \(a custom objective"),

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.oracles.noise import at_least, coin_floor, continuous_at_least, probability
 from thresholdout.errors import InputError
 from thresholdout.noise.sources import DiscreteLaplace, NoiseSource, SeededNoise, SystemNoise, _Coin
@@ -29,8 +30,9 @@ def _words(stack: list[int]) -> Callable[[int], bytes]:
 
 
 class TestCoins:
-    @pytest.mark.parametrize("scale", SCALES)
-    @pytest.mark.parametrize("bits", [0, 16, 80, 208])
+    @pytest.mark.slow
+    @for_each("scale", SCALES)
+    @for_each("bits", [0, 16, 80, 208])
     def test_digits_are_those_of_high_precision(self, scale: Fraction, bits: int) -> None:
         law = DiscreteLaplace(scale)
         for j, coin in enumerate(law._coins[:-1]):
@@ -38,6 +40,7 @@ class TestCoins:
             assert coin.digits(bits) == coin_floor(coin.exponent, bits, logistic=True)
         assert law._coins[-1].digits(bits) == coin_floor(2**law._count / scale, bits, logistic=False)
 
+    @pytest.mark.slow
     @given(
         st.fractions(min_value=Fraction(1, 2**48), max_value=100, max_denominator=2**48).filter(bool),
         st.integers(0, 300),
@@ -48,7 +51,7 @@ class TestCoins:
         coin = _Coin(exponent, logistic=logistic)
         assert coin.digits(bits) == coin_floor(exponent, bits, logistic=logistic)
 
-    @pytest.mark.parametrize("logistic", [True, False])
+    @for_each("logistic", [True, False])
     def test_ties_go_on_with_further_digits(self, logistic: bool) -> None:
         coin = _Coin(Fraction(3, 7), logistic=logistic)
         first = coin_floor(coin.exponent, 64, logistic=logistic)
@@ -66,7 +69,7 @@ class TestCoins:
 
 
 class TestConstruction:
-    @pytest.mark.parametrize("scale", [Fraction(1, 7), Fraction(1), Fraction(22, 7), Fraction(40)])
+    @for_each("scale", [Fraction(1, 7), Fraction(1), Fraction(22, 7), Fraction(40)])
     def test_independent_digits_make_the_geometric_law(self, scale: Fraction) -> None:
         """The product over digits and top equals (1-q) q**x, in 60 digits."""
         count = DiscreteLaplace(scale)._count
@@ -82,7 +85,8 @@ class TestConstruction:
                 product *= (1 - ratio) * ratio ** (x >> count)
                 assert mpmath.almosteq(product, (1 - q) * q**x, rel_eps=mpmath.mpf(10) ** -50)
 
-    @pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(5, 2), Fraction(3 * 2**39)])
+    @pytest.mark.slow
+    @for_each("scale", [Fraction(1, 50), Fraction(5, 2), Fraction(3 * 2**39)])
     def test_draws_are_those_of_the_slow_reading_of_the_same_bits(self, scale: Fraction) -> None:
         """Each geometric number again, from comparisons of long binary fractions; a third of all words tie."""
         law = DiscreteLaplace(scale)
@@ -143,11 +147,11 @@ class TestConstruction:
         with pytest.raises(OverflowError):
             DiscreteLaplace(Fraction(2**48)).sample(1, bytes)
 
-    @pytest.mark.parametrize("size", [0, 1, 2047, 2048, 2049, 5000])
+    @for_each("size", [0, 1, 2047, 2048, 2049, 5000])
     def test_any_number_of_draws(self, size: int) -> None:
         assert SeededNoise(1).laplace_array(Fraction(9), size).shape == (size,)
 
-    @pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(1, 1025), Fraction(2**48 + 1)])
+    @for_each("scale", [Fraction(0), Fraction(-1), Fraction(1, 1025), Fraction(2**48 + 1)])
     def test_scales_out_of_range_are_refused(self, scale: Fraction) -> None:
         with pytest.raises(InputError, match="scale"):
             SystemNoise().laplace(scale)
@@ -156,7 +160,7 @@ class TestConstruction:
 class TestDomination:
     """What `noise_slack` rests on: PROOFS.md, "Noise"."""
 
-    @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(10**6)])
+    @for_each("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(10**6)])
     def test_the_tails_of_the_discrete_law(self, scale: Fraction) -> None:
         reach = int(30 * scale) + 3
         with mpmath.workdps(60):
@@ -202,7 +206,7 @@ class TestSources:
                 original.laplace(Fraction(1000)) for _ in range(100)
             ]
 
-    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+    @for_each("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
     def test_a_copied_system_source_shares_nothing(self, duplicate: Callable[[SystemNoise], SystemNoise]) -> None:
         noise = SystemNoise()
         noise.laplace(Fraction(2**48))
@@ -236,6 +240,7 @@ class TestSources:
             thread.join()
         assert len({draw for part in draws for draw in part}) == 1000
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
     def test_a_forked_child_drops_the_buffer(self) -> None:
         program = """

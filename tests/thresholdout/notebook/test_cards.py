@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout.notebook.cards import Bar, Card, Table
 
@@ -39,7 +40,8 @@ class Read(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+@for_each("kind", KINDS)
 def test_every_card_is_one_element_with_nothing_live_and_nothing_from_elsewhere(kind: str) -> None:
     html = shown()[kind]._repr_html_()
     found = Read(html)

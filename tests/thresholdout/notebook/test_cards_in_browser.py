@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.notebook.shown import shown
 from tests.thresholdout.report import browser
 
@@ -47,7 +48,8 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.slow
+@for_each("theme", THEMES)
 def test_colours_are_the_notebooks_and_dots_stand_out(chrome: "Page", tmp_path: Path, theme: str) -> None:
     load(chrome, tmp_path, theme, 900)
     text, ground = THEMES[theme]
@@ -63,7 +65,8 @@ def test_colours_are_the_notebooks_and_dots_stand_out(chrome: "Page", tmp_path: 
     assert min(contrast(dot, ground) for dot in dots) >= 3.0
 
 
-@pytest.mark.parametrize("width", [900, 480])
+@pytest.mark.slow
+@for_each("width", [900, 480])
 def test_nothing_reaches_out_of_its_card(chrome: "Page", tmp_path: Path, width: int) -> None:
     load(chrome, tmp_path, "light", width)
     assert chrome.title() == "notebook"  # no script of a name has run
@@ -77,6 +80,7 @@ def test_nothing_reaches_out_of_its_card(chrome: "Page", tmp_path: Path, width: 
     assert [out for card in reach for out in card] == []
 
 
+@pytest.mark.slow
 def test_bars_are_where_they_say(chrome: "Page", tmp_path: Path) -> None:
     load(chrome, tmp_path, "light", 900)
     answer = shown()["answer"]

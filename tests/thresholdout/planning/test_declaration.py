@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout import Claims, LedgerMismatch, PriorQueries, SparseVector, Thresholdout
 from thresholdout.errors import LedgerDamaged
 from thresholdout.ledger import MemoryLedger, open_ledger
@@ -33,7 +34,7 @@ DECLARED = [
 ]
 
 
-@pytest.mark.parametrize("declared", DECLARED, ids=range(len(DECLARED)))
+@for_each("declared", DECLARED, ids=range(len(DECLARED)))
 def test_what_is_kept_is_read_again(declared: Declaration) -> None:
     text = json.dumps(declared.to_json())
     again = Declaration.from_json(json.loads(text))
@@ -47,7 +48,7 @@ def test_the_text_in_a_ledger_is_this() -> None:
     assert json.dumps(declared.to_json()) == TEXT
 
 
-@pytest.mark.parametrize("name", ["algorithm-1", "from", "kfold", "labelled", "releases", "moved"])
+@for_each("name", ["algorithm-1", "from", "kfold", "labelled", "releases", "moved"])
 def test_kept_ledgers_are_written_again_as_they_are(name: str, tmp_path: Path) -> None:
     """Byte for byte."""
     copy = tmp_path / f"{name}.db"
@@ -76,7 +77,7 @@ def test_nothing_in_it_can_be_changed() -> None:
         declared.queries = 200  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("argument", "value"),
     [("queries", 21), ("confidence", 0.9), ("mechanism", "claims"), ("mechanism", Claims(max_half_width=0.3)),
      ("sampling", "iid"), ("final_check", True), ("development", 0.5), ("random_state", 1), ("prior_queries", 1)],
@@ -91,7 +92,7 @@ def test_a_guard_is_opened_as_it_was_declared(argument: str, value: object) -> N
     assert Thresholdout(records, **told).status.answers_left == 2
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Declaration)])
+@for_each("name", [field.name for field in dataclasses.fields(Declaration)])
 def test_what_has_always_been_there_has_to_be_there(name: str) -> None:
     kept = Declaration().to_json()
     del kept[name]
@@ -99,7 +100,7 @@ def test_what_has_always_been_there_has_to_be_there(name: str) -> None:
         Declaration.from_json(kept)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"queries": 0},

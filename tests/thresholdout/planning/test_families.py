@@ -11,6 +11,7 @@ import pytest
 
 from graphs import DependenceModel, GaussianField, Groups, Independent, MarkovChain, MarkovField, MovingWindow, Panel
 from graphs.fitted_limits import FittedLimits
+from tests.cases import for_each
 from thresholdout import InputError, InputTypeError, PlanError, plan
 from thresholdout.planning.plan import Way
 
@@ -37,7 +38,8 @@ def path(n: int) -> DependenceModel:
     return MarkovField.ising(nx.path_graph(n), 0.2)
 
 
-@pytest.mark.parametrize("family", [chain, windows, fours, panel, path])
+@pytest.mark.slow
+@for_each("family", [chain, windows, fours, panel, path])
 @pytest.mark.parametrize("width", [0.25, pytest.param(0.15, marks=pytest.mark.slow)])
 def test_a_direct_search_finds_the_same_number(family: Callable[[int], DependenceModel], width: float) -> None:
     """Ten by ten from the independent number on, without the search: the first that reaches the width."""
@@ -52,6 +54,7 @@ def test_a_direct_search_finds_the_same_number(family: Callable[[int], Dependenc
     assert found.recommended.records == found.records
 
 
+@pytest.mark.slow
 def test_groups_take_what_relative_entropy_says() -> None:
     """Closed form for copies: n/4 effective records; each end of 20 intervals has the probability 0.05/40 at most."""
     found = plan(fours, width=0.1, queries=20, adaptive=False, anticipated_score=0.5, correlation=1.0)
@@ -59,6 +62,7 @@ def test_groups_take_what_relative_entropy_says() -> None:
     assert found.records == pytest.approx(4 * math.log(800) / entropy, rel=0.01)
 
 
+@pytest.mark.slow
 def test_adaptive_queries_to_a_chain() -> None:
     found = plan(chain, width=0.1, queries=30)
     assert found.half_width <= 0.1
@@ -72,6 +76,7 @@ def test_adaptive_queries_to_a_chain() -> None:
         assert plan(chain(fewest), queries=queries, adaptive=adaptive).half_width <= 0.1
 
 
+@pytest.mark.slow
 def test_a_model_of_too_few_records_says_how_many_of_its_kind_it_takes() -> None:
     """Not how many independent ones: the number is that of the family within two per cent."""
     few = plan(chain(100), width=0.15, queries=10)
@@ -95,6 +100,7 @@ def test_records_in_order_are_a_kind() -> None:
         plan(order=True, window=3)
 
 
+@pytest.mark.slow
 def test_limits_of_a_fitted_family_are_paid_for() -> None:
     def fitted(n: int) -> DependenceModel:
         return GaussianField.ar(0.3, n).fitted(FittedLimits("series", 500, 0.01))
@@ -106,6 +112,7 @@ def test_limits_of_a_fitted_family_are_paid_for() -> None:
     assert plan(fitted(found.records), queries=10, adaptive=False).half_width <= 0.25
 
 
+@pytest.mark.slow
 def test_families_of_steps_and_of_no_limit() -> None:
     """A family that grows by doubling alone, and one of which more records do not help."""
     doubling = plan(lambda n: Independent(2 ** max(3, math.floor(math.log2(n)))), width=0.1, queries=5, adaptive=False)

@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from graphs.models.out_of_fold import OutOfFold
+from tests.cases import for_each
 from thresholdout import InputError, InputTypeError, PlanError, Thresholdout, plan
 from thresholdout.mechanisms import (
     ClaimsParameters,
@@ -44,7 +45,7 @@ def half_length(count: int, n: int, level: float) -> float:
     return float(beta.ppf(1 - level / 2, count + 1, n - count) - beta.ppf(level / 2, count, n - count + 1)) / 2
 
 
-@pytest.mark.parametrize(("n", "expected"), [(300, 0.9), (2000, 0.95), (20_000, 0.5)])
+@for_each(("n", "expected"), [(300, 0.9), (2000, 0.95), (20_000, 0.5)])
 def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> None:
     planned = plan(n, queries=50, anticipated_score=expected)
     count = round(n * expected)
@@ -78,7 +79,8 @@ def searched(n: int, train: int, queries: int, score: float, seed: int, group: i
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("n", "train", "queries", "score", "group", "declared"),
     [
         (400, 400, 20, 0.9, 1, True),
@@ -127,6 +129,7 @@ def test_a_plan_certifies_once_and_computes_no_width_twice(monkeypatch: pytest.M
     assert planned.certificate is planned.certificate
 
 
+@pytest.mark.slow
 def test_groups_count_for_what_they_are() -> None:
     pairs = plan(Groups(np.arange(2000) // 2), queries=50)
     alone = plan(2000, queries=50)
@@ -168,6 +171,7 @@ def test_queries_that_are_fixed_are_asked_as_a_list() -> None:
     assert one.way("batch").why_not == "one query is no list"
 
 
+@pytest.mark.slow
 def test_words_say_what_stands_in_the_way() -> None:
     few = plan(40, queries=100, anticipated_score=0.8)
     assert few.half_width >= 0.25
@@ -185,6 +189,7 @@ def test_words_say_what_stands_in_the_way() -> None:
     assert "the first 100 queries" in plan(1000).recommendation
 
 
+@pytest.mark.slow
 def test_solves_for_records() -> None:
     """The smallest number for exact limits; for a guard within half a per cent."""
     fixed = plan(width=0.02, queries=100, adaptive=False)
@@ -205,6 +210,7 @@ def test_solves_for_records() -> None:
         plan(width=1e-6, queries=100)
 
 
+@pytest.mark.slow
 def test_solves_for_queries() -> None:
     fixed = plan(2000, width=0.02, adaptive=False)
     assert fixed.queries is not None
@@ -223,6 +229,7 @@ def test_solves_for_queries() -> None:
         plan(300, width=0.02)
 
 
+@pytest.mark.slow
 def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
     planned = plan(2000, queries=100, width=0.03)
     chosen = planned.recommended
@@ -236,6 +243,7 @@ def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
     assert "records" not in plan(2000, queries=100).table.columns
 
 
+@pytest.mark.slow
 def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     model = Unlimited(100_000, 1)
     planned = plan(model, queries=50, budget=3)
@@ -264,7 +272,7 @@ def test_as_json() -> None:
     assert listed["adaptive"] == parameters_to_json(planned.parameters)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "argument"),
     [
         ({}, "records"),
@@ -297,7 +305,7 @@ def test_the_largest_holdout_is_planned_without_a_number_for_each_record() -> No
     assert plan(10**9, queries=10).half_width < 1e-4
 
 
-@pytest.mark.parametrize("confidence", [0.9999, 0.5])
+@for_each("confidence", [0.9999, 0.5])
 def test_a_guard_does_not_hold_planned_parameters_with_another_confidence(confidence: float) -> None:
     """Before, such a guard had intervals at its own 0.95, whatever had been planned."""
     planned, rng = plan(500, queries=10, confidence=confidence), np.random.default_rng(0)
@@ -315,6 +323,7 @@ def test_refuses_what_is_no_model() -> None:
     assert plan(Independent(300)).half_width == plan(300).half_width
 
 
+@pytest.mark.slow
 def test_a_quiet_margin_with_which_nothing_is_certified_is_left_out() -> None:
     """The mean of a tree with hubs varies so much that the usual margin alone leaves no half-width below 1."""
     tree = MarkovField.ising(nx.barabasi_albert_graph(1000, 1, seed=1), math.atanh(0.6))

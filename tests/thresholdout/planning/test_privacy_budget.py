@@ -15,6 +15,7 @@ import pytest
 
 from graphs import BayesianNetwork, DependenceModel, Groups, HiddenMarkov, Independent, MarkovChain, MarkovField
 from graphs.leakage.exact import exact_leakage
+from tests.cases import for_each
 from tests.thresholdout.planning.test_plan import Unlimited
 from thresholdout import Claims, InputError, PlanError, SparseVector, Thresholdout, plan
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -72,7 +73,7 @@ def told(model: DependenceModel, per_record: float) -> float:
     return most
 
 
-@pytest.mark.parametrize("name", SMALL)
+@for_each("name", SMALL)
 def test_no_mechanism_tells_more_than_declared(name: str) -> None:
     model = SMALL[name]()
     methods: tuple[BudgetMethod, ...] = ("best", "group", "quilt", "spectral", "messages")
@@ -97,6 +98,7 @@ def tabled(gap: float) -> HiddenMarkov:
     return HiddenMarkov([[stay, 1 - stay], [1 - stay, stay]], n=N, emission=[[0.73, 0.27], [0.27, 0.73]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "most"),
     [
@@ -125,6 +127,7 @@ def test_what_is_certified_at_an_epsilon_of_one_half(made: Any, most: float) -> 
     assert 0.49 < certificate.bayesian_epsilon <= 0.5
 
 
+@pytest.mark.slow
 def test_three_lines_to_a_noisy_certified_answer() -> None:
     rng = np.random.default_rng(0)
     model = MarkovField.ising(nx.random_labeled_tree(2000, seed=1), 0.3)
@@ -162,7 +165,8 @@ def test_claims_have_the_noise_for_a_record_and_its_dependants() -> None:
     assert "dependants" not in repr(alone)
 
 
-@pytest.mark.parametrize("mechanism", [SparseVector.for_budget(0.01, answers=2), Claims(epsilon=0.01)])
+@pytest.mark.slow
+@for_each("mechanism", [SparseVector.for_budget(0.01, answers=2), Claims(epsilon=0.01)])
 def test_an_epsilon_that_hides_everything_names_one_that_does_not(mechanism: Any) -> None:
     model = Groups(np.arange(2000) // 2)
     with pytest.raises(PlanError, match="hides everything") as refused:
@@ -182,11 +186,13 @@ def test_an_epsilon_that_hides_everything_names_one_that_does_not(mechanism: Any
         Thresholdout(np.arange(2000.0), dependence=model, mechanism=made(0.9 * enough))
 
 
+@pytest.mark.slow
 def test_records_of_which_no_epsilon_leaves_anything() -> None:
     with pytest.raises(PlanError, match="so does every other one"):
         Thresholdout(np.arange(20.0), mechanism=SparseVector.for_budget(0.5))
 
 
+@pytest.mark.slow
 def test_the_published_setting_certifies_nothing() -> None:
     """[Z17, Theorem 2] with c = 1/2: T = (1+c) tau/2 and sigma = (1-c) tau/(12 ln(4m/beta))."""
     wanted = SparseVector.for_budget(0.5, setting="published")
@@ -198,6 +204,7 @@ def test_the_published_setting_certifies_nothing() -> None:
     assert certify_parameters(Independent(N), found).tolerance >= 0.5
 
 
+@pytest.mark.slow
 def test_more_records_and_a_smaller_margin_certify_more() -> None:
     def width(n: int, **changes: Any) -> float:
         found = for_budget(Independent(n), SparseVector.for_budget(0.5, **changes), queries=None, confidence=0.95)
@@ -228,6 +235,7 @@ def test_a_choice_by_epsilon() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_guard_for_a_budget_is_continued(tmp_path: Any) -> None:
     given: dict[str, Any] = {
         "mechanism": "algorithm-1",
@@ -243,6 +251,7 @@ def test_a_guard_for_a_budget_is_continued(tmp_path: Any) -> None:
     assert again.status == first.status
 
 
+@pytest.mark.slow
 def test_plans_have_a_row_for_every_way() -> None:
     for model, changes, absent in (
         (1000, {}, {"Algorithm 1"}),
@@ -263,6 +272,7 @@ def test_plans_have_a_row_for_every_way() -> None:
             assert way.parameters is None
 
 
+@pytest.mark.slow
 def test_a_plan_for_an_epsilon_is_what_guards_have() -> None:
     model = Groups(np.arange(N) // 2)
     found = plan(model, epsilon=0.5, queries=50, budget=3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.report import browser
 from tests.thresholdout.report.lives import long_life
 
@@ -34,6 +35,7 @@ def shown(chrome: "Browser", saved: Path) -> "Page":
     return page
 
 
+@pytest.mark.slow
 def test_the_page_is_complete(shown: "Page") -> None:
     assert shown.title() == "Spring <leaderboard>"
     assert shown.locator("h1").text_content() == "Spring <leaderboard>"
@@ -53,6 +55,7 @@ def test_every_picture_is_drawn(shown: "Page") -> None:
     assert all(complete and natural > 0 and width > 600 for complete, natural, width in sizes)
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_network(chrome: "Browser", saved: Path) -> None:
     page = chrome.new_page()
     asked: list[str] = []
@@ -67,7 +70,8 @@ def test_nothing_is_asked_of_a_network(chrome: "Browser", saved: Path) -> None:
     assert said == []
 
 
-@pytest.mark.parametrize("width", [360, 1000])
+@pytest.mark.slow
+@for_each("width", [360, 1000])
 def test_nothing_is_wider_than_the_window(chrome: "Browser", saved: Path, width: int) -> None:
     page = chrome.new_page(viewport={"width": width, "height": 800})
     page.goto(saved.as_uri())

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from sklearn.dummy import DummyClassifier
 
 from graphs import Groups
+from tests.cases import for_each
 from tests.thresholdout.report.lives import SECRET, long_life
 from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.cli import main
@@ -71,6 +72,7 @@ def page(guard: Thresholdout) -> Checker:
     return read(guard.report("Spring"))
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_history(guard: Thresholdout, page: Checker) -> None:
     history = guard.history
     text = " ".join(page.text)
@@ -118,6 +120,7 @@ def test_names_are_text_and_not_markup(page: Checker) -> None:
         long_life(0).report(title="half a \ud83d")
 
 
+@pytest.mark.slow
 def test_nothing_secret_is_shown(guard: Thresholdout) -> None:
     shown = guard.report().html
     noise = abs(GuardState.from_text(guard._ledger.state(guard._id), ClaimsState.from_text).mechanism.edge)
@@ -127,6 +130,7 @@ def test_nothing_secret_is_shown(guard: Thresholdout) -> None:
     assert str(SECRET) in str(guard._records.holdout[0][0, 0])  # the holdout does have it
 
 
+@pytest.mark.slow
 def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     labels = np.where(np.arange(4000) % 2, "zebra-label", "okapi-label")
     table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": labels})
@@ -146,6 +150,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
         assert secret not in shown
 
 
+@pytest.mark.slow
 def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     holdout = np.arange(1000.0)
@@ -161,6 +166,7 @@ def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
     assert "other.db" in missing.output
 
 
+@pytest.mark.slow
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     report = long_life(2).report()
     file = report.save(str(tmp_path / "report.html"))
@@ -180,6 +186,7 @@ def test_a_new_guard_says_so() -> None:
     assert "img" not in page.tags
 
 
+@pytest.mark.slow
 def test_looks_failures_seeds_and_closing_are_told() -> None:
     holdout = np.arange(10_000.0)
     guard = Thresholdout(holdout, train=holdout + 1e5, queries=100, mechanism=Claims(holdout_answers=2), random_state=0)
@@ -203,7 +210,8 @@ def test_looks_failures_seeds_and_closing_are_told() -> None:
     assert "the season is over" in text
 
 
-@pytest.mark.parametrize("mechanism", ["claims", "ladder"])
+@pytest.mark.slow
+@for_each("mechanism", ["claims", "ladder"])
 def test_every_mechanism_has_a_page(mechanism: str) -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
@@ -238,6 +246,7 @@ def test_from_another_process_it_is_the_same() -> None:
     assert report.html == guard.report("there").html
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_it_in_a_frame() -> None:
     shown = long_life(2).report()._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
@@ -272,6 +281,7 @@ def test_the_pictures_show_what_they_say(guard: Thresholdout) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_certificate_that_says_nothing_is_shown_as_that() -> None:
     holdout = np.arange(60.0)
     guard = Thresholdout(
@@ -282,6 +292,7 @@ def test_a_certificate_that_says_nothing_is_shown_as_that() -> None:
     assert "Nothing is certified about the answers." in " ".join(read(guard.report()).text)
 
 
+@pytest.mark.slow
 def test_where_a_guard_went_stays_out(tmp_path: Path) -> None:
     folder = tmp_path / "home-of-alice; if it is not there"
     folder.mkdir()
@@ -306,6 +317,7 @@ def test_a_name_of_a_file_is_no_heading(guard: Thresholdout, title: str) -> None
     )
 
 
+@pytest.mark.slow
 def test_after_a_final_check_everything_is_told() -> None:
     y = np.arange(2000) % 2
     X = np.arange(4000.0).reshape(2000, 2)

@@ -7,6 +7,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, mean_abs
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring import metrics
 from thresholdout.scoring.out_of_fold import out_of_fold
@@ -59,7 +60,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     assert abs(metrics.accuracy().of_predictions(found, X, y).mean() - 0.5) < 0.15
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "neg_log_loss", "neg_brier_score", "squared_error", "absolute_error", ""])
+@for_each("name", ["roc_auc", "neg_log_loss", "neg_brier_score", "squared_error", "absolute_error", ""])
 def test_unknown_names_say_what_to_use(name: str) -> None:
     with pytest.raises(InputError, match="expected"):
         metrics.get_metric(name)

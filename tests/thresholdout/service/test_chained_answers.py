@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.data.client_states import client_key
 from thresholdout.service import chained_answers
@@ -54,6 +55,7 @@ def _history(service: EvaluationService) -> list[Submission]:
     return service.history(ADMIN, "cells")
 
 
+@pytest.mark.slow
 def test_a_team_whose_row_was_removed_gets_no_second_allowance(path: Path) -> None:
     _change(path, f"DELETE FROM clients WHERE name = '{client_key('ann')}'")
     service = EvaluationService.open(path)
@@ -77,6 +79,7 @@ def test_a_changed_row_shows_what_the_ledger_says(path: Path) -> None:
     before.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -98,6 +101,7 @@ def test_a_row_that_claims_another_entry_is_not_shown(path: Path, change: str) -
     service.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -122,6 +126,7 @@ def test_a_holdout_that_fails_its_check_answers_nothing_new(path: Path, change: 
     service.close()
 
 
+@pytest.mark.slow
 def test_a_deleted_row_comes_back_when_the_service_starts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = EvaluationService.open(path)
     told = {row.query: row for row in _history(before)}
@@ -144,8 +149,9 @@ def test_a_deleted_row_comes_back_when_the_service_starts(path: Path, monkeypatc
         service.close()
 
 
-@pytest.mark.parametrize("feedback", ["interval", "verdict", "best"])
-@pytest.mark.parametrize("phase", ["open", "blind"])
+@pytest.mark.slow
+@for_each("feedback", ["interval", "verdict", "best"])
+@for_each("phase", ["open", "blind"])
 def test_what_the_service_does_passes_its_own_check(
     tmp_path: Path, feedback: str, phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.query_engine import LabelsCorrected
@@ -84,7 +85,7 @@ def test_a_ledger_keeps_them_and_other_processes_see_them(tmp_path: Any) -> None
     assert len(same.corrections.notes) == 2
 
 
-@pytest.mark.parametrize("mechanism", ["claims", "ladder", "leaderboard"])
+@for_each("mechanism", ["claims", "ladder", "leaderboard"])
 def test_each_mechanism_with_notes_has_them(mechanism: str) -> None:
     service = made(mechanism=mechanism)
     service.ask(wrong_on(range(500)), expected=0.5)
@@ -163,7 +164,7 @@ def test_groups_count_by_the_records_that_are_left() -> None:
     assert 0.7 < single.half_width / whole.half_width < 1.3  # 250 groups, of four records or of one
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "basis", "words"),
     [
         ({"mechanism": "ladder"}, "public", "a guard that answers by ladder"),
@@ -181,7 +182,7 @@ def test_withdrawals_of_which_nothing_is_known_are_refused(settings: dict[str, A
 # What is refused, and what is shown
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("table", "words"),
     [
         (pd.DataFrame({"id": ["r0"], "label": [1]}), "id 'r0', which is no record of the holdout"),
@@ -339,8 +340,8 @@ def false_intervals(rule: Rule, guess: float) -> float:
     return total
 
 
-@pytest.mark.parametrize("rule", [where_the_leader_is_wrong, first_half_looked_at])
-@pytest.mark.parametrize("guess", [0.3, 0.6, 0.9])
+@for_each("rule", [where_the_leader_is_wrong, first_half_looked_at])
+@for_each("guess", [0.3, 0.6, 0.9])
 def test_rules_that_judge_each_record_by_itself_keep_the_promise(rule: Rule, guess: float) -> None:
     assert false_intervals(rule, guess) <= 0.4
 

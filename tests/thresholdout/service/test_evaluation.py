@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, TRAIN, N, made, right_in, team
 from thresholdout.errors import InputError
@@ -125,6 +126,7 @@ EXPECTED = {  # by method: what an administrator, the owner, another team, a vie
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", CALLS)
 def test_who_may_do_what(service: EvaluationService, method: str) -> None:
     ann, bob = team(service, "ann"), team(service, "bob")
@@ -281,7 +283,8 @@ def test_a_quota_of_some_days_says_when_there_is_room_again(tmp_path: Path) -> N
     service.close()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("metric", "output"),
     [("squared_error(clip=1)", "prediction"), ("log_loss", "probabilities"), ("brier_score", "probabilities")],
 )
@@ -307,7 +310,8 @@ def test_losses_are_served_and_less_is_better(tmp_path: Path, metric: str, outpu
     service.close()
 
 
-@pytest.mark.parametrize(("metric", "best"), [("accuracy", (0.6, 0.9, 0.9)), ("zero_one_loss", (0.4, 0.1, 0.1))])
+@pytest.mark.slow
+@for_each(("metric", "best"), [("accuracy", (0.6, 0.9, 0.9)), ("zero_one_loss", (0.4, 0.1, 0.1))])
 def test_the_best_so_far_is_told(tmp_path: Path, metric: str, best: tuple[float, ...]) -> None:
     service = made(tmp_path / "leaderboard.db", feedback="best", metric=metric)
     ann = team(service, "ann")
@@ -342,6 +346,7 @@ def test_labels_are_corrected_and_the_page_says_what_that_means(tmp_path: Path) 
     service.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("basis", ["public", "labels"])
 def test_a_correction_is_noted_and_what_was_told_carries_over(service: EvaluationService, basis: Basis) -> None:
     ann = team(service, "ann")
@@ -381,6 +386,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_settings_that_no_holdout_has_are_refused_before_anything_is_made(
     tmp_path: Path, settings: dict[str, Any]
@@ -519,7 +525,7 @@ def test_a_holdout_may_be_a_chain_of_a_known_law(service: EvaluationService) -> 
     assert "chain" in made.promise
 
 
-@pytest.mark.parametrize("name", ["r2", "squared_error", "log_loss(clip=e)", "squared_error(clip=--)", 3])
+@for_each("name", ["r2", "squared_error", "log_loss(clip=e)", "squared_error(clip=--)", 3])
 def test_a_metric_that_is_not_served_is_refused_with_the_ones_that_are(name: object) -> None:
     with pytest.raises(InputError) as refused:
         served_metric(name)
@@ -534,6 +540,7 @@ def test_a_metric_that_is_not_served_is_refused_with_the_ones_that_are(name: obj
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [1, 19])
 def test_a_holdout_of_next_to_nothing_is_refused(service: EvaluationService, records: int) -> None:
     few = pd.DataFrame({"id": [f"f{k}" for k in range(60)], "x": range(60), "y": [0, 1] * 30})

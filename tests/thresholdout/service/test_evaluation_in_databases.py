@@ -50,6 +50,7 @@ def code(call: Callable[..., object], *given: object) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_threads_and_two_services_charge_each_content_once(where: str | Path) -> None:
     """Twelve requests of three contents, each under its own Idempotency-Key in two services: three are charged."""
     one = made(where)
@@ -78,6 +79,7 @@ def test_threads_and_two_services_charge_each_content_once(where: str | Path) ->
         service.close()
 
 
+@pytest.mark.slow
 def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
     before = made(where, title="Cells of a plate", public=True)
     assert before.first_admin_token() is not None
@@ -100,6 +102,7 @@ def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
     after.close()
 
 
+@pytest.mark.slow
 def test_a_submission_that_takes_long_is_running_and_one_that_nobody_works_on_was_interrupted(
     where: str | Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +129,7 @@ def test_a_submission_that_takes_long_is_running_and_one_that_nobody_works_on_wa
     service.close()
 
 
+@pytest.mark.slow
 def test_who_does_not_wait_fetches_the_answer_later(where: str | Path) -> None:
     service = made(where)
     ann = team(service, "ann")
@@ -139,6 +143,7 @@ def test_who_does_not_wait_fetches_the_answer_later(where: str | Path) -> None:
     after.close()
 
 
+@pytest.mark.slow
 def test_a_blind_phase_counts_what_was_sent_and_not_what_was_answered(where: str | Path) -> None:
     service = made(where, phase="blind", quota=2)
     ann, bob = team(service, "ann"), team(service, "bob")
@@ -154,6 +159,7 @@ def test_a_blind_phase_counts_what_was_sent_and_not_what_was_answered(where: str
     service.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["submit", "compare"])
 @pytest.mark.parametrize("phase", ["open", "blind"])
 def test_one_key_for_two_contents_at_once_is_one_submission(
@@ -192,6 +198,7 @@ def test_one_key_for_two_contents_at_once_is_one_submission(
     service.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_in_one_hour")
 def test_refused_tables_are_counted_for_each_key_in_all_processes(where: str | Path) -> None:
     one = made(where, limits=Limits(failures_per_hour=3))
@@ -211,6 +218,7 @@ def test_refused_tables_are_counted_for_each_key_in_all_processes(where: str | P
     two.close()
 
 
+@pytest.mark.slow
 def test_tables_of_a_later_format_are_refused(where: str | Path) -> None:
     service = made(where)
     service._submissions._store.write("UPDATE settings SET value = '99' WHERE name = ?", ("service_format",))
@@ -219,6 +227,7 @@ def test_tables_of_a_later_format_are_refused(where: str | Path) -> None:
         EvaluationService.open(where)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_in_one_hour")
 def test_threads_that_fail_at_once_are_refused_beyond_the_rate(where: str | Path) -> None:
     service = made(where, limits=Limits(failures_per_hour=4))
@@ -262,6 +271,7 @@ def test_every_entry_is_about_the_labels_that_stand_before_it(where: str | Path)
     two.close()
 
 
+@pytest.mark.slow
 def test_histories_are_read_from_the_newest_on(where: str | Path) -> None:
     service = made(where)
     ann, bob = team(service, "ann"), team(service, "bob")

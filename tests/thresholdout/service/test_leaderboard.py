@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binom
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from thresholdout import Claims
 from thresholdout.cli import main
@@ -86,7 +87,7 @@ def test_other_guards_need_a_training_value(tmp_path: Path) -> None:
         assert answer.interval[0] < 0.8 < answer.interval[1]
 
 
-@pytest.mark.parametrize("wrong", [1.5, -0.1, np.nan, "much"])
+@for_each("wrong", [1.5, -0.1, np.nan, "much"])
 def test_what_cannot_be_expected_is_refused(tmp_path: Path, wrong: float) -> None:
     service = made(tmp_path)
     with pytest.raises(InputError, match=r"^expected: "):
@@ -159,8 +160,9 @@ def difference_of(b: pd.DataFrame, a: pd.DataFrame) -> float:
     return float(shares[0] - shares[1])
 
 
-@pytest.mark.parametrize("sampling", ["fixed_features", "independent"])
-@pytest.mark.parametrize("expected", [None, 0.2, -1.0, 1.0])
+@pytest.mark.slow
+@for_each("sampling", ["fixed_features", "independent"])
+@for_each("expected", [None, 0.2, -1.0, 1.0])
 def test_comparisons_need_no_training_rows(tmp_path: Path, sampling: str, expected: float | None) -> None:
     service = made(tmp_path, sampling=sampling)
     b, a = right_in(0.8, 1), right_in(0.6, 2)
@@ -215,7 +217,7 @@ def test_what_cannot_be_expected_of_a_difference_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.statistical
-@sizes("sessions", 30, 400)
+@sizes("sessions", 30, 200)
 def test_intervals_of_differences_hold_whatever_is_expected(tmp_path: Path, sessions: int) -> None:
     """Labels are drawn anew for each session, and the truth given the features is known; the twin has no claim left."""
     n, missed, narrow = 400, 0, 0
@@ -365,8 +367,8 @@ def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
     assert "about as anticipated; query 2" in CliRunner().invoke(main, [*ask, "--anticipated-score", "0.8"]).output
 
 
-@pytest.mark.parametrize("training", [20, 400])
-@pytest.mark.parametrize("expected", [None, 0.0])
+@for_each("training", [20, 400])
+@for_each("expected", [None, 0.0])
 def test_a_collapse_is_told_whatever_was_expected_of_the_difference(training: int, expected: float | None) -> None:
     """305 records worse and 64 better of 1,000, of predictions without training rows: 24 points are no equality."""
     n = 1000

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in, team
 from thresholdout.service import leaderboards
 from thresholdout.service.leaderboards import Leaderboards
 from thresholdout.service.standings import standings
 
 
-@pytest.mark.parametrize("slice_", [1, 2, 3, 2000])
+@pytest.mark.slow
+@for_each("slice_", [1, 2, 3, 2000])
 def test_reading_on_and_going_on_elsewhere_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_: int
 ) -> None:

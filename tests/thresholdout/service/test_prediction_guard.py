@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from graphs import MarkovChain, MovingWindow
+from tests.cases import for_each
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
@@ -60,7 +61,7 @@ def refused(service: PredictionGuard, predictions: Any, metric: str | Metric = "
 # How labels are read
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("train", "holdout", "kind"),
     [
         (["0", "1"], ["1.0", "0.0"], "i"),
@@ -94,14 +95,14 @@ def test_every_float_that_python_writes_is_read_as_itself() -> None:
     assert found[0].tolist() == values
 
 
-@pytest.mark.parametrize("strange", ["inf", "-Infinity", "nan", "NA", "None", "null"])
+@for_each("strange", ["inf", "-Infinity", "nan", "NA", "None", "null"])
 def test_missing_and_infinite_values_among_numbers_are_refused(tmp_path: Path, strange: str) -> None:
     with pytest.raises(InputError, match="infinite or missing value among numbers, in row 2 of holdout"):
         made(tmp_path, ["0.5", "1.5"], ["0.5", strange])
     assert not (tmp_path / "guard.db").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("labels", "words"),
     [
         ([0.5, np.inf], "infinite or missing"),
@@ -174,15 +175,16 @@ def test_a_numeric_label_of_the_holdout_alone_is_not_shown(tmp_path: Path) -> No
     assert abs(answer.value - (2 * 0.25 + 0.75) / 3) <= answer.half_width
 
 
-@pytest.mark.parametrize("metric", [log_loss(), brier_score()])
-@pytest.mark.parametrize("labels", [list(range(101)), [0.125, 7.625]])
+@pytest.mark.slow
+@for_each("metric", [log_loss(), brier_score()])
+@for_each("labels", [list(range(101)), [0.125, 7.625]])
 def test_probabilities_of_numbers_are_refused(tmp_path: Path, labels: list[float], metric: Metric) -> None:
     message = refused(made(tmp_path, labels, labels), predicted([0]), metric)
     assert "labels that are classes" in message
     assert ".625" not in message
 
 
-@pytest.mark.parametrize("metric", [squared_error(1.0), absolute_error(1.0)])
+@for_each("metric", [squared_error(1.0), absolute_error(1.0)])
 def test_errors_of_text_labels_are_refused(tmp_path: Path, metric: Metric) -> None:
     message = refused(made(tmp_path, ["cat", "dog"], ["dog"]), predicted([0.5]), metric)
     assert "labels that were read as text" in message
@@ -201,7 +203,7 @@ def test_errors_of_a_metric_are_hidden(tmp_path: Path) -> None:
     assert "secret" not in message
 
 
-@pytest.mark.parametrize("fails", [True, False], ids=["raises", "out of range"])
+@for_each("fails", [True, False], ids=["raises", "out of range"])
 def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_none(tmp_path: Path, fails: bool) -> None:
     """One record at a time, whether a metric failed was a free and exact answer about the label of each."""
 
@@ -232,7 +234,8 @@ def test_probabilities_that_do_not_add_up_are_told_as_predictions(tmp_path: Path
 # Predictions of another kind
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("labels", "predictions", "words"),
     [
         ([0, 1], ["cat"], "text in column 'prediction', row 1"),
@@ -283,7 +286,7 @@ def test_edges_with_float_ids_meet_integer_ids(tmp_path: Path) -> None:
     assert PredictionGuard.open(tmp_path / "guard.db").note == service.note
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("edges", "words"),
     [
         ({"a": ["r1000"], "b": ["1001"]}, "unknown id '1001' in row 1"),
@@ -344,7 +347,7 @@ def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path
     assert chained(tmp_path).guard.n == N
 
 
-@pytest.mark.parametrize("start", [-N, N / 2 + 0.5, N - 1])
+@for_each("start", [-N, N / 2 + 0.5, N - 1])
 def test_a_holdout_of_a_chain_begins_after_the_training_part(tmp_path: Path, start: float) -> None:
     with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
         chained(tmp_path, start)
@@ -367,7 +370,7 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
         made(tmp_path, [0, 1], [0, 1], order="id", groups="id")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("law", "message"),
     [
         (LAW.assign(a=[0.25, 0.8]), "sum"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from thresholdout import Claims
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.ledger import Ledger, open_ledger
@@ -105,7 +106,7 @@ def test_rows_of_training_records_decide_nothing() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "test"),
     [
         ({"sampling": "independent"}, "bets"),
@@ -166,6 +167,7 @@ def test_what_answers_no_comparisons_answers_no_proposals() -> None:
         made().propose(wrong_on(), wrong_on().drop(columns="prediction"))
 
 
+@pytest.mark.slow
 def test_it_is_found_again_after_a_restart_and_fits_its_history(tmp_path: Any) -> None:
     ledger = open_ledger(tmp_path / "guard.db")
     service = made(ledger)

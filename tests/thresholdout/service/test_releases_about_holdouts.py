@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.service.evaluations import ADMIN, made, right_in, team
 from thresholdout.errors import InputError
 from thresholdout.ledger import open_ledger
@@ -16,7 +17,8 @@ from thresholdout.service.receipts.audit_report import audit_report
 from thresholdout.service.refusals import ServiceRefused
 
 
-@pytest.mark.parametrize("feedback", ["interval", "best"])
+@pytest.mark.slow
+@for_each("feedback", ["interval", "best"])
 def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal["interval", "best"]) -> None:
     """Recorded where the database is, while the service holds the guard: the next submission pays, and all read it."""
     looked, other = (made(tmp_path / name, feedback=feedback) for name in ("looked.db", "other.db"))
@@ -41,6 +43,7 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
     assert found.notes == shown.notes
 
 
+@pytest.mark.slow
 def test_a_look_that_leaves_nothing_is_refused_or_ends_the_answers(tmp_path: Path) -> None:
     service = made(tmp_path / "leaderboard.db")
     ann = team(service, "ann")

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from tests.cases import for_each
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in
 from thresholdout.cli import main
@@ -202,6 +203,7 @@ def _sent(process: Process, data: bytes, most: int = 2000) -> bytes:
     return found
 
 
+@pytest.mark.slow
 def test_checkpoints_without_an_end_are_cut_off(small: Process) -> None:
     assert b"200 OK" in _sent(small, b"GET /ready HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     assert _sent(small, b"GET /ready HTTP/1.1\r\nA: " + b"x" * 10**6) == b""
@@ -210,6 +212,7 @@ def test_checkpoints_without_an_end_are_cut_off(small: Process) -> None:
     assert b"400 Bad Request" in _sent(small, b"\x16\x03\x01 not http\r\n\r\n")
 
 
+@pytest.mark.slow
 def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each announces as much as the service takes and sends a few bytes; no other team waits for them."""
     monkeypatch.setattr(admission, "_PATIENCE", 10.0 * PATIENCE)
@@ -231,6 +234,7 @@ def test_slow_uploads_with_many_keys_leave_room_for_others(tmp_path: Path, monke
             assert client.post("/v1/holdouts/cells/submissions", content=body, headers=headers).status_code == 200
 
 
+@pytest.mark.slow
 def test_idle_connections_of_one_address_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """127.0.0.1 is no proxy here: its 101st connection is told so, and one that ends makes room again."""
     monkeypatch.setattr(server, "_MOST_OF_ONE", 5)
@@ -283,7 +287,7 @@ def test_what_a_process_tells_its_workers() -> None:
     assert Serving.read(told.text()) == told
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         ("admin", "token", "new", "--team", "ann"),
@@ -299,6 +303,7 @@ def test_a_mistyped_database_is_refused_and_not_made(tmp_path: Path, command: tu
     assert not there.exists()
 
 
+@pytest.mark.slow
 def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path) -> None:
     database = ("--database", str(tmp_path / "leaderboard.db"))
     tables(tmp_path)

@@ -45,6 +45,7 @@ def refused(service: EvaluationService, text: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_session_is_its_tokens(service: EvaluationService) -> None:
     text, key = service.new_token(ADMIN, "team", "ann")
     one, other = service.sessions.begin(text), service.sessions.begin(text)
@@ -67,6 +68,7 @@ def _at(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
     monkeypatch.setattr("thresholdout.service.tokens.time.time", lambda: moment)
 
 
+@pytest.mark.slow
 def test_a_session_ends_by_itself(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
     text, _ = service.new_token(ADMIN, "viewer")
     session = service.sessions.begin(text)
@@ -79,6 +81,7 @@ def test_a_session_ends_by_itself(service: EvaluationService, monkeypatch: pytes
     assert len(rows(service)) == 1
 
 
+@pytest.mark.slow
 def test_a_token_has_so_many_sessions(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
     text, other = (service.new_token(ADMIN, "viewer")[0] for _ in range(2))
     now = time.time()
@@ -92,12 +95,14 @@ def test_a_token_has_so_many_sessions(service: EvaluationService, monkeypatch: p
     assert service.sessions.holder(kept) == service.authenticate(other)
 
 
+@pytest.mark.slow
 def test_what_is_no_session_is_nobodys(service: EvaluationService) -> None:
     for text in ("", "x", "\0" * 43, "é" * 43, "\udcff" * 43, "a" * 42 + "'", "a" * 43):
         assert refused(service, text)
         service.sessions.end(text)
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_says_nothing_of_itself(service: EvaluationService, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> object:
         raise LedgerUnusable("secret-place", "secret-reason")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import LedgerDamaged, LedgerMismatch
 from thresholdout.ledger import move, new_key, open_ledger
 from thresholdout.service.labelled_records import DOCUMENT, documents_of
@@ -37,8 +38,9 @@ def made(file: Path, kind: str = "integers", groups: str | None = None) -> Predi
     return PredictionGuard.create(file, train, holdout, label="y", groups=groups, allow_duplicates=True)
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("groups", [None, "who"])
+@pytest.mark.slow
+@for_each("kind", LABELS)
+@for_each("groups", [None, "who"])
 def test_they_come_back_as_they_were(tmp_path: Path, kind: str, groups: str | None) -> None:
     before = made(tmp_path / "guard.db", kind, groups)
     after = PredictionGuard.open(tmp_path / "guard.db")
@@ -98,8 +100,9 @@ def changed(file: Path, name: str, text: str | None) -> None:
         connection.commit()
 
 
-@pytest.mark.parametrize("column", ["holdout/groups", *COLUMNS])
-@pytest.mark.parametrize("how", ["changed", "missing", "no column"])
+@pytest.mark.slow
+@for_each("column", ["holdout/groups", *COLUMNS])
+@for_each("how", ["changed", "missing", "no column"])
 def test_a_column_that_was_changed_is_seen_and_not_shown(tmp_path: Path, column: str, how: str) -> None:
     file = tmp_path / "guard.db"
     service = made(file, "texts", "who")
@@ -113,7 +116,8 @@ def test_a_column_that_was_changed_is_seen_and_not_shown(tmp_path: Path, column:
     assert "secret" not in repr(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"columns": 2}', '{"columns": 1, "id": "id"}', '{"train": 1}'])
+@pytest.mark.slow
+@for_each("text", ["", "[]", "3", "{}", '{"columns": 2}', '{"columns": 1, "id": "id"}', '{"train": 1}'])
 def test_a_description_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     made(tmp_path / "guard.db").guard._ledger.close()
     changed(tmp_path / "guard.db", DOCUMENT, text)
@@ -135,7 +139,8 @@ def test_another_training_part_or_group_is_another_guard(tmp_path: Path) -> None
 PLAIN, PADDED = [k - 7 for k in range(2 * N)], [f"{k:03d}" for k in range(2 * N)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("ids", "kind"),
     [*[(PLAIN, kind) for kind in ("int64", "int32", "Int64", "float64", "str", "object")], (PADDED, "str")],
 )

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent
+from tests.cases import for_each
 from thresholdout import BudgetExhausted, InputError, SeededNoise
 from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.simulation import (
@@ -76,7 +77,7 @@ def probed(analyst: Analyst, holdout: Part, probe: Part, train: Part) -> list[An
     return [seen, mechanism.claims]
 
 
-@pytest.mark.parametrize("name", ANALYSTS)
+@for_each("name", ANALYSTS)
 def test_an_analyst_knows_the_training_part_and_the_answers_alone(name: str) -> None:
     rng = np.random.default_rng(1)
     train, probe, one, other = (coins(rng) for _ in range(4))
@@ -85,8 +86,8 @@ def test_an_analyst_knows_the_training_part_and_the_answers_alone(name: str) -> 
     assert len(first[0]) >= 3
 
 
-@pytest.mark.parametrize("name", ANALYSTS)
-@pytest.mark.parametrize("allowed", [0, 2])
+@for_each("name", ANALYSTS)
+@for_each("allowed", [0, 2])
 def test_a_refusal_ends_every_analyst(name: str, allowed: int) -> None:
     rng = np.random.default_rng(2)
     mechanism = Deaf(np.full(1000, 0.6), refuse_at=allowed)
@@ -235,7 +236,7 @@ def test_ties_of_a_vote_and_no_vote_at_all_say_no() -> None:
     assert empty.predict(part.features).tolist() == [False, False]
 
 
-@pytest.mark.parametrize("sizes", [[], [2, 1], [1, 1], [-1]])
+@for_each("sizes", [[], [2, 1], [1, 1], [-1]])
 def test_sizes_increase(sizes: list[int]) -> None:
     with pytest.raises(InputError, match="sizes"):
         FeatureSelectionAnalyst(sizes)

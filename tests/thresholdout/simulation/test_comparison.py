@@ -18,6 +18,7 @@ from graphs import (
     MarkovChain,
     MarkovField,
 )
+from tests.cases import for_each
 from thresholdout import InputError, InputTypeError, SeededNoise, plan
 from thresholdout.simulation import (
     AggregationAnalyst,
@@ -39,7 +40,8 @@ def directed() -> DependenceModel:
     return BayesianNetwork(graph, {0: [0.5, 0.5], **dict.fromkeys(range(1, 40), SWITCHING)})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "model",
     [
         Groups(np.arange(40) // 4),
@@ -59,6 +61,7 @@ def test_every_model_is_simulated(model: DependenceModel) -> None:
     assert (found.queries["truth"] == 0.5).all()
 
 
+@pytest.mark.slow
 def test_all_ways_answer_about_the_same_records_and_reuse_tells_their_means() -> None:
     found = simulate(Groups(VILLAGES), ClusterAnalyst(VILLAGES // 5, claim=0.5), truth=0.5, sessions=3).queries
     first = found[found["query"] == 0].pivot(index="session", columns="answers", values="holdout")
@@ -72,6 +75,7 @@ def test_all_ways_answer_about_the_same_records_and_reuse_tells_their_means() ->
     assert (reuse["broken"] == (reuse["error"] > usual)).all()
 
 
+@pytest.mark.slow
 def test_ignored_dependence_breaks_sessions_and_declared_does_not() -> None:
     """Groups of 20 equal labels, pairs of which the analyst turns to their side."""
     found = simulate(Groups(VILLAGES), ClusterAnalyst(VILLAGES // 2), truth=0.5, sessions=12)
@@ -84,6 +88,7 @@ def test_ignored_dependence_breaks_sessions_and_declared_does_not() -> None:
     assert found.table["error"].to_dict() == pytest.approx(by_hand.to_dict())
 
 
+@pytest.mark.slow
 def test_truths_that_are_not_declared_come_from_fresh_records() -> None:
     """A chain with the stationary law (2/3, 1/3): the share of positive labels is 1/3."""
     chain = MarkovChain([[0.8, 0.2], [0.4, 0.6]], n=500)
@@ -94,6 +99,7 @@ def test_truths_that_are_not_declared_come_from_fresh_records() -> None:
     assert share.iloc[0] == pytest.approx(1 / 3, abs=6.2 * deviation)
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_simulation() -> None:
     first, again, other = (
         simulate(Groups(VILLAGES), ClusterAnalyst(VILLAGES // 10), sessions=2, truth=0.5, seed=seed).queries
@@ -103,6 +109,7 @@ def test_the_same_seed_is_the_same_simulation() -> None:
     assert not first.equals(other)
 
 
+@pytest.mark.slow
 def test_other_guards_by_name() -> None:
     own = SimulatedGuard(plan(1000, queries=20).parameters, Independent(1000), SeededNoise(0))
     kinds: dict[str, DependenceModel | SimulatedGuard] = {"own": own, "tens": Groups(np.arange(1000) // 10)}
@@ -110,6 +117,7 @@ def test_other_guards_by_name() -> None:
     assert list(found.table.index) == [REUSE, "own", "tens"]
 
 
+@pytest.mark.slow
 def test_pictures() -> None:
     law = DependentRecords(Groups(np.arange(200) // 4), attributes=9, draws=5)
     sizes = [2, 4, 8]

@@ -36,6 +36,7 @@ def test_without_matplotlib_the_tables_stand_and_it_says_what_draws(
     assert lines[-1].strip() == "No picture: pictures need matplotlib: pip install 'thresholdout[plot]'"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("results")
 def test_with_matplotlib_there_is_a_picture(tmp_path: Path) -> None:
     lines: list[str] = []

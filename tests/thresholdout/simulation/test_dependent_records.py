@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
+from tests.cases import for_each
 from thresholdout import InputError
 from thresholdout.simulation import DependentRecords
 from thresholdout.simulation.simulated_session import Part
@@ -66,12 +67,14 @@ def keeping(states: int, share: float) -> NDArray[np.float64]:
     return matrix
 
 
+@pytest.mark.slow
 def test_labels_of_a_chain() -> None:
     law = chain_law(keeping(2, 0.6), 4)
     assert fits(labels(DependentRecords(MarkovChain(keeping(2, 0.6), 4), attributes=1)), law)
     assert not fits(labels(DependentRecords(MarkovChain(keeping(2, 0.4), 4), attributes=1)), law)
 
 
+@pytest.mark.slow
 def test_labels_and_parities_of_a_chain_of_more_states() -> None:
     """With 4 states the label is the first digit, and the attribute the second: together they are the state."""
     data = DependentRecords(MarkovChain(keeping(4, 0.5), 2), attributes=1, states=4)
@@ -97,6 +100,7 @@ def test_labels_of_a_field_with_a_loop() -> None:
     assert not fits(labels(DependentRecords(MarkovField.ising(edges, 0.25), attributes=1)), law, draws)
 
 
+@pytest.mark.slow
 def test_groups_share_labels_and_attributes_and_nothing_across() -> None:
     data = DependentRecords(Groups([0, 0, 1]), attributes=1, draws=2)
     law: Law = {(a, x, a, x, b, y): 1 / 16 for a, x, b, y in product(range(2), repeat=4)}
@@ -104,6 +108,7 @@ def test_groups_share_labels_and_attributes_and_nothing_across() -> None:
     assert not fits(everything(DependentRecords(Independent(3), attributes=1, draws=2)), law)
 
 
+@pytest.mark.slow
 def test_windows_depend_up_to_their_width() -> None:
     data = DependentRecords(MovingWindow(4, 1), attributes=1)
     rng = np.random.default_rng(1)
@@ -115,7 +120,7 @@ def test_windows_depend_up_to_their_width() -> None:
     assert abs(correlation[0, 3]) < allowed
 
 
-@pytest.mark.parametrize("strength", [0.2, 0.6, 1.0])
+@for_each("strength", [0.2, 0.6, 1.0])
 def test_informative_attributes_know_the_label_as_much_as_told(strength: float) -> None:
     data = DependentRecords(Independent(40_000), attributes=3, informative=2, strength=strength)
     part = data.draw(np.random.default_rng(2))
@@ -127,7 +132,7 @@ def test_informative_attributes_know_the_label_as_much_as_told(strength: float) 
     assert 0.3 * strength / 2 > allowed  # a strength wrong by 30 % is seen
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
+@for_each("noise", [0.0, 0.5, 1.0])
 def test_noise_draws_attributes_afresh(noise: float) -> None:
     data = DependentRecords(Groups(np.arange(20_000) // 2), attributes=1, draws=2, noise=noise)
     features = data.draw(np.random.default_rng(3)).features[:, 0]
@@ -153,7 +158,7 @@ def test_a_seed_draws_the_same_records() -> None:
     assert one.features.flags.f_contiguous
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "argument"),
     [
         ({"attributes": 0}, "attributes"),

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import for_each
 from tests.patience import wait_until
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.simulation import run_experiment
@@ -34,6 +35,7 @@ def cell() -> Callable[..., dict[str, Any]]:
     return mean
 
 
+@pytest.mark.slow
 def test_the_same_numbers_from_one_worker_and_from_two(tmp_path: Path) -> None:
     one = run_experiment(cell(), GRID, 3, n_jobs=1)
     two = run_experiment(cell(), GRID, 3, n_jobs=2, folder=tmp_path, progress=False)
@@ -144,7 +146,7 @@ def test_files_are_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     pd.testing.assert_frame_equal(resumed, run_experiment(cell(), SINGLE, 4))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("grid", "seeds", "argument"),
     [
         ({"n": []}, 1, "grid"),
@@ -166,7 +168,7 @@ def test_settings_and_seeds_are_checked_first(grid: Any, seeds: Any, argument: s
     assert not ran
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "grid", "seeds"),
     [
         ("no function", {"n": [1]}, 1),

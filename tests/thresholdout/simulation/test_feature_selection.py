@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.experiments import feature_selection as experiment
+from tests.cases import for_each
 from thresholdout.simulation import FeatureSelectionAnalyst, NaiveReuse, interview
 from thresholdout.simulation.simulated_session import Part
 
@@ -47,7 +48,7 @@ def normal(rng: np.random.Generator, n: int = 80, d: int = 60) -> Part:
     return Part(features, labels)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_the_analyst_is_the_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     train, holdout, world = (normal(rng) for _ in range(3))

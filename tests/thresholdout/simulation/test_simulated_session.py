@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent
+from tests.cases import for_each
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsParameters, SparseVectorParameters
 from thresholdout.simulation import NaiveReuse, SimulatedGuard, interview
@@ -41,7 +42,7 @@ def test_everything_is_remembered_and_only_the_reply_is_shown() -> None:
     assert (row["answer"], row["train"], row["holdout"], row["truth"]) == (0.25, 0.75, 0.25, 0.5)
 
 
-@pytest.mark.parametrize(("claim", "train"), [(0.3, 0.3), (-2.0, 0.0), (7.0, 1.0), (None, 0.75)])
+@for_each(("claim", "train"), [(0.3, 0.3), (-2.0, 0.0), (7.0, 1.0), (None, 0.75)])
 def test_a_claim_takes_the_place_of_the_training_value(claim: float | None, train: float) -> None:
     session = Session(NaiveReuse(), TRAIN, HOLDOUT)
     session.ask(labels, claim)
@@ -61,7 +62,7 @@ class Fixed:
         return Reply(0.6, 0.05, "holdout")
 
 
-@pytest.mark.parametrize(("truth", "broken"), [(0.62, False), (0.5, True)])
+@for_each(("truth", "broken"), [(0.62, False), (0.5, True)])
 def test_a_promise_is_broken_beyond_the_half_width(truth: float, broken: bool) -> None:
     session = Session(Fixed(), TRAIN, HOLDOUT, truth)
     session.ask(labels)
@@ -119,7 +120,8 @@ def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -
     assert 0 < refused < 30
 
 
-@pytest.mark.parametrize("model", [Independent(600), Groups(np.arange(600) // 3)])
+@pytest.mark.slow
+@for_each("model", [Independent(600), Groups(np.arange(600) // 3)])
 def test_a_simulated_guard_answers_as_the_real_one(model: Any) -> None:
     rng = np.random.default_rng(0)
     chosen = SparseVectorParameters(0.1, 0.002, budget=4, queries=30)

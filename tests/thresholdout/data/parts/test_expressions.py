@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts.lazy_part import LazyPart, Wanted
@@ -145,7 +146,7 @@ def conditions(draw: st.DrawFn, depth: int) -> Tree:
     return Tree(c("i").is_in([3, -7, 100]), lambda row: row["i"] in (3, -7, 100), frozenset("i"))
 
 
-@sizes("size", 8, 300)
+@sizes("size", 8, 150)
 @engines
 def test_conditions_are_those_of_plain_python(engine: str, size: int) -> None:
     @given(data=st.data())
@@ -251,7 +252,7 @@ def test_what_engines_do_differently_or_may_fail_at_is_refused(engine: str) -> N
             part.totals(expression)
 
 
-@pytest.mark.parametrize("value", [pl.col("x") > 0.5, None, [0.5, 1.0], np.array([0.5, 1.0]), lambda X: X])
+@for_each("value", [pl.col("x") > 0.5, None, [0.5, 1.0], np.array([0.5, 1.0]), lambda X: X])
 def test_what_is_no_expression_is_refused(value: Any) -> None:
     with pytest.raises(InputTypeError, match=r"query: a .*; expected: an expression of narwhals"):
         part_of("polars", TYPES).totals(value)
@@ -275,7 +276,7 @@ def test_an_expression_may_not_be_longer_than_engines_take() -> None:
         part_of("polars", TYPES).totals(long)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         (c("i") == 1, 1 == c("i")),  # noqa: SIM300

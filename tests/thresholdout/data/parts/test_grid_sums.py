@@ -89,6 +89,7 @@ def test_public_values_that_cannot_be_used_are_refused(engine: str) -> None:
     part_of(engine, p=[0.25, 1.0]).totals("p").check("train", (0.0, 1.0))
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize(
     ("values", "bounds", "missing", "ends"),
@@ -112,6 +113,7 @@ def test_whether_values_are_ends_of_the_range(
     assert part_of(engine, **columns).totals("p", bounds, missing=missing).ends is ends
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0), (0.0, 0.5)])
 def test_booleans_are_counted(engine: str, bounds: tuple[float, float]) -> None:

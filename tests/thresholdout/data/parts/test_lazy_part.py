@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts.engines import is_lazy
@@ -48,12 +49,13 @@ def test_frames_that_are_lazy() -> None:
     assert [is_lazy(frame) for frame in others] == [False] * 7
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), np.zeros(3), None])
+@for_each("frame", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), np.zeros(3), None])
 def test_other_frames_are_refused(frame: object) -> None:
     with pytest.raises(InputTypeError, match=r"train: a .*; expected: a polars\.LazyFrame, a DuckDB relation"):
         LazyPart(frame, "train")
 
 
+@pytest.mark.slow
 def test_without_narwhals_it_says_how_to_get_it() -> None:
     code = (
         "import sys, polars as pl; sys.modules['narwhals'] = None\n"
@@ -170,6 +172,7 @@ def test_a_frame_of_narwhals_may_have_a_plan(engine: str, change: Callable[[Any]
     assert repr(part) == "<LazyPart holdout with 3 columns>"
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize(("bounds", "missing"), [((0.0, 1.0), None), ((-1.0, 3.0), 0.0), ((0.25, 0.75), 0.5)])
 def test_sums_by_group_are_those_of_fractions(engine: str, bounds: tuple[float, float], missing: float | None) -> None:

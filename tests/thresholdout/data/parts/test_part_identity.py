@@ -141,6 +141,7 @@ def known(value: Any) -> Any:
     return None if value is None or value != value else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", VALUES)
 def test_shared_records_are_found_whatever_is_missing(engine: Callable[[pa.Table], Any], kind: str) -> None:
     """Missing beside missing, beside what stands for it in a join, and random parts, against Python's sets."""
@@ -164,6 +165,7 @@ def test_shared_records_are_found_whatever_is_missing(engine: Callable[[pa.Table
             check_parts_disjoint(train, holdout)
 
 
+@pytest.mark.slow
 def test_numbers_of_several_types_are_compared_by_value(engine: Callable[[pa.Table], Any]) -> None:
     holdout = pa.table({"x": pa.array([1.0, 2.5, 0.0], pa.float64()), "c": pa.array(["a", "b", None])})
     for dtype, values in (
@@ -178,12 +180,14 @@ def test_numbers_of_several_types_are_compared_by_value(engine: Callable[[pa.Tab
         check_parts_disjoint(part(engine(train[1:]), "train"), part(engine(holdout)))
 
 
+@pytest.mark.slow
 def test_the_same_table_shares_all_records(engine: Callable[[pa.Table], Any]) -> None:
     with pytest.raises(OverlapError, match="4 of 4 holdout records"):
         check_parts_disjoint(part(engine(TABLE), "train"), part(engine(TABLE.take([3, 1, 0, 2]))))
     check_parts_disjoint(part(engine(TABLE[:2]), "train"), part(engine(TABLE[2:])))
 
 
+@pytest.mark.slow
 def test_one_column_settles_only_what_is_not_shared(engine: Callable[[pa.Table], Any]) -> None:
     """Records with the same number, which tells all of them apart, are the same only if the rest is the same, too."""
     count = np.arange(50)

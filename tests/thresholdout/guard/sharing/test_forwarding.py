@@ -1,6 +1,8 @@
 """What stands for a guard, a K-fold guard, a gate or a scorer elsewhere has all that these have."""
 
+import copy
 import inspect
+import pickle
 from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
@@ -219,3 +221,15 @@ def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
 def test_what_lives_in_a_process_that_is_gone_can_be_shown(kind: type) -> None:
     gone = Reference("/nowhere/listener", b"key", "token", "process 1 on nowhere")
     assert repr(stand_in(kind)(gone)) == f"<{kind.__name__} in process 1 on nowhere, which does not answer>"
+
+
+class Own(Thresholdout):
+    """A class of a user's own."""
+
+
+def test_a_subclass_is_shared_as_a_guard() -> None:
+    own = Own((X[:100], Y[:100]), train=(X[100:], Y[100:]))
+    assert copy.deepcopy(own) is pickle.loads(pickle.dumps(own)) is own
+    there = share(own)
+    assert issubclass(type(there), RemoteGuard)
+    assert isinstance(there, Thresholdout)

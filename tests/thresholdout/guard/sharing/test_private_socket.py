@@ -108,6 +108,7 @@ def test_a_folder_of_somebody_else_is_refused(folder: Path) -> None:
         check_private(str(own / "listener"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dribble", [False, True])
 def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
     reference: Reference, monkeypatch: pytest.MonkeyPatch, dribble: bool

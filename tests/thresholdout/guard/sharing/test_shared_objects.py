@@ -106,6 +106,7 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
     return os.getpid(), answers, public, guard.status.answers_left is not None, len(guard.history) >= 4, repr(guard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", corners(["loky", "multiprocessing"], 0))
 def test_a_guard_is_used_from_other_processes(backend: str) -> None:
     guard = make()
@@ -155,6 +156,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
         assert not any(needle in text for needle in needles)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records before anything was asked:UserWarning")
 def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a query takes the estimator only: no request holds records, no reply per-record values of the holdout."""
@@ -224,6 +226,7 @@ def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
     assert list(guard.history["query"]) == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_forked_child_of_a_guard_that_nobody_shared_is_refused() -> None:
     guard = make()
     scorer = guard.scorer(cv="training")
@@ -294,6 +297,7 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
     assert repr(gate).startswith("<Gate: accuracy")
 
 
+@pytest.mark.slow
 def test_grandchildren_ask_the_same_owner() -> None:
     guard = make()
     text = pickle.dumps(guard)
@@ -321,6 +325,7 @@ def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
             turn.value += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ledger", corners([None, "guard.db"], 1))
 def test_the_same_queries_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
     """Bit for bit, whether one process asks or two others in turn: the noise is drawn where the guard is."""
@@ -348,6 +353,7 @@ def ask_often(guard: Any, times: int) -> list[int]:
     return [guard.ask(0.5, np.arange(897) % 2, name="often").query for _ in range(times)]
 
 
+@pytest.mark.slow
 def test_charges_are_exact_under_processes_and_threads() -> None:
     guard = make(queries=100, mechanism=SparseVector(0.001, 1e-5, budget=100))
     calls = [joblib.delayed(ask_often)(guard, 10) for _ in range(6)]
@@ -360,6 +366,7 @@ def test_charges_are_exact_under_processes_and_threads() -> None:
     assert guard.status.answers_left == 100 - (guard.history["source"] == "holdout").sum() <= 80
 
 
+@pytest.mark.slow
 def test_a_query_whose_answer_was_lost_is_charged_once() -> None:
     guard = make()
     reference = reference_of(guard)
@@ -395,6 +402,7 @@ class Losing(Watched):
         raise EOFError
 
 
+@pytest.mark.slow
 def test_a_connection_that_always_breaks_is_given_up() -> None:
     guard = make()
     reference = reference_of(guard)
@@ -409,6 +417,7 @@ def test_a_connection_that_always_breaks_is_given_up() -> None:
     assert len(guard.history) == 1
 
 
+@pytest.mark.slow
 def test_exceptions_come_back_as_themselves() -> None:
     owned = make(queries=1)
     guard = shared(owned)
@@ -483,6 +492,7 @@ def test_scorers_counted_in_the_owner() -> None:
     assert (scorer.asked, scorer.replaced) == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     guard = make(queries=2)
     there = shared(guard)
@@ -510,6 +520,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
         in_child(exhausted)
 
 
+@pytest.mark.slow
 def test_a_big_estimator() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(20_000, 200))
@@ -525,6 +536,7 @@ def test_a_big_estimator() -> None:
     assert in_child(lambda: there.score(model, cv="training", key="big").query) == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_query_leaves_no_stray_answer() -> None:
     """The answer to a query that was interrupted must not be taken for that of the next one."""
     guard = make()
@@ -577,6 +589,7 @@ class Unreadable:
         return (int, ("not a number",))
 
 
+@pytest.mark.slow
 def test_a_guard_on_other_groups_keeps_its_model_elsewhere() -> None:
     guard = make(dependence=Groups(np.arange(897) // 3))
     there = shared(guard)
@@ -594,15 +607,3 @@ def test_a_proxy_is_one_of_the_class_that_it_stands_for_and_stays_it() -> None:
     assert Thresholdout.__mro__ == (Thresholdout, object)
     with pytest.raises(AttributeError, match="a proxy of a Thresholdout stays one"):
         there.__class__ = Thresholdout
-
-
-class Own(Thresholdout):
-    """A class of a user's own."""
-
-
-def test_a_subclass_is_shared_as_a_guard() -> None:
-    guard = Own(HOLDOUT, train=TRAIN)
-    assert copy.deepcopy(guard) is pickle.loads(pickle.dumps(guard)) is guard
-    there = share(guard)
-    assert issubclass(type(there), RemoteGuard)
-    assert isinstance(there, Thresholdout)

@@ -170,6 +170,7 @@ def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
     assert troubled.failures == 2
 
 
+@pytest.mark.slow
 def test_no_process_is_forked_while_a_connection_is_closed() -> None:
     """A child would find the connection open, and close whatever has its descriptor by then."""
     begun, ended = threading.Event(), []

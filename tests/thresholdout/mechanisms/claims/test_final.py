@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.mechanisms import ClaimsParameters, FinalCheck
 from thresholdout.mechanisms.claims.final import share_of
 
 
-@pytest.mark.parametrize("queries", [1, 20, 1000])
+@for_each("queries", [1, 20, 1000])
 def test_shares_of_declared_claims_are_equal(queries: int) -> None:
     assert share_of(0, queries) == share_of(7, queries) == pytest.approx(0.3 / queries, rel=1e-15)
 
@@ -22,7 +23,7 @@ def test_shares_of_other_claims_sum_to_three_tenths() -> None:
         assert float(sum(shares[:number])) == pytest.approx(0.3 * number / (number + 20), rel=1e-13)
 
 
-@pytest.mark.parametrize("queries", [5, 20, None])
+@for_each("queries", [5, 20, None])
 def test_what_is_left_for_the_final_check(queries: int | None) -> None:
     """What no claim's share takes, nor the outcomes' rounding, 2**-19 of each."""
     found = FinalCheck(ClaimsParameters(queries=queries, final_check=True), 1000).share

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number
 
 
-@pytest.mark.parametrize(("value", "seen"), [(10**400, "inf"), (-(10**400), "-inf"), (float("nan"), "nan")])
+@for_each(("value", "seen"), [(10**400, "inf"), (-(10**400), "-inf"), (float("nan"), "nan")])
 def test_numbers_beyond_floats(value: float, seen: str) -> None:
     with pytest.raises(InputError) as error:
         number(value, "eps")
     assert str(error.value) == f"eps: {seen}; expected: a finite number"
 
 
-@pytest.mark.parametrize("value", [True, "1", None, np.array(3)])
+@for_each("value", [True, "1", None, np.array(3)])
 def test_no_numbers_and_no_counts(value: object) -> None:
     for check, expected in ((number, "a finite number"), (count, "an integer, 1 or more")):
         with pytest.raises(InputTypeError) as error:
@@ -24,7 +25,7 @@ def test_no_numbers_and_no_counts(value: object) -> None:
         assert str(error.value) == f"eps: a {type(value).__name__}; expected: {expected}"
 
 
-@pytest.mark.parametrize("value", ["other", "", None, 1, ["wor"]])
+@for_each("value", ["other", "", None, 1, ["wor"]])
 def test_words(value: object) -> None:
     assert chosen("wr", "scheme", ("wor", "wr")) == "wr"
     with pytest.raises(InputError) as error:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.privacy.accounting.bound_arguments import TINY, any_of, steps, sum_up, tail_slack
 
 RELATIVE = Fraction(1, 10**14)
@@ -21,6 +22,7 @@ def test_constants() -> None:
 
 
 class TestSumUp:
+    @pytest.mark.slow
     @given(st.lists(st.tuples(numbers, st.integers(0, 10**6)), max_size=8))
     def test_it_is_the_smallest_float_that_is_not_below(self, terms: list[tuple[float, int]]) -> None:
         exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
@@ -37,6 +39,7 @@ class TestSumUp:
 
 
 class TestAnyOf:
+    @pytest.mark.slow
     @given(
         st.lists(st.tuples(st.floats(0.0, 0.5), st.integers(1, 40)), min_size=1, max_size=4),
         st.lists(st.floats(0.0, 0.9), max_size=3),
@@ -55,6 +58,6 @@ class TestAnyOf:
         assert any_of(steps(0.1, 1e-18, 2)) == 2e-18
 
 
-@pytest.mark.parametrize(("trials", "slack"), [(0, 1e-12), (10_000, 3e-12), (25 * 10**8, 1.001e-9)])
+@for_each(("trials", "slack"), [(0, 1e-12), (10_000, 3e-12), (25 * 10**8, 1.001e-9)])
 def test_tail_slack_has_a_constant_part_and_one_that_grows_with_the_root(trials: int, slack: float) -> None:
     assert tail_slack(trials) == pytest.approx(slack, rel=1e-12)

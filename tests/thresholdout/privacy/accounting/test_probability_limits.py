@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.binomial_probabilities import approximate_limits, clopper_pearson_upper
 
@@ -22,7 +23,7 @@ def at_most(k: int, n: int, p: float) -> mpmath.mpf:
         return mpmath.fsum(mpmath.binomial(n, i) * q**i * (1 - q) ** (n - i) for i in range(k + 1))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("k", "n", "alpha", "expected"),
     [
         (0, 250, 0.05, 0.011911419715),
@@ -36,6 +37,7 @@ def test_worked_values(k: int, n: int, alpha: float, expected: float) -> None:
     assert clopper_pearson_upper(k, n, alpha) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 300), st.floats(0, 1), st.floats(1e-6, 0.999))
 @settings(max_examples=60, derandomize=True, deadline=None)
 def test_the_limit_is_on_the_safe_side_and_tight(n: int, share: float, alpha: float) -> None:
@@ -62,7 +64,7 @@ def test_a_level_below_all_sums_gives_one() -> None:
     assert clopper_pearson_upper(3, 10, 1e-305) == 1.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("k", "n", "alpha"),
     [(-1, 5, 0.1), (6, 5, 0.1), (0, 0, 0.1), (1, 5, 0.0), (1, 5, 1.0), (1, 5, -0.1), (1, 5, math.nan)],
 )
@@ -71,9 +73,7 @@ def test_values_out_of_range_are_refused(k: int, n: int, alpha: float) -> None:
         clopper_pearson_upper(k, n, alpha)
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "alpha"), [(1.0, 5, 0.1), (1, 5.0, 0.1), (True, 5, 0.1), (1, 5, "0.1"), (1, None, 1)]
-)
+@for_each(("k", "n", "alpha"), [(1.0, 5, 0.1), (1, 5.0, 0.1), (True, 5, 0.1), (1, 5, "0.1"), (1, None, 1)])
 def test_other_types_are_refused(k: Any, n: Any, alpha: Any) -> None:
     with pytest.raises(InputTypeError):
         clopper_pearson_upper(k, n, alpha)

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import GaussianAnswer, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 from thresholdout.privacy.auditing import audit_learner, audit_outputs
@@ -25,6 +26,7 @@ def gaussian_curve(mu: float, epsilon: float) -> float:
 
 
 class TestCurves:
+    @pytest.mark.slow
     def test_an_event_has_the_curve_of_its_law(self) -> None:
         for point in claimed_curve(GaussianAnswer(2.0), "replace_one").points:
             exact = gaussian_curve(0.5, point.epsilon)
@@ -38,7 +40,7 @@ class TestCurves:
         assert curve.points[-1].delta < 1e-7
         assert claimed_curve((2.0, 1e-5), "replace_one").points == (CurvePoint(2.0, 1e-5),)
 
-    @pytest.mark.parametrize("points", [((1.0, 0.0),), ((0.0, 0.3),), ((0.0, 0.38), (0.5, 0.2), (2.0, 0.01))])
+    @for_each("points", [((1.0, 0.0),), ((0.0, 0.3),), ((0.0, 0.38), (0.5, 0.2), (2.0, 0.01))])
     def test_the_pair_attains_the_curve_and_no_more(self, points: tuple[tuple[float, float], ...]) -> None:
         curve = ClaimedCurve(tuple(CurvePoint(*point) for point in points))
         p, q, losses = curve.pair
@@ -50,7 +52,7 @@ class TestCurves:
         finite = np.isfinite(losses)
         assert losses[finite] == pytest.approx(np.log(q[finite] / p[finite]))
 
-    @pytest.mark.parametrize("power", [0.05, 0.3, 0.7, 0.95])
+    @for_each("power", [0.05, 0.3, 0.7, 0.95])
     def test_the_least_rate_is_that_of_a_normal_law(self, power: float) -> None:
         curve = claimed_curve(lambda epsilon: gaussian_curve(1.0, epsilon), "replace_one")
         exact = stats.norm.cdf(stats.norm.ppf(power) - 1.0)
@@ -96,8 +98,9 @@ def law_of_ranks(p: Floats, q: Floats, scores: Floats, pairs: int) -> dict[float
 
 
 class TestRanks:
-    @pytest.mark.parametrize("points", [((1.0, 0.0),), ((0.0, 0.38), (0.5, 0.2), (2.0, 0.01))])
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.slow
+    @for_each("points", [((1.0, 0.0),), ((0.0, 0.38), (0.5, 0.2), (2.0, 0.01))])
+    @for_each("seed", range(6))
     def test_no_image_of_the_pair_has_higher_ranks(self, points: tuple[tuple[float, float], ...], seed: int) -> None:
         """Whatever random map makes outputs of the two laws, and whatever scores these get."""
         rng = np.random.default_rng(seed)
@@ -123,6 +126,7 @@ class TestRanks:
 
 
 class TestClaims:
+    @pytest.mark.slow
     def test_half_of_the_noise_is_refuted_and_the_noise_is_not(self) -> None:
         rng = np.random.default_rng(1)
         world_0 = rng.normal(size=300)
@@ -136,6 +140,7 @@ class TestClaims:
         right = audit_outputs(world_0, rng.normal(1, size=300), claim=GaussianAnswer(1.0), random_state=0)
         assert not right.refuted
 
+    @pytest.mark.slow
     def test_ranks_find_a_small_excess(self) -> None:
         rng = np.random.default_rng(2)
         worlds = rng.normal(size=300), rng.normal(0.5, size=300)
@@ -144,6 +149,7 @@ class TestClaims:
         assert found.refuted
         assert "by ranks" in repr(found)
 
+    @pytest.mark.slow
     def test_the_same_state_gives_the_same_answer(self) -> None:
         rng = np.random.default_rng(2)
         worlds = rng.normal(size=100), rng.normal(0.5, size=100)
@@ -156,6 +162,7 @@ class TestClaims:
         assert found.at == (1.0, 1e-5)
         assert found.epsilon > 1.0
 
+    @pytest.mark.slow
     def test_the_lower_curve_holds_at_every_epsilon(self) -> None:
         rng = np.random.default_rng(5)
         found = audit_outputs(
@@ -167,6 +174,7 @@ class TestClaims:
         assert lower[0] > 0.3
         assert (np.diff(lower) <= 0).all()
 
+    @pytest.mark.slow
     def test_a_learner(self) -> None:
         def learner(value: float, seed: int) -> float:
             return value + 0.5 * np.random.default_rng(seed).normal()
@@ -180,6 +188,7 @@ class TestClaims:
         )
         assert not kept.refuted
 
+    @pytest.mark.slow
     def test_sampled_batches(self) -> None:
         """Of 20 Poisson steps: the event's own curve, far below that of its noise alone."""
         rng = np.random.default_rng(4)
@@ -197,6 +206,7 @@ class TestClaims:
 
 
 class TestFamily:
+    @pytest.mark.slow
     def test_mu_of_normal_outputs(self) -> None:
         rng = np.random.default_rng(6)
         found = audit_outputs(
@@ -213,6 +223,7 @@ class TestFamily:
         assert gaussian_curve(1.0, bound.epsilon(1e-5)) == pytest.approx(1e-5, rel=1e-6)
         assert GaussianBound(0.0, 0.9).epsilon(1e-5) == 0.0
 
+    @pytest.mark.slow
     def test_infinite_scores_that_are_equal_show_nothing(self) -> None:
         """Log-likelihood ratios are infinite where one law has no mass: inf - inf is no evidence."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, binom, norm
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.auditing import (
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 class TestWorkedValues:
     """[HF, eq. 10-12] with limits at half the error rate each."""
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("counts", "expected"),
         [
             ((5, 250, 12, 250), 3.100183761),
@@ -80,6 +81,7 @@ class TestJoint:
             found = audit_epsilon(0, n, 0, n, delta, confidence, method="joint")
             assert exact - 3e-3 <= found <= exact
 
+    @pytest.mark.slow
     @given(st.integers(3, 60), st.integers(3, 60), st.floats(0, 1), st.floats(0, 1), st.sampled_from([0.0, 1e-3, 0.1]))
     @settings(max_examples=40, derandomize=True, deadline=None)
     def test_it_is_at_least_as_large_and_symmetric(self, n: int, m: int, a: float, b: float, delta: float) -> None:
@@ -90,7 +92,8 @@ class TestJoint:
         shown = audit_delta(fp, n, fn, m, 0.5, method="joint")
         assert shown >= audit_delta(fp, n, fn, m, 0.5) * (1 - 3e-3) - 1e-12
 
-    @pytest.mark.parametrize("counts", [(0, 8, 1, 6), (1, 9, 0, 5), (0, 7, 3, 10), (2, 12, 2, 12)])
+    @pytest.mark.slow
+    @for_each("counts", [(0, 8, 1, 6), (1, 9, 0, 5), (0, 7, 3, 10), (2, 12, 2, 12)])
     def test_an_independent_search_finds_the_same(self, counts: tuple[int, int, int, int]) -> None:
         """Buehler's limit by brute force: the largest probability of the extreme outcomes, over a grid of rates."""
         delta, alpha = 0.01, 0.1
@@ -110,8 +113,9 @@ class TestJoint:
         found = audit_epsilon(*counts, delta, 1 - alpha, method="joint")
         assert low - 4e-3 <= found <= low + 2e-4
 
-    @pytest.mark.parametrize("goal", [EpsilonGoal(0.02), DeltaGoal(0.4)], ids=lambda goal: goal.measured)
-    @pytest.mark.parametrize(("counts", "rates"), [((3, 60, 9, 50), (0.01, 0.3)), ((40, 900, 5, 2000), (0.06, 0.001))])
+    @pytest.mark.slow
+    @for_each("goal", [EpsilonGoal(0.02), DeltaGoal(0.4)], ids=lambda goal: goal.measured)
+    @for_each(("counts", "rates"), [((3, 60, 9, 50), (0.01, 0.3)), ((40, 900, 5, 2000), (0.06, 0.001))])
     def test_probabilities_are_bounded_in_50_digits(
         self, goal: EpsilonGoal | DeltaGoal, counts: tuple[int, int, int, int], rates: tuple[float, float]
     ) -> None:
@@ -131,6 +135,7 @@ class TestJoint:
         assert exact <= found <= exact * (1 + 1e-7) + 1e-10
         assert counts[2] <= extreme.frontier[counts[0]]
 
+    @pytest.mark.slow
     def test_large_samples_agree_with_normal_approximations(self) -> None:
         """One limit for a log ratio of two rates, by the delta method: the joint bound is between it and two limits."""
         fp, fn, n = 1500, 4000, 10_000
@@ -157,7 +162,8 @@ def _all_bounds(method: Method, what: str, n: int, m: int, given_value: float, c
     )
 
 
-@pytest.mark.parametrize("method", ["clopper-pearson", "joint"])
+@pytest.mark.slow
+@for_each("method", ["clopper-pearson", "joint"])
 @pytest.mark.parametrize(("what", "given_value"), corners([("epsilon", 0.03), ("delta", 0.4)], 0))
 def test_exact_coverage(method: Method, what: str, given_value: float) -> None:
     """The probability of a bound above the truth, summed over all outcomes, is at most 0.2 for any two rates."""
@@ -206,7 +212,7 @@ REFUSED: list[tuple[dict[str, Any], type[InputError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "error"), REFUSED, ids=[str(change) for change, _ in REFUSED])
+@for_each(("change", "error"), REFUSED, ids=[str(change) for change, _ in REFUSED])
 def test_refusals(change: dict[str, Any], error: type[InputError]) -> None:
     arguments: dict[str, Any] = {"fp": 1, "n_fp": 10, "fn": 2, "n_fn": 10, "delta": 0.0}
     with pytest.raises(error) as caught:
@@ -214,7 +220,7 @@ def test_refusals(change: dict[str, Any], error: type[InputError]) -> None:
     assert next(iter(change)) in str(caught.value)
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, math.inf, math.nan, 701.0])
+@for_each("epsilon", [-0.1, math.inf, math.nan, 701.0])
 def test_refused_epsilons(epsilon: float) -> None:
     with pytest.raises(InputError, match="epsilon"):
         audit_delta(1, 10, 1, 10, epsilon)
@@ -223,7 +229,8 @@ def test_refused_epsilons(epsilon: float) -> None:
 class TestModelsNeeded:
     """How many models can show an epsilon: against the limits themselves, and where these are too slow in mpmath."""
 
-    @pytest.mark.parametrize(("delta", "confidence", "share"), [(1e-5, 0.9, 0.5), (0.2, 0.99, 0.2), (0.0, 0.6, 0.7)])
+    @pytest.mark.slow
+    @for_each(("delta", "confidence", "share"), [(1e-5, 0.9, 0.5), (0.2, 0.99, 0.2), (0.0, 0.6, 0.7)])
     def test_fewer_of_them_show_less(self, delta: float, confidence: float, share: float) -> None:
         @cache
         def shown(models: int) -> float:
@@ -246,6 +253,7 @@ class TestModelsNeeded:
         few, many = 9.7, 9.8  # at even shares, just below and above 20,000 outputs for the joint set
         assert models_needed(few, 0.0) < 40_000 < 80_000 < models_needed(many, 0.0)
 
+    @pytest.mark.slow
     def test_the_table_of_gaussian_learners(self) -> None:
         """What so many models show with counts as expected at the best cut, when half of them count."""
         rows = [
@@ -266,16 +274,15 @@ class TestModelsNeeded:
                 found = math.log(max(((1 - delta - fp) / fn).max(), ((1 - delta - fn) / fp).max()))
                 assert found / epsilon == pytest.approx(share, rel=0.02)
 
-    @pytest.mark.parametrize("share", [0.02, 1 / 3, 0.5, 0.999])
+    @pytest.mark.slow
+    @for_each("share", [0.02, 1 / 3, 0.5, 0.999])
     def test_an_audit_of_so_many_is_possible(self, share: float) -> None:
         models = models_needed(0.01, 0.0, fit_share=share)
         assert models >= 4
         assert 2 <= round(models * share) < models
         assert audit_outputs(np.arange(models), np.arange(models) + models, delta=0.0, fit_share=share).largest >= 0.01
 
-    @pytest.mark.parametrize(
-        "change", [{"epsilon": 0.0}, {"epsilon": 30.1}, {"delta": 1.0}, {"confidence": 1.0}, {"fit_share": 0.0}]
-    )
+    @for_each("change", [{"epsilon": 0.0}, {"epsilon": 30.1}, {"delta": 1.0}, {"confidence": 1.0}, {"fit_share": 0.0}])
     def test_out_of_range(self, change: dict[str, float]) -> None:
         with pytest.raises(InputError):
             models_needed(**{"epsilon": 1.0, "delta": 0.0, **change})

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.auditing import AuditResult, audit_learner
@@ -57,6 +58,7 @@ class Recording:
         return path(data, seed)
 
 
+@pytest.mark.slow
 def test_the_path_of_a_learner() -> None:
     result = audit(models=200)
     assert result.stages == (1, 2, 3)
@@ -68,15 +70,18 @@ def test_the_path_of_a_learner() -> None:
     assert number.epsilon == single.epsilon == result.epsilon
 
 
+@pytest.mark.slow
 def test_the_same_for_any_number_of_workers() -> None:
     assert equal(audit(), audit(n_jobs=2))
 
 
+@pytest.mark.slow
 def test_other_seeds_are_other_runs() -> None:
     assert not equal(audit(), audit(random_state=4))
     assert isinstance(audit(random_state=None), AuditResult)
 
 
+@pytest.mark.slow
 def test_every_run_has_its_own_seed() -> None:
     learner = Recording()
     audit(learner, models=100)
@@ -86,6 +91,7 @@ def test_every_run_has_its_own_seed() -> None:
 
 
 class TestFile:
+    @pytest.mark.slow
     def test_an_interrupted_audit_goes_on(self, tmp_path: Path) -> None:
         store = tmp_path / "runs.jsonl"
         whole = Recording()
@@ -100,11 +106,13 @@ class TestFile:
         assert equal(audit(idle, store=str(store)), expected)
         assert not idle.seeds
 
+    @pytest.mark.slow
     def test_more_models_start_with_those_that_are_there(self, tmp_path: Path) -> None:
         audit(store=tmp_path / "runs", models=10)
         learner = partial(path)
         assert equal(audit(store=tmp_path / "runs", models=20, n_jobs=2), audit(learner, models=20))
 
+    @pytest.mark.slow
     def test_a_line_that_was_cut_off_is_done_again(self, tmp_path: Path) -> None:
         store = tmp_path / "runs"
         expected = audit(store=store)
@@ -115,6 +123,7 @@ class TestFile:
             lines = [json.loads(line) for line in store.read_text().splitlines()]
             assert len(lines) == 81
 
+    @pytest.mark.slow
     def test_fresh_entropy_is_kept_in_the_file(self, tmp_path: Path) -> None:
         store = tmp_path / "runs"
         one = audit(store=store, random_state=None)
@@ -131,7 +140,7 @@ class TestFile:
         with pytest.raises(InputError, match="same learner on the same data"):
             audit_learner(path, SECOND, FIRST, features=same, models=4, delta=0.0, random_state=3, store=store)
 
-    @pytest.mark.parametrize("content", ["no file of an audit", "no file\nof an audit\n", '{"format": 9}\n', "[1]\n"])
+    @for_each("content", ["no file of an audit", "no file\nof an audit\n", '{"format": 9}\n', "[1]\n"])
     def test_other_files_are_refused_and_stay(self, tmp_path: Path, content: str) -> None:
         store = tmp_path / "notes.txt"
         store.write_text(content)
@@ -171,6 +180,7 @@ class TestRefusals:
         with pytest.raises(InputTypeError, match="features"):
             audit(features=lambda values: values[None])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
     def test_features_that_are_not_finite(self, tmp_path: Path, n_jobs: int) -> None:
         with pytest.raises(InputError, match="run 0"):

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.auditing import make_neighbour
 from thresholdout.privacy.auditing.neighbours import deepfool
@@ -47,7 +48,7 @@ def blobs(seed: int) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
     return points, labels, coef, 0.1 * rng.normal(size=(3, 3))
 
 
-@pytest.mark.parametrize("probability", [None, 0.02])
+@for_each("probability", [None, 0.02])
 def test_all_models_change_their_mind(probability: float | None) -> None:
     X, y, coef, intercept = blobs(1)
     pair = make_neighbour(X, y, coef, intercept, probability=probability)
@@ -65,6 +66,7 @@ def test_all_models_change_their_mind(probability: float | None) -> None:
     assert (pair.second[0][pair.index] == pair.x_star).all()
 
 
+@pytest.mark.slow
 def test_the_record_that_moves_least_is_taken() -> None:
     X, y, coef, intercept = blobs(2)
     best = make_neighbour(X, y, coef, intercept)
@@ -112,7 +114,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "name"), REFUSED, ids=[f"{name}-{k}" for k, (_, name) in enumerate(REFUSED)])
+@for_each(("change", "name"), REFUSED, ids=[f"{name}-{k}" for k, (_, name) in enumerate(REFUSED)])
 def test_refusals(change: dict[str, Any], name: str) -> None:
     X, y, coef, intercept = blobs(4)
     arguments: dict[str, Any] = {"X": X, "y": y, "coef": coef, "intercept": intercept, **change}

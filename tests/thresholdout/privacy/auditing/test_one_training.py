@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import GaussianAnswer
@@ -77,7 +78,7 @@ def worst_mechanism(claim: ClaimedCurve, canaries: int, guesses: int, correct: i
     return float(-found.fun)
 
 
-@pytest.mark.parametrize("name", CURVES)
+@for_each("name", CURVES)
 @pytest.mark.parametrize(("canaries", "guesses"), corners([(1, 1), (2, 2), (2, 1), (3, 2), (3, 3)], 1, 2))
 def test_no_mechanism_at_all_guesses_better(name: str, canaries: int, guesses: int) -> None:
     """With a twin: the bound for a little less privacy than the mechanism has must fail somewhere."""
@@ -96,7 +97,7 @@ def test_no_mechanism_at_all_guesses_better(name: str, canaries: int, guesses: i
     assert failed
 
 
-@pytest.mark.parametrize(("m", "epsilon", "correct"), [(10, 0.0, 8), (40, 1.0, 33), (200, 0.3, 130)])
+@for_each(("m", "epsilon", "correct"), [(10, 0.0, 8), (40, 1.0, 33), (200, 0.3, 130)])
 def test_pure_privacy_has_a_binomial_tail(m: int, epsilon: float, correct: int) -> None:
     """[Steinke, Nasr and Jagielski 2023, Theorem 5.2]: equal for guesses that are all right, and close otherwise."""
     rate = 1 / (1 + math.exp(-epsilon))
@@ -105,6 +106,7 @@ def test_pure_privacy_has_a_binomial_tail(m: int, epsilon: float, correct: int) 
     assert chance_of_guesses(m, m, m, curve((epsilon, 0.0))) == pytest.approx(rate**m, rel=1e-6, abs=1e-11)
 
 
+@pytest.mark.slow
 def test_one_canary_is_the_curve_itself() -> None:
     """A single guess is right with probability (1 + TV)/2 at most."""
     for mu in (0.3, 1.0, 2.5):
@@ -138,6 +140,7 @@ def test_epsilon_is_where_the_chance_is_alpha() -> None:
     assert 0.0499 < at <= 0.05
 
 
+@pytest.mark.slow
 def test_half_of_the_noise_is_found_in_one_training() -> None:
     event = GaussianAnswer(1.0, 1.0, "add_remove")
     seen = []
@@ -151,6 +154,7 @@ def test_half_of_the_noise_is_found_in_one_training() -> None:
     assert seen == [[False] * 5, [True] * 5]
 
 
+@pytest.mark.slow
 def test_replaced_records() -> None:
     """Two versions of each canary, 1 or -1: the difference is twice the sensitivity."""
     rng = np.random.default_rng(3)

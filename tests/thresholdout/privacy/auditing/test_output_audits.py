@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from tests.oracles.divergences import approx_max_divergence, hockey_stick
 from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
@@ -29,6 +30,7 @@ def draw(law: Floats) -> Any:
 class TestExactLaws:
     """Laws known as arrays, whose epsilon and delta are sums."""
 
+    @pytest.mark.slow
     def test_epsilon(self) -> None:
         exact = max(approx_max_divergence(P, Q, 0.01), approx_max_divergence(Q, P, 0.01))
         result = audit_sampler(draw(P), draw(Q), delta=0.01, draws=40_000, attack="histogram", random_state=1)
@@ -36,6 +38,7 @@ class TestExactLaws:
         assert not result.contradicts(exact, 0.01)
         assert result.contradicts(exact - 0.2, 0.01)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("epsilon", corners([0.0, 0.5, 1.5], 1))
     def test_delta(self, epsilon: float) -> None:
         exact = max(hockey_stick(P, Q, epsilon), hockey_stick(Q, P, epsilon))
@@ -62,7 +65,8 @@ class TestExactLaws:
 class TestBothDirections:
     """The event may be rare on either data set."""
 
-    @pytest.mark.parametrize("swapped", [False, True])
+    @pytest.mark.slow
+    @for_each("swapped", [False, True])
     def test_a_rare_event_is_found(self, swapped: bool) -> None:
         """One law has an outcome of probability 0.02 that the other one lacks."""
         laws = draw(np.array([0.98, 0.02])), draw(np.array([1.0, 0.0]))
@@ -166,6 +170,7 @@ class TestSplit:
 
 
 class TestStages:
+    @pytest.mark.slow
     def test_each_stage_alone(self) -> None:
         rng = np.random.default_rng(12)
         shift = np.linspace(0.0, 3.0, 4)[:, None]
@@ -180,6 +185,7 @@ class TestStages:
         assert result.bounds[0] == 0.0
         assert result.bounds[-1] > 2.0
 
+    @pytest.mark.slow
     def test_pictures(self) -> None:
         rng = np.random.default_rng(13)
         first, second = rng.normal(size=(300, 4, 1)), rng.normal(1.5, 1.0, (300, 4, 1))
@@ -211,7 +217,7 @@ class TestResult:
         many = audit_outputs(np.tile(first, 21), np.tile(second, 21), delta=1e-5)
         assert many.method == "clopper-pearson"
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(-1.0, 0.0), (1.0, 1.0), (math.nan, 0.0)])
+    @for_each(("epsilon", "delta"), [(-1.0, 0.0), (1.0, 1.0), (math.nan, 0.0)])
     def test_claims_out_of_range_are_refused(self, epsilon: float, delta: float) -> None:
         outputs = np.arange(20.0)
         for result in (audit_outputs(outputs, outputs, delta=0.1), audit_outputs(outputs, outputs, epsilon=0.1)):
@@ -243,7 +249,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "error", "words"), REFUSED, ids=[words for _, _, words in REFUSED])
+@for_each(("change", "error", "words"), REFUSED, ids=[words for _, _, words in REFUSED])
 def test_refusals(change: dict[str, Any], error: type[Exception], words: str) -> None:
     arguments: dict[str, Any] = {"world_0": np.arange(20.0), "world_1": np.arange(20.0), "delta": 0.0, **change}
     with pytest.raises(error, match=words):
@@ -251,6 +257,7 @@ def test_refusals(change: dict[str, Any], error: type[Exception], words: str) ->
 
 
 class TestSamplers:
+    @pytest.mark.slow
     def test_the_same_seed_draws_the_same(self) -> None:
         one, two, three = (
             audit_sampler(draw(P), draw(Q), delta=0.0, draws=200, random_state=seed)

@@ -27,6 +27,7 @@ def apart(one: Any, other: Any) -> Fraction:
     return sum(((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in pairs), Fraction(0))
 
 
+@pytest.mark.slow
 @QUICK
 @given(arrays(float, st.tuples(st.just(1), st.integers(1, 6)), elements=NUMBERS), BOUNDS)
 def test_a_clipped_row_is_within_the_bound_exactly(row: Any, bound: float) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from tests.terminal import bars_at_once
 from thresholdout.errors import InputError, InputTypeError
@@ -188,6 +189,7 @@ def test_both_accounts_agree_about_what_is_smaller() -> None:
     assert len(report.assumptions) == 3
 
 
+@pytest.mark.slow
 def test_increments_that_are_not_finite() -> None:
     clients = [np.array([np.nan, 1.0]), np.array([0.3, 0.4]), np.array([np.inf, 0.0])]
     options: dict[str, Any] = {"clients": clients, "T": 1, "batch_size": 3, "sigma": 1e-13, "L": 1.0}
@@ -279,13 +281,13 @@ BAD_TYPES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("named", "message"), BAD)
+@for_each(("named", "message"), BAD)
 def test_values_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         run(**{"update": lambda *_: pytest.fail("a client was asked"), **named})
 
 
-@pytest.mark.parametrize(("named", "message"), BAD_TYPES)
+@for_each(("named", "message"), BAD_TYPES)
 def test_types_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputTypeError, match=message):
         run(**{"update": lambda *_: pytest.fail("a client was asked"), **named})

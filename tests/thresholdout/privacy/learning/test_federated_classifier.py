@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import FederatedRound, SelfComposed, best_epsilon
@@ -19,6 +20,7 @@ from thresholdout.privacy.learning import FederatedClassifier
 from thresholdout.privacy.learning.federated import AT_ONCE, ClientModels, client_numbers
 
 
+@pytest.mark.slow
 @each_check(
     [FederatedClassifier(noise_multiplier=0), FederatedClassifier(rounds=10, noise_multiplier=1.0, average=False)]
 )
@@ -85,6 +87,7 @@ def test_a_client_s_increment_does_not_depend_on_who_else_is_asked() -> None:
         np.testing.assert_array_equal(models.increments(some, theta), together[some])
 
 
+@pytest.mark.slow
 def test_many_clients_are_worked_on_in_parts() -> None:
     size = AT_ONCE // 100
     X = np.random.default_rng(0).normal(size=(size + 5, 100))
@@ -93,7 +96,8 @@ def test_many_clients_are_worked_on_in_parts() -> None:
     np.testing.assert_allclose(found[:, 1], np.where(np.arange(size + 5) % 2 == 1, 0.5, -0.5) * X[:, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("size", [None, 1, 7])
+@pytest.mark.slow
+@for_each("size", [None, 1, 7])
 def test_replacing_a_client_moves_a_round_by_the_sensitivity_at_most(size: int | None) -> None:
     X, y, groups = data()
     other_X, other_y = X.copy(), y.copy()
@@ -113,6 +117,7 @@ def test_replacing_a_client_moves_a_round_by_the_sensitivity_at_most(size: int |
         assert moved <= (Fraction(2) / (size or 60)) ** 2
 
 
+@pytest.mark.slow
 def test_the_report() -> None:
     X, y, groups = data()
     model = FederatedClassifier(epsilon=2.0, delta=1e-4, rounds=20, clients_per_round=15, classes=[0, 1, 2])
@@ -199,6 +204,7 @@ def test_averaging_costs_nothing_and_has_less_noise() -> None:
     assert spread[True] < 0.9 * spread[False]
 
 
+@pytest.mark.slow
 def test_seeds_pickles_clones_and_frames() -> None:
     X, y, groups = data()
     model = FederatedClassifier(noise_multiplier=4.0, random_state=5, clients_per_round=20)
@@ -210,6 +216,7 @@ def test_seeds_pickles_clones_and_frames() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(named)).predict(frame), named.predict(frame))
 
 
+@pytest.mark.slow
 def test_digits_of_clients_with_five_images() -> None:
     """Without noise about 0.92; with epsilon 4 about every client's five images still 0.9."""
     X, y = load_digits(return_X_y=True)
@@ -252,13 +259,13 @@ BAD_TYPES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("named", "message"), BAD)
+@for_each(("named", "message"), BAD)
 def test_values_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         FederatedClassifier(**named).fit(*data())
 
 
-@pytest.mark.parametrize(("named", "message"), BAD_TYPES)
+@for_each(("named", "message"), BAD_TYPES)
 def test_types_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         FederatedClassifier(**named).fit(*data())

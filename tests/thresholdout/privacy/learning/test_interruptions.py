@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine, same, spoiled, stopped_late
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, RESUMED, X, Y, quiet_fit
@@ -122,7 +123,8 @@ FEDERATED = FederatedClassifier(
 )
 
 
-@pytest.mark.parametrize(("rounds", "average"), [(0, True), (1, False), (5, True)])
+@pytest.mark.slow
+@for_each(("rounds", "average"), [(0, True), (1, False), (5, True)])
 def test_federated_averaging(monkeypatch: pytest.MonkeyPatch, rounds: int, average: bool) -> None:
     whole = clone(FEDERATED).set_params(average=average).fit(X, LABELS, GROUPS)
     model = clone(FEDERATED).set_params(average=average)
@@ -240,7 +242,7 @@ def test_langevin_dynamics(monkeypatch: pytest.MonkeyPatch, order: str, after: b
         model.resume(X, Y)
 
 
-@pytest.mark.parametrize("order", ["uniform", "cyclic"])
+@for_each("order", ["uniform", "cyclic"])
 def test_an_interrupt_before_the_rest_of_a_group_of_chains_leaves_it_as_it_was(
     monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
@@ -277,8 +279,8 @@ def test_an_interrupt_before_the_rest_of_a_group_of_chains_leaves_it_as_it_was(
     np.testing.assert_array_equal(model.samples_, samples)
 
 
-@pytest.mark.parametrize("order", ["cyclic", "reshuffle"])
-@pytest.mark.parametrize("steps", [4, 6])
+@for_each("order", ["cyclic", "reshuffle"])
+@for_each("steps", [4, 6])
 def test_a_sweep_that_was_interrupted_looks_at_each_record_once(
     monkeypatch: pytest.MonkeyPatch, order: str, steps: int
 ) -> None:
@@ -365,6 +367,7 @@ def test_sweeps_are_not_cut_where_a_target_pays_for_them() -> None:
         clone(estimator).partial_fit(X, targets, n_steps=4)
 
 
+@pytest.mark.slow
 def test_parts_compose() -> None:
     model = clone(LANGEVIN)
     model.partial_fit(X, Y).partial_fit(X[:20], Y[:20], n_steps=5)
@@ -407,6 +410,7 @@ def stop_descent(monkeypatch: pytest.MonkeyPatch, steps: int, *, after: bool = F
     monkeypatch.setattr(descent, "ClippedSums", stopping)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
 @pytest.mark.parametrize(
     ("name", "setting", "steps"), corners(product(GRADIENT, range(5), [0, 1, 5, 7]), 2, 5, 10, 18, 34)
@@ -495,7 +499,8 @@ def test_gradient_descent_resumes_with_as_many_records(monkeypatch: pytest.Monke
         assert (fresh[0].resume(X, targets).coef_ == fresh[1].resume(X, targets).coef_).all()  # the seed of the call
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "model",
     [
         FederatedClassifier(noise_multiplier=2.0, rounds=2, random_state=0),
@@ -560,13 +565,14 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
     assert at > 1
 
 
-@pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.slow
+@for_each("name", RESUMED)
 def test_no_learner_resumes_a_fit_that_was_not_interrupted(name: str) -> None:
     with pytest.raises(InputError, match="resume: no call that was interrupted"):
         quiet_fit(clone(ESTIMATORS[name])).resume(X, LABELS if "Classifier" in name else Y)
 
 
-@pytest.mark.parametrize("name", RESUMED)
+@for_each("name", RESUMED)
 def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> None:
     model = clone(ESTIMATORS[name])
     targets = LABELS if "Classifier" in name else Y
@@ -578,7 +584,7 @@ def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> No
         model.predict(X)
 
 
-@pytest.mark.parametrize("name", RESUMED)
+@for_each("name", RESUMED)
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowSignalWarning")
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
 def test_no_parameter_of_today_counts_in_the_rest_of_a_call(name: str) -> None:

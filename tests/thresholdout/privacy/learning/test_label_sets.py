@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import thresholdout.privacy.learning as learning
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, estimators_with, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import EPClassifier
@@ -24,7 +25,7 @@ def test_every_classifier_is_here() -> None:
     assert set(public) == set(CLASSIFIERS) == set(estimators_with("classes"))
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@for_each("name", CLASSIFIERS)
 def test_labels_of_the_records_are_no_public_set(name: str) -> None:
     """One record's label, which is "ill" as the only one, must not be published by what calls itself private."""
     lonely = np.array(["healthy"] * 59 + ["ill"])
@@ -39,7 +40,7 @@ def test_labels_of_the_records_are_no_public_set(name: str) -> None:
     assert any("the set of classes" in words and "give classes" in words for words in found.leaks)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@for_each("name", CLASSIFIERS)
 def test_named_classes_are_public(name: str) -> None:
     found = quiet_fit(private(name, classes=["healthy", "ill"]), X, NAMES)
     assert found.privacy_report_.private
@@ -52,7 +53,7 @@ def test_without_privacy_labels_are_read_as_everywhere() -> None:
     assert EPClassifier().fit(X, NAMES).classes_.tolist() == ["healthy", "ill"]
 
 
-@pytest.mark.parametrize("name", estimators_with("standardize"))
+@for_each("name", estimators_with("standardize"))
 def test_means_of_the_records_are_no_public_numbers(name: str) -> None:
     model = private(name, standardize=True)
     with pytest.raises(InputError, match="standardize") as refused:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from tests.terminal import bars_at_once
 from thresholdout.certificates.new_data import generalization_certificate
@@ -198,6 +199,7 @@ def test_the_epsilon_survives_an_attack_which_finds_half_the_noise(runs: int) ->
         assert bool(least > math.exp(eps) * most + delta) is caught
 
 
+@pytest.mark.slow
 def test_worked_values() -> None:
     found = run_sgld(
         nothing,
@@ -232,6 +234,7 @@ def test_worked_values() -> None:
     assert not paper.sound
 
 
+@pytest.mark.slow
 def test_the_measured_gap_is_far_below_the_bound() -> None:
     """Section 9's learner on a logistic model with features of norm 1 at most; bounds fail with probability 0.01."""
     rng = np.random.default_rng(0)
@@ -249,6 +252,7 @@ def test_the_measured_gap_is_far_below_the_bound() -> None:
     assert wrong.mean() < 0.45
 
 
+@pytest.mark.slow
 def test_the_events_say_something_about_new_data() -> None:
     """The expected gap is at most tanh(epsilon/2) for pure privacy, so at most that with delta in it."""
     found = run(batch_size=40, sigma=0.5)
@@ -267,6 +271,7 @@ def test_step_sizes_do_not_matter_for_privacy() -> None:
     np.testing.assert_allclose(first, second, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_bound_and_the_noise_cancel() -> None:
     one, other = run(L=1.0, sigma=0.3), run(L=0.1, sigma=0.03)
     assert one.noise_multiplier == pytest.approx(other.noise_multiplier)
@@ -404,13 +409,13 @@ BAD_TYPES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("named", "message"), BAD)
+@for_each(("named", "message"), BAD)
 def test_values_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         run(lambda *_: pytest.fail("data were looked at"), **named)
 
 
-@pytest.mark.parametrize(("named", "message"), BAD_TYPES)
+@for_each(("named", "message"), BAD_TYPES)
 def test_types_that_are_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InputTypeError, match=message):
         run(lambda *_: pytest.fail("data were looked at"), **named)

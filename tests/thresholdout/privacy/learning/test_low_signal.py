@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPSGDRegressor,
@@ -43,7 +44,8 @@ LEARNERS: dict[str, tuple[Any, int, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.slow
+@for_each("name", LEARNERS)
 def test_too_few_records_are_warned_of_and_enough_are_not(name: str) -> None:
     model, few, enough = LEARNERS[name]
     model.set_params(random_state=0)
@@ -90,9 +92,8 @@ def test_the_share_of_noise_by_simulation() -> None:
     assert noise_share(0 * noise, rates, 10, 5) == 0.0
 
 
-@pytest.mark.parametrize(
-    "model", [EPLinearRegression(sigma=20.0, **EP), EPClassifier(sigma=20.0, classes=[0, 1], **EP)]
-)
+@pytest.mark.slow
+@for_each("model", [EPLinearRegression(sigma=20.0, **EP), EPClassifier(sigma=20.0, classes=[0, 1], **EP)])
 def test_linear_weights_by_propagation_warn_before_they_answer_by_public_numbers(model: Any) -> None:
     """The warning comes before the first step, as an error leaves nothing, and is the same for data without signal."""
     texts = []

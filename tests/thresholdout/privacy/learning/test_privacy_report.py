@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from thresholdout.privacy.accounting import GaussianAnswer, best_epsilon
 from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, check_adjacency
 from thresholdout.privacy.learning.privacy_report import account_for, proved_epsilon
@@ -30,6 +32,7 @@ def test_an_epsilon_in_words_is_rounded_up() -> None:
     assert str(replace(report, epsilon=2.0)).startswith("(2, 1e-06)-differential privacy")
 
 
+@pytest.mark.slow
 def test_equal_events_are_priced_once() -> None:
     """The kept number is that of the accountants, and that of another event, delta or neighbour is another one."""
     proved_epsilon.cache_clear()

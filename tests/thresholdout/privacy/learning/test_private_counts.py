@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, estimators_with
 from thresholdout.errors import InputError
@@ -52,7 +53,7 @@ def test_every_learner_that_knows_these_neighbours_is_here() -> None:
 @pytest.mark.parametrize(
     "noise", corners([{"noise_multiplier": 3.0}, {"noise_multiplier": None, "epsilon": 2.0}], 0), ids=str
 )
-@pytest.mark.parametrize("name", SETTINGS)
+@for_each("name", SETTINGS)
 def test_nothing_that_a_fit_holds_tells_a_thousand_records_from_999(name: str, noise: dict[str, Any]) -> None:
     y = LABELS if name == "DPSGDClassifier" else TARGETS
     fits = [private(name, public_size=1000, **noise).fit(ROWS[:n], y[:n]) for n in (1000, 999, 400)]
@@ -64,6 +65,7 @@ def test_nothing_that_a_fit_holds_tells_a_thousand_records_from_999(name: str, n
         assert other == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(SETTINGS, 1, 2))
 def test_it_is_the_public_number_that_counts(name: str) -> None:
     """The other side: with another public number the steps, the rate and what was learned are others."""
@@ -75,6 +77,7 @@ def test_it_is_the_public_number_that_counts(name: str) -> None:
     assert held(vars(one)) != held(vars(other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(SETTINGS, 1, 2))
 def test_the_public_number_is_asked_for_by_name(name: str) -> None:
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, quiet_fit
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import LowSignalWarning
@@ -50,7 +51,7 @@ def test_every_learner_is_listed() -> None:
     assert REFUSED.keys() == ESTIMATORS.keys()
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_a_refused_fit_leaves_the_model_and_its_features(name: str) -> None:
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = quiet_fit(settled(name), frame)
@@ -63,7 +64,7 @@ def test_a_refused_fit_leaves_the_model_and_its_features(name: str) -> None:
     assert (model.predict(frame) == answers).all()
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_a_refused_first_call_leaves_nothing(name: str) -> None:
     model = settled(name)
     for method in ("fit", "partial_fit"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.private_learners import (
     ESTIMATORS,
@@ -44,7 +45,7 @@ def test_every_public_learner_is_here() -> None:
     assert set(ESTIMATORS) == set(estimators_with())
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, *RUNS])
+@for_each("name", [*ESTIMATORS, *RUNS])
 @pytest.mark.parametrize("kind", corners(KNOWN, 0, 2))
 def test_noise_from_a_seed_is_an_assumption(name: str, kind: str) -> None:
     found = report(name, KNOWN[kind]())
@@ -53,22 +54,22 @@ def test_noise_from_a_seed_is_an_assumption(name: str, kind: str) -> None:
     assert sum("random_state" in words for words in found.assumptions) == 1
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, *RUNS])
-@pytest.mark.parametrize("kind", FRESH)
+@for_each("name", [*ESTIMATORS, *RUNS])
+@for_each("kind", FRESH)
 def test_fresh_noise_is_none(name: str, kind: str) -> None:
     found = report(name, FRESH[kind]())
     assert found.private
     assert not any("random_state" in words for words in found.assumptions)
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, *RUNS])
+@for_each("name", [*ESTIMATORS, *RUNS])
 def test_a_public_number_of_neighbours_is_an_assumption(name: str) -> None:
     found = report(name, None)
     assert found.adjacency == "replace_one"
     assert f"the number of {found.unit}s is public" in found.assumptions
 
 
-@pytest.mark.parametrize("name", estimators_with("warm_start"))
+@for_each("name", estimators_with("warm_start"))
 def test_what_was_assumed_of_the_first_fit_is_assumed_of_all(name: str) -> None:
     model = clone(ESTIMATORS[name]).set_params(random_state=7, warm_start=True)
     quiet_fit(model)

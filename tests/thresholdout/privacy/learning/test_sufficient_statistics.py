@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import GaussianAnswer, best_epsilon
@@ -56,6 +57,7 @@ def test_the_noise_is_a_gaussian_on_symmetric_matrices() -> None:
         assert stats.kstest(values / (noise * math.sqrt(2) * 0.7), "norm").pvalue < 1e-9  # noise that is 30 % less
 
 
+@pytest.mark.slow
 def test_the_report_is_that_of_one_gaussian_answer() -> None:
     """Balle and Wang's exact delta of the Gaussian mechanism at the reported epsilon is delta."""
     model = SSPRegressor(epsilon=1.0, delta=1e-5, random_state=0).fit(X, Y)
@@ -91,6 +93,7 @@ def test_with_hardly_any_noise_they_are_the_least_squares() -> None:
     np.testing.assert_allclose([*model.coef_, model.intercept_], exact, atol=0.02)  # the noise: 5 standard deviations
 
 
+@pytest.mark.slow
 def test_with_noise_it_is_near_the_records_and_never_far_from_a_constant() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -103,7 +106,7 @@ def test_with_noise_it_is_near_the_records_and_never_far_from_a_constant() -> No
     assert all(model.score(wide, Y[:100]) > -20 for model in models)  # propagation was at -1e10 and below
 
 
-@pytest.mark.parametrize("settings", [{}, {"feature_norm": 0.5}, {"feature_norm": 1e-9}])
+@for_each("settings", [{}, {"feature_norm": 0.5}, {"feature_norm": 1e-9}])
 def test_a_record_of_any_size_is_one_row_of_norm_1(settings: Any) -> None:
     """Nothing overflows: no error, no warning and no missing number tells that it is there."""
     huge = X.copy()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y, estimators_with, quiet_fit
@@ -49,6 +50,7 @@ def test_every_learner_with_a_target_that_continues_is_here() -> None:
     assert set(estimators_with("warm_start", "epsilon")) == set(CONTINUING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
     model = fitted(name)
@@ -63,6 +65,7 @@ def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
     assert model.privacy_report_ == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_the_calls_that_the_refusal_names_work(name: str) -> None:
     first = fitted(name)
@@ -81,6 +84,7 @@ def test_the_calls_that_the_refusal_names_work(name: str) -> None:
     assert more.epsilon > 2.0  # and the report says so
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(CONTINUING, 1))
 def test_the_rest_of_a_target_comes_with_its_price(name: str) -> None:
     model = fitted(name)
@@ -122,6 +126,7 @@ def spent_classifier() -> DPSGDClassifier:
     return deepcopy(_spent_classifier())
 
 
+@pytest.mark.slow
 def test_a_spent_target_takes_no_more_steps_and_says_so() -> None:
     model = spent_classifier()
     report, learned = model.privacy_report_, model.coef_.copy()
@@ -135,6 +140,7 @@ def test_a_spent_target_takes_no_more_steps_and_says_so() -> None:
         model.partial_fit(X, LABELS, n_steps=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "limit"),
     corners([({"n_steps": 18, "epsilon": 3.0}, 3.0), ({"epsilon": None, "noise_multiplier": 5.0}, 20.0)], 1),
@@ -167,6 +173,7 @@ def test_one_target_in_parts_needs_no_more_noise() -> None:
     assert parts.privacy_report_.epsilon == whole.privacy_report_.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corners(estimators_with("epsilon"), 0, 7, 9))
 def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other numbers are another search, and so is the rest of a target that earlier calls have used."""
@@ -190,7 +197,8 @@ def test_the_noise_of_equal_fits_is_searched_once(name: str, monkeypatch: pytest
     assert noises[0] == noises[1] == noises[3] < noises[2]
 
 
-@pytest.mark.parametrize("name", estimators_with("epsilon", "progress"))
+@pytest.mark.slow
+@for_each("name", estimators_with("epsilon", "progress"))
 def test_a_search_for_noise_shows_that_it_goes_on_where_bars_are_asked_for(name: str) -> None:
     """Each has another delta, so that none knows its noise from before."""
     for number, shown in enumerate((True, False)):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, X, Y
 from thresholdout.errors import InputError, InputTypeError
 
@@ -15,7 +16,7 @@ PROPAGATED = (*LINEAR, "EPGaussianMixture", "PBPRegressor")
 SCALED = (*LINEAR, "PBPRegressor", "DPVIRegressor")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "argument", "value"),
     [
         *[(name, "budget_split", value) for name in PROPAGATED for value in (3, "half", [0.5, [0.5]])],
@@ -40,7 +41,7 @@ def test_they_are_refused_by_name(name: str, argument: str, value: Any) -> None:
     assert not hasattr(model, "privacy_report_")
 
 
-@pytest.mark.parametrize("name", ["SGLDRegressor", *PROPAGATED])
+@for_each("name", ["SGLDRegressor", *PROPAGATED])
 def test_random_state_is_looked_at_before_the_search_for_noise(name: str) -> None:
     model = clone(ESTIMATORS[name]).set_params(epsilon=3.0, random_state="zero")
     model.set_params(**{"step_size" if name == "SGLDRegressor" else "sigma": None})

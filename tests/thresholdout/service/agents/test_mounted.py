@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
+from tests.cases import for_each
 from tests.patience import PATIENCE
 from tests.thresholdout.service.agents.service_double import ServiceDouble, read
 from thresholdout.service.agents import server as mounted
@@ -50,6 +51,7 @@ async def posted(transport: httpx2.ASGITransport, headers: Mapping[str, str], **
         return await http.post("http://leaderboard.example/mcp", headers=HEADERS | dict(headers), json=CALL | body)
 
 
+@pytest.mark.slow
 def test_each_call_is_that_of_its_key() -> None:
     service = ServiceDouble()
 
@@ -70,6 +72,7 @@ def test_each_call_is_that_of_its_key() -> None:
     assert [by.team for by, *_ in service.asked] == ["ann", "bob"] * 3
 
 
+@pytest.mark.slow
 def test_calls_at_the_same_time_are_those_of_their_keys() -> None:
     service = ServiceDouble()
 
@@ -88,7 +91,7 @@ def test_calls_at_the_same_time_are_those_of_their_keys() -> None:
     assert all(title.startswith(by.team) for by, _, _, _, title in service.asked)
 
 
-@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer eve-key"}, {"Authorization": "Basic YW5uLWtleTo="}])
+@for_each("headers", [{}, {"Authorization": "Bearer eve-key"}, {"Authorization": "Basic YW5uLWtleTo="}])
 def test_no_call_without_a_key(headers: dict[str, str]) -> None:
     service = ServiceDouble()
 

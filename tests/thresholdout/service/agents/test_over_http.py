@@ -73,6 +73,7 @@ def evaluated(leaderboard: Leaderboard, key: str, candidate: str) -> httpx.Respo
     return httpx.post(address, json={"candidate": candidate}, headers=headers, trust_env=False, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_one_content_is_one_submission(leaderboard: Leaderboard) -> None:
     predictions = leaderboard.predictions(0.9)
     text = as_table(predictions).body.decode()
@@ -106,6 +107,7 @@ def test_a_candidate_program_is_run_here_and_its_predictions_are_submitted(leade
     assert evaluation["score"] <= 0.8 <= evaluation["info"]["high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"candidate": 3}', b"\xff", b"[" * 100_000])
 def test_a_request_that_is_no_candidate(leaderboard: Leaderboard, body: bytes) -> None:
     address = f"{leaderboard.url}/v1/holdouts/digits/evaluate"
@@ -114,6 +116,7 @@ def test_a_request_that_is_no_candidate(leaderboard: Leaderboard, body: bytes) -
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 
+@pytest.mark.slow
 def test_a_quota_ends_all_ways_in(leaderboard: Leaderboard) -> None:
     with Client(leaderboard.url, leaderboard.bob) as client:
         for k in range(5):
@@ -131,6 +134,7 @@ def test_a_quota_ends_all_ways_in(leaderboard: Leaderboard) -> None:
         assert client.submit("digits", leaderboard.predictions(0.5)).repeated
 
 
+@pytest.mark.slow
 def test_refusals_over_the_client(leaderboard: Leaderboard) -> None:
     with Client(leaderboard.url, leaderboard.ann) as client:
         with pytest.raises(NothingThere):

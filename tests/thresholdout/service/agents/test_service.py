@@ -86,6 +86,7 @@ def test_teams_do_not_see_each_other(service: EvaluationService) -> None:
     assert [one["id"] for one in history["result"]] == [bob["id"]]
 
 
+@pytest.mark.slow
 def test_verdicts_show_no_number_and_say_when_they_were_given(service: EvaluationService) -> None:
     calls = [
         ("submit", {"holdout": "verdicts", "predictions": predictions(right, 10 * N)})
@@ -101,6 +102,7 @@ def test_verdicts_show_no_number_and_say_when_they_were_given(service: Evaluatio
     assert [one[name] for one in (first, better, rejected) for name in ("value", "low", "high")] == [None] * 9
 
 
+@pytest.mark.slow
 def test_a_quota_and_the_rate_of_failures(service: EvaluationService) -> None:
     asked = [("submit", {"holdout": "intervals", "predictions": predictions(0.9 - k / 100)}) for k in range(5)]
     *taken, refused = told(service, "ann", *asked)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
+from tests.cases import for_each
 from tests.patience import wait_until
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, LABELS, N, made, right_in
 from tests.thresholdout.service.http.applications import Calls, csv, opened, parquet, running, settings_form
@@ -40,6 +41,7 @@ def check_refused(answer: Any, code: str) -> dict[str, Any]:
     return details
 
 
+@pytest.mark.slow
 def test_a_submission_is_answered_stored_and_repeated_free(calls: Calls) -> None:
     first = calls.submit("ann", csv(), "first", params={"expected": 0.8, "title": "forest"})
     assert first.status_code == 200
@@ -92,7 +94,7 @@ def test_parquet_and_csv_of_the_same_predictions_are_one_query(calls: Calls) -> 
     assert again.json()["query"] == sent.json()["query"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "headers", "code"),
     [
         (b"id,prediction\nr1,1\n\0", {}, "bad_table"),
@@ -125,7 +127,8 @@ def test_a_row_that_is_wrong_is_named(calls: Calls) -> None:
     assert details["seen"] == "text in column 'prediction', row 7"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "<script>alert(1)</script>", "\u202eevil", "../../etc/passwd"])
+@pytest.mark.slow
+@for_each("text", ["=1+1", "@SUM(A1)", "<script>alert(1)</script>", "\u202eevil", "../../etc/passwd"])
 def test_text_that_somebody_could_run_stays_text_or_is_refused(calls: Calls, text: str) -> None:
     table = right_in(0.8).assign(prediction=text)
     check_refused(calls.submit("ann", table.to_csv(index=False).encode()), "bad_table")
@@ -135,7 +138,7 @@ def test_text_that_somebody_could_run_stays_text_or_is_refused(calls: Calls, tex
     assert named.json().get("name") == text or named.json()["code"] == "bad_name"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "params", [{"expected": "nan"}, {"expected": "inf"}, {"expected": "x"}, {"expected": 2}, {"title": "x" * 101}]
 )
 def test_options_that_cannot_be_used(calls: Calls, params: dict[str, Any]) -> None:
@@ -199,6 +202,7 @@ def test_a_holdout_is_made_from_a_form_whose_file_names_mean_nothing(calls: Call
     check_refused(calls("admin", "POST", "/v1/holdouts", files=settings_form("new-one", "m")), "name_taken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -236,14 +240,14 @@ def test_keys_are_made_listed_and_revoked(calls: Calls) -> None:
     check_refused(calls("admin", "POST", "/v1/tokens", json={"role": "king"}), "bad_request")
 
 
-@pytest.mark.parametrize("sent", ["Basic YTpi", "Bearer", "Bearer ", "Bearer " + "x" * 300, "Bearer nobody", "x"])
+@for_each("sent", ["Basic YTpi", "Bearer", "Bearer ", "Bearer " + "x" * 300, "Bearer nobody", "x"])
 def test_a_key_that_is_none(calls: Calls, sent: str) -> None:
     answer = calls("", "GET", "/v1/holdouts", headers={"Authorization": sent})
     check_refused(answer, "unknown_token")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "code"),
     [
         ("GET", "/nowhere", "not_found"),
@@ -262,7 +266,7 @@ def test_other_addresses(calls: Calls, method: str, path: str, code: str) -> Non
         assert "GET" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/ready", "/v1/holdouts", "/nowhere", "/v1/tokens", "/v1/openapi.json"])
+@for_each("path", ["/ready", "/v1/holdouts", "/nowhere", "/v1/tokens", "/v1/openapi.json"])
 def test_every_answer_has_the_headers_that_browsers_obey(calls: Calls, path: str) -> None:
     headers = calls("", "GET", path).headers
     assert HEADERS.items() <= {name: headers[name] for name in HEADERS}.items()
@@ -328,6 +332,7 @@ class _Broken(EvaluationService):
         return [f"labels: {LABELS.tolist()}"]
 
 
+@pytest.mark.slow
 def test_an_error_inside_is_unavailable_and_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made(tmp_path / "leaderboard.db", public=True).close()
     with running(make_app(_Broken.open(tmp_path / "leaderboard.db"))) as client, caplog.at_level(logging.INFO):
@@ -341,6 +346,7 @@ def test_an_error_inside_is_unavailable_and_says_nothing(tmp_path: Path, caplog:
     assert "labels" not in str(fields).replace("labels_of", "")
 
 
+@pytest.mark.slow
 def test_quotas_rates_and_exhaustion_say_when_to_come_again(tmp_path: Path) -> None:
     limits = Limits(failures_per_hour=2)
     with opened(tmp_path, quota=1, quota_days=7, limits=limits) as calls:
@@ -358,6 +364,7 @@ def test_quotas_rates_and_exhaustion_say_when_to_come_again(tmp_path: Path) -> N
         assert calls.submit("bob", csv(0.8)).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_table_beyond_the_limits(tmp_path: Path) -> None:
     with opened(tmp_path, limits=Limits(most_bytes=2000, most_rows=100)) as calls:
         assert check_refused(calls.submit("ann", csv()), "too_large") == {"what": "bytes", "most": 2000}
@@ -372,6 +379,7 @@ def test_a_table_beyond_the_limits(tmp_path: Path) -> None:
         check_refused(calls("admin", "POST", "/v1/holdouts", files=form), "too_large")
 
 
+@pytest.mark.slow
 def test_a_blind_phase_shows_nothing_until_it_is_closed(tmp_path: Path) -> None:
     with opened(tmp_path, phase="blind") as calls:
         hidden = calls.submit("ann", csv())
@@ -387,6 +395,7 @@ def test_a_blind_phase_shows_nothing_until_it_is_closed(tmp_path: Path) -> None:
         check_refused(calls.submit("ann", csv(0.7), "late"), "closed")
 
 
+@pytest.mark.slow
 def test_contexts_routers_and_routes_of_others(tmp_path: Path) -> None:
     from contextlib import asynccontextmanager
 
@@ -447,7 +456,7 @@ def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
     assert len(HOLDOUT) == N
 
 
-@pytest.mark.parametrize("body", [b"id,prediction\nnobody,1\n", csv(), csv()[:-1] + b"x"])
+@for_each("body", [b"id,prediction\nnobody,1\n", csv(), csv()[:-1] + b"x"])
 def test_tables_are_let_go_without_collecting_garbage(
     calls: Calls, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,6 +478,7 @@ def test_tables_are_let_go_without_collecting_garbage(
         gc.enable()
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_is_not_ready_and_the_process_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.service.http.applications import Calls, csv, opened, settings_form
 
 WHO = ("", "viewer", "bob", "ann", "admin")
@@ -48,7 +49,8 @@ def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield found
 
 
-@pytest.mark.parametrize(("method", "path"), PERMITTED, ids=lambda part: str(part))
+@pytest.mark.slow
+@for_each(("method", "path"), PERMITTED, ids=lambda part: str(part))
 def test_address_by_role_and_owner(calls: Calls, method: str, path: str) -> None:
     public = calls.service.holdouts(calls.service.authenticate(None)) != []
     own = calls.submit("ann", csv(), "own").json()["id"]
@@ -100,6 +102,7 @@ def test_the_document_says_where_no_key_is_needed(calls: Calls) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_revoked_key_may_do_nothing(calls: Calls) -> None:
     key = calls("admin", "POST", "/v1/tokens", json={"role": "admin"}).json()
     calls.keys["former"] = key["text"]

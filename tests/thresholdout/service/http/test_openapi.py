@@ -59,6 +59,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             yield f"{method.upper()} {path}", operation
 
 
+@pytest.mark.slow
 def test_every_status_and_body_is_described(document: dict[str, Any]) -> None:
     names = set()
     for name, operation in operations(document):
@@ -100,7 +101,8 @@ def test_the_document_refers_to_what_it_has(document: dict[str, Any]) -> None:
     assert found == set(document["components"]["schemas"])
 
 
-@sizes("examples", 1, 40)
+@pytest.mark.slow
+@sizes("examples", 1, 15)
 @pytest.mark.parametrize(
     "mode", corners([GenerationMode.POSITIVE, GenerationMode.NEGATIVE], 1), ids=["valid", "invalid"]
 )

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.data.tables import read_table
 from thresholdout.service.http.parquet import Unreadable, pages
 from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
@@ -39,6 +40,7 @@ def parquet(table: Any, **options: Any) -> bytes:
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8), bom=st.booleans(), quoting=st.booleans())
 def test_csv_is_read_as_files_are(rows: list[tuple[str, str]], bom: bool, quoting: bool) -> None:
@@ -69,7 +71,7 @@ def test_csv_of_every_form_is_read_as_the_command_line_reads_it(tmp_path: Path) 
         pd.testing.assert_frame_equal(read_upload(text.encode(), CSV, SMALL), read_table(path))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "code", "details"),
     [
         (b"", "bad_table", {"seen": "an empty file"}),
@@ -118,7 +120,7 @@ def test_zip_files_and_spreadsheets_are_refused() -> None:
     assert read_upload(b"PK,p\na,1\n", CSV, SMALL)["PK"].tolist() == ["a"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content_type",
     ["", "text/plain", "application/json", "text/csv; charset=utf-16", 'text/csv; charset="latin-1"', "multipart/x"],
 )
@@ -155,7 +157,7 @@ def test_parquet_of_every_type_that_a_table_has() -> None:
         }
 
 
-@pytest.mark.parametrize(
+@for_each(
     "column",
     [
         pa.array([[1], [2]]),
@@ -180,7 +182,7 @@ def test_an_index_that_pandas_would_restore_stays_a_column() -> None:
     assert found.columns.tolist() == ["prediction", "id"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         b"",
@@ -194,6 +196,7 @@ def test_what_is_no_parquet_file(content: bytes) -> None:
     assert refused(content, PARQUET)[0] == "bad_table"
 
 
+@pytest.mark.slow
 def test_damage_anywhere_in_a_parquet_file_is_refused_or_does_not_matter() -> None:
     content = parquet({"id": ["a", "b", "c"], "p": [0.5, 0.25, 1.0]})
     for place in range(0, len(content), 3):
@@ -268,8 +271,8 @@ def _varint(number: int) -> bytes:
     return bytes([0x80 | (coded & 0x7F), 0x80 | (coded >> 7 & 0x7F), coded >> 14])
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("compression", ["none", "snappy"])
+@for_each("version", ["1.0", "2.0"])
+@for_each("compression", ["none", "snappy"])
 def test_pages_that_are_walked_are_those_of_the_summary(version: str, compression: str) -> None:
     table = pa.table({"a": [f"r{k}" for k in range(3000)], "b": [k % 7 for k in range(3000)]})
     content = parquet(
@@ -286,7 +289,7 @@ def test_pages_that_are_walked_are_those_of_the_summary(version: str, compressio
             assert 10 * len(found) < headers < 200 * len(found)
 
 
-@pytest.mark.parametrize("start", [-1, 0, 3, 10**9])
+@for_each("start", [-1, 0, 3, 10**9])
 def test_bytes_that_are_no_pages(start: int) -> None:
     with pytest.raises(Unreadable):
         list(pages(b"\xff" * 64, start, 40))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.service.page.fake import ranked
 from thresholdout.service.page.views import axis_around, decimals_for, relation, tiers, written_high, written_low
 from thresholdout.service.standings import Standing
@@ -31,6 +32,7 @@ def test_numbers_that_are_written_exactly_stay_as_they_are() -> None:
     assert (written_low(-0.0, 2), written_high(-1e-9, 2), written_low(-0.5, 1)) == ("0.00", "0.00", "−0.5")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)).map(sorted), min_size=1, max_size=6))
 def test_bars_reach_at_least_over_their_intervals(pairs: list[list[float]]) -> None:
     intervals = [(low, high) for low, high in pairs]
@@ -48,12 +50,12 @@ def test_bars_reach_at_least_over_their_intervals(pairs: list[list[float]]) -> N
         assert float(text) == pytest.approx(tick, abs=1e-9)
 
 
-@pytest.mark.parametrize(("width", "decimals"), [(0.5, 2), (0.024, 3), (0.0091, 4), (1e-12, 6)])
+@for_each(("width", "decimals"), [(0.5, 2), (0.024, 3), (0.0091, 4), (1e-12, 6)])
 def test_two_digits_of_the_narrowest_interval_are_shown(width: float, decimals: int) -> None:
     assert decimals_for([1.0, width, 0.0]) == decimals
 
 
-@pytest.mark.parametrize("greater", [True, False])
+@for_each("greater", [True, False])
 def test_a_tier_begins_where_all_above_are_better_than_all_below(greater: bool) -> None:
     random = np.random.default_rng(5)
     for _ in range(300):

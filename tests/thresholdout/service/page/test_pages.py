@@ -100,6 +100,7 @@ def check(text: str) -> None:
                 assert re.match(r"/(?!/)|[?#]", value), value
 
 
+@pytest.mark.slow
 def test_every_page_is_markup_without_scripts_whatever_it_is_given(service: FakeService, client: TestClient) -> None:
     service.shown = [
         replace(HOLDOUT, title=EVIL, metric=EVIL, promise=EVIL, estimand=EVIL, mechanism=EVIL, notes=(EVIL,))
@@ -168,6 +169,7 @@ def test_a_wrong_key_is_told_so_and_not_shown_again(client: TestClient) -> None:
     assert "thresholdout-session" not in client.cookies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "there", ["//evil.example", "https://evil.example", "/\\evil.example", "/v1/tokens", "javascript:1"]
 )
@@ -176,6 +178,7 @@ def test_after_signing_in_nobody_is_sent_elsewhere(client: TestClient, there: st
     assert answer.headers["location"] == "/"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "path", "fields"),
     [
@@ -258,6 +261,7 @@ def test_a_refused_table_is_said_beside_the_form_and_counted(service: FakeServic
     check(answer.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "retry", "said"), [("quota", 7200, "2 hours"), ("exhausted", 86400, None), ("busy", 1, "1 second")]
 )
@@ -274,6 +278,7 @@ def test_what_the_service_refuses_is_said_with_the_time(
     assert "failed" not in [call[0] for call in service.calls]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "fields", "status", "code"),
     [
@@ -311,6 +316,7 @@ def test_what_only_some_may_see(service: FakeService, client: TestClient) -> Non
     assert answer.status_code == 403
 
 
+@pytest.mark.slow
 def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
     service: FakeService, client: TestClient
 ) -> None:

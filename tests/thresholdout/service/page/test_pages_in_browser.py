@@ -87,6 +87,7 @@ def looking(chrome: Browser, address: str, key: str = "", **options: Any) -> Ite
     assert [one for one in said if "status of 40" not in one] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, *(pytest.param(width, marks=pytest.mark.slow) for width in (390, 760, 1200))])
 @pytest.mark.parametrize("key", corners(PATHS, 1))
 def test_no_page_is_wider_than_its_window(chrome: Browser, address: str, key: str, width: int) -> None:
@@ -128,6 +129,7 @@ def test_text_stands_out(chrome: Browser, address: str, key: str, scheme: Any) -
             assert all(contrast(one, ground) >= 3.0 for one in drawn)
 
 
+@pytest.mark.slow
 def test_bars_are_where_they_say(chrome: Browser, address: str) -> None:
     with looking(chrome, address, "ann-key", viewport={"width": 1200, "height": 800}) as page:
         page.goto(address + LEADERBOARD)
@@ -148,6 +150,7 @@ def test_bars_are_where_they_say(chrome: Browser, address: str) -> None:
         assert (left, right) == pytest.approx((start + slope * row.low, start + slope * row.high), abs=0.006)
 
 
+@pytest.mark.slow
 def test_a_team_finds_itself_and_who_is_tied(chrome: Browser, address: str) -> None:
     with looking(chrome, address, "ann-key") as page:
         page.goto(address + LEADERBOARD)

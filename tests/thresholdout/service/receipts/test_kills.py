@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documents import ROOT
 from tests.patience import PATIENCE
 from tests.sizes import sizes
@@ -38,7 +40,8 @@ for number in range(start, start + 100000):
 """
 
 
-@sizes("kills", 1, 40)
+@pytest.mark.slow
+@sizes("kills", 1, 20)
 def test_kills(tmp_path: Path, kills: int) -> None:
     counted = 0
     for number in range(kills):

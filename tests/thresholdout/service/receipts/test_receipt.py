@@ -14,6 +14,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from tests.cases import for_each
 from tests.thresholdout.ledger.mechanism import GUARD
 from tests.thresholdout.service.receipts.leaderboards import asked, receipt_of
 from thresholdout.errors import InputError, LedgerDamaged, LedgerEncrypted
@@ -85,6 +86,7 @@ def test_every_changed_character_shows(ledger: SQLLedger) -> None:
             read_receipt(changed, keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "header",
     [
@@ -106,6 +108,7 @@ def test_a_header_that_says_something_else_is_refused_whatever_signs_it(
         read_receipt(f"{text}.{signature}", keys_of(ledger))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "a.b", "a.b.c", "é.e30.e30", "e30.e30.e30", "W10.W10.", "e30=.e30.e30", "." * 9])
 def test_what_is_no_receipt_is_refused(ledger: SQLLedger, text: str) -> None:
     Signer(ledger)
@@ -113,6 +116,7 @@ def test_what_is_no_receipt_is_refused(ledger: SQLLedger, text: str) -> None:
         read_receipt(text, keys_of(ledger))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -189,7 +193,7 @@ def test_processes_that_start_together_sign_with_one_key(tmp_path: Path) -> None
         assert Signer(one).key == Signer(two).key
 
 
-@pytest.mark.parametrize("encrypted", [True, False])
+@for_each("encrypted", [True, False])
 def test_the_private_key_is_as_secret_as_the_ledger(tmp_path: Path, encrypted: bool) -> None:
     file, key = tmp_path / "leaderboard.db", new_key()
     with SQLLedger(file, key=key if encrypted else None) as ledger:
@@ -218,6 +222,7 @@ def test_damaged_keys_are_said_to_be_damaged(ledger: SQLLedger) -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"kid": "name"}, {"crv": "X25519"}, {"x": "AA"}, {"d": "AA"}, {"x": None}],
@@ -230,7 +235,7 @@ def test_public_keys_of_another_form_are_refused(ledger: SQLLedger, change: dict
         public_keys(published)
 
 
-@pytest.mark.parametrize("published", [None, [], {}, {"keys": []}, {"keys": 3}, {"keys": [3]}, "key"])
+@for_each("published", [None, [], {}, {"keys": []}, {"keys": 3}, {"keys": [3]}, "key"])
 def test_what_is_no_set_of_keys_is_refused(published: object) -> None:
     with pytest.raises(InputError, match="public key"):
         public_keys(published)
@@ -256,6 +261,7 @@ def test_every_receipt_is_in_the_history(ledger: SQLLedger, history: Path) -> No
         verify_in_history(receipt_of(ledger, query), history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

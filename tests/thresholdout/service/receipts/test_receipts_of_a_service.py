@@ -138,6 +138,7 @@ def test_what_a_withdrawn_key_has_signed_is_signed_anew(leaderboard: Path) -> No
     service.close()
 
 
+@pytest.mark.slow
 def test_checkpoints_follow_the_answers(leaderboard: Path, tmp_path: Path) -> None:
     service = made(leaderboard)
     ann = team(service, "ann")
@@ -150,6 +151,7 @@ def test_checkpoints_follow_the_answers(leaderboard: Path, tmp_path: Path) -> No
     assert last["query"] == 3
 
 
+@pytest.mark.slow
 def test_a_service_from_an_older_copy_does_not_start(leaderboard: Path, tmp_path: Path) -> None:
     service = made(leaderboard)
     ann = team(service, "ann")
@@ -192,6 +194,7 @@ def test_the_witness_is_told_of_corrections(leaderboard: Path, tmp_path: Path) -
         opened(leaderboard)
 
 
+@pytest.mark.slow
 def test_a_backup_of_a_service_brings_all_of_it_back(leaderboard: Path, tmp_path: Path) -> None:
     service = made(leaderboard)
     text, _ = service.new_token(ADMIN, "team", "ann")
@@ -221,6 +224,7 @@ def test_keys_are_looked_after_without_the_witness(leaderboard: Path) -> None:
     service.close()
 
 
+@pytest.mark.slow
 def test_a_service_on_a_server_comes_back_and_is_refused(server: Server, server_key: str, tmp_path: Path) -> None:
     """The commands of docs/operation.md, and what the witness says to what they bring back."""
     folder = programs()

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import GUARD
 from tests.thresholdout.ledger.postgres_server import Server
@@ -304,6 +305,7 @@ def test_every_changed_character_of_a_witness_shows(leaderboard: Path, witness: 
             starts(leaderboard, witness)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", [b"\0\0\0", b'{"ledger": "', b"\xff" * 9])
 def test_a_line_that_was_cut_off_by_a_crash_does_no_harm(leaderboard: Path, witness: FileWitness, rest: bytes) -> None:
     file = witnessed(leaderboard, witness)
@@ -375,6 +377,7 @@ def test_what_was_accepted_once_is_not_accepted_again(leaderboard: Path, witness
     assert refused.value.behind == {GUARD: (4, 3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["missing", "damaged", "left out"])
 def test_a_witness_that_is_lost_is_given_up_by_accepting(leaderboard: Path, witness: FileWitness, lost: str) -> None:
     file = witnessed(leaderboard, witness)
@@ -455,6 +458,7 @@ def address(file: Path) -> Iterator[tuple[str, dict[str, int]]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_an_address_is_as_good_as_a_file(leaderboard: Path, tmp_path: Path) -> None:
     with address(tmp_path / "far.jsonl") as (where, _):
         witness = witness_at(where)
@@ -467,6 +471,7 @@ def test_an_address_is_as_good_as_a_file(leaderboard: Path, tmp_path: Path) -> N
         assert refused.value.behind == {GUARD: (5, 3)}
 
 
+@pytest.mark.slow
 def test_an_address_that_is_silent_stops_a_start_and_no_answer(leaderboard: Path, tmp_path: Path) -> None:
     file = tmp_path / "far.jsonl"
     with address(file) as (where, says), SQLLedger(leaderboard) as ledger:
@@ -499,13 +504,14 @@ def test_an_address_whose_lines_take_too_long_stops_a_start(
             check_newest(ledger, witness_at(where))
 
 
-@pytest.mark.parametrize("where", ["ftp://host/checkpoints", "http://user:secret@host/checkpoints"])
+@for_each("where", ["ftp://host/checkpoints", "http://user:secret@host/checkpoints"])
 def test_addresses_that_are_refused(where: str) -> None:
     with pytest.raises(InputError, match="witness") as raised:
         witness_at(where)
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_server_that_was_put_back_is_refused(server: Server, server_key: str, witness: FileWitness) -> None:
     name = server.new_database()
     life(name, witness, 2)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
+from tests.cases import for_each
 from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.cli.running import run
 from tests.thresholdout.service.receipts.leaderboards import asked, copied
@@ -43,6 +44,7 @@ def headers(key: str | None = KEY) -> dict[str, str]:
     return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
+@pytest.mark.slow
 def test_lines_come_back(tmp_path: Path) -> None:
     file = tmp_path / "checkpoints.jsonl"
     with serving(file) as where:
@@ -52,7 +54,8 @@ def test_lines_come_back(tmp_path: Path) -> None:
     assert file.read_text() == LINE + OTHER
 
 
-@pytest.mark.parametrize("sent", [None, "x", KEY[:-1], KEY + "k"])
+@pytest.mark.slow
+@for_each("sent", [None, "x", KEY[:-1], KEY + "k"])
 def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | None) -> None:
     file = tmp_path / "checkpoints.jsonl"
     file.write_text(LINE)
@@ -63,7 +66,8 @@ def test_without_the_key_nothing_is_taken_or_told(tmp_path: Path, sent: str | No
     assert file.read_text() == LINE
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("body", "status"),
     [
         ("", 400),
@@ -85,6 +89,7 @@ def test_a_file_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
         assert httpx.post(where, content=LINE, headers=headers(), timeout=PATIENCE).status_code == 503
 
 
+@pytest.mark.slow
 def test_a_service_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     leaderboard, file = tmp_path / "leaderboard.db", tmp_path / "checkpoints.jsonl"

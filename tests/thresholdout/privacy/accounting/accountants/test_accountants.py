@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.accountants.suite import AccountantSuite, noises
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
@@ -117,6 +118,7 @@ class TestRenyiReplaceOne(RenyiSuite):
         doubled = self.make(GaussianAnswer(4, 1, "add_remove")).epsilon(1e-5)
         assert doubled == self.make(GaussianAnswer(4, 2)).epsilon(1e-5)
 
+    @pytest.mark.slow
     def test_no_finite_order(self) -> None:
         accountant = self.make(SelfComposed(WithoutReplacementGaussianStep(0.01, 49, 50), 10**306))
         with pytest.warns(NoFiniteOrderWarning):
@@ -128,6 +130,7 @@ class TestRenyiReplaceOne(RenyiSuite):
         assert few.epsilon(1e-5) >= RenyiAccountant().compose(GaussianAnswer(1.0)).epsilon(1e-5)
         assert few.with_conversion("mironov").epsilon(1e-5) > few.epsilon(1e-5)
 
+    @pytest.mark.slow
     def test_search_is_no_worse_than_the_grid(self) -> None:
         accountant = self.make(SelfComposed(WOR, 104_000))
         orders = default_orders()
@@ -141,7 +144,8 @@ class TestRenyiReplaceOne(RenyiSuite):
         rho = math.fsum(0.5 / event.std**2 for event in events)
         assert value == pytest.approx(self.make(GaussianAnswer(1 / math.sqrt(2 * rho))).epsilon(1e-5), rel=1e-3)
 
-    @pytest.mark.parametrize(("sizes", "delta"), [((1.5, 6.0), 1e-5), ((3.0, 12.0), 1e-9)])
+    @pytest.mark.slow
+    @for_each(("sizes", "delta"), [((1.5, 6.0), 1e-5), ((3.0, 12.0), 1e-9)])
     def test_schedules_find_the_best_order(self, sizes: tuple[float, float], delta: float) -> None:
         """Also where it is the last one before the smallest noise counts for everything: a grid of 150 orders."""
         events = [PoissonGaussianStep(value, 0.003) for value in np.geomspace(*sizes, 16).tolist()]
@@ -193,6 +197,7 @@ class TestDistributionAddRemove(DistributionSuite):
     ]
     refused = [GaussianAnswer(2), ThresholdoutInteraction(100, 0.1, 1)]  # noqa: RUF012
 
+    @pytest.mark.slow
     def test_the_published_learner(self) -> None:
         found = DistributionAccountant("add_remove").compose(WOR, 104_000).table(1e-5).set_index("bound")["epsilon"]
         # dp-accounting's 0.9909607 and 0.9908547 on lattices of 3e-5 and 1e-5, without their errors of second order
@@ -200,7 +205,8 @@ class TestDistributionAddRemove(DistributionSuite):
         assert 0.990841 <= found["upper"] <= 0.99085
         assert found["upper"] < RenyiAccountant("add_remove").compose(WOR, 104_000).epsilon(1e-5)
 
-    @pytest.mark.parametrize(
+    @pytest.mark.slow
+    @for_each(
         ("sigma", "size", "records", "steps", "true"),
         [(2, 64, 10_000, 1000, 1.12814), (1, 10, 1000, 100, 6.47621), (1, 256, 60_000, 1, 1.76790)],
     )
@@ -221,7 +227,8 @@ class TestDistributionReplaceOne(DistributionSuite):
     refused = [BlackBox(800.0), BlackBox(800.0, 1e-9, "add_remove")]  # noqa: RUF012
     schedule = [BlackBox(value, 1e-12) for value in noises(1e-3, 1e-2)]  # noqa: RUF012
 
-    @pytest.mark.parametrize("event", [PoissonGaussianStep(3, 0.01), LaplaceAnswer(20.0), GaussianAnswer(40, 2)])
+    @pytest.mark.slow
+    @for_each("event", [PoissonGaussianStep(3, 0.01), LaplaceAnswer(20.0), GaussianAnswer(40, 2)])
     def test_other_events(self, event: Event) -> None:
         for adjacency in ("add_remove", "replace_one"):
             known = PoissonGaussianStep(3, 0.01) if adjacency == "add_remove" else event
@@ -233,6 +240,7 @@ class TestDistributionReplaceOne(DistributionSuite):
             exact = adjacency == "add_remove" or not isinstance(event, PoissonGaussianStep)
             assert found["upper"] <= renyi or not exact
 
+    @pytest.mark.slow
     def test_the_published_learner(self) -> None:
         found = DistributionAccountant().compose(WOR, 104_000).table(1e-5).set_index("bound")["epsilon"]
         assert found["lower"] <= 0.99087
@@ -309,7 +317,8 @@ def test_lower_bounds_of_parameters_are_about_events_of_which_only_these_are_kno
     assert (table.loc[table["bound"].isin(["exact", "upper"]), "epsilon"] >= exact).all()
 
 
-@pytest.mark.parametrize(("sigma", "size", "steps"), [(4.0, 3, 100), (1.0, 5, 3)])
+@pytest.mark.slow
+@for_each(("sigma", "size", "steps"), [(4.0, 3, 100), (1.0, 5, 3)])
 def test_the_best_order_with_replacement_is_that_of_all_orders(sigma: float, size: int, steps: int) -> None:
     """Few orders are looked at; a fine scan of all finds no better one, but for what lies between its orders."""
     accountant = RenyiAccountant("add_remove").compose(WithReplacementGaussianStep(sigma, size, 100), steps)

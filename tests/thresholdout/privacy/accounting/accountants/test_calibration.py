@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
     BlackBox,
@@ -48,7 +49,8 @@ def test_refusals_are_named() -> None:
     assert best_delta([GaussianAnswer(1.0), BlackBox(0.1, 1e-7)], 1.0, accountants=[RenyiAccountant]) == 1.0
 
 
-@pytest.mark.parametrize("target", [0.1, 1.0, 7.0])
+@pytest.mark.slow
+@for_each("target", [0.1, 1.0, 7.0])
 def test_calibration_is_safe_and_close(target: float) -> None:
     found = calibrate(lambda std: SelfComposed(GaussianAnswer(std), 10), target, 1e-5, tolerance=1e-5)
     assert found.epsilon <= target
@@ -70,7 +72,7 @@ def test_calibration_widens_its_bracket() -> None:
         calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, tolerance=1e-13)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("what", "argument", "named"),
     [
         ("make_event", GaussianAnswer(1.0), "a GaussianAnswer; expected: a function of the parameter"),
@@ -88,6 +90,7 @@ def test_calibration_names_what_is_no_function_and_no_pair(what: str, argument: 
         calibrate(target_epsilon=1.0, delta=1e-5, **arguments)
 
 
+@pytest.mark.slow
 def test_calibrate_sigma_inverts_the_accountant() -> None:
     sizes: dict[str, Any] = {"batch_size": 120, "dataset_size": 50_000}
     sigma = calibrate_sigma(1.083, 1e-5, 104_000, adjacency="add_remove", method="rdp", **sizes)
@@ -111,7 +114,8 @@ def test_steps_of_each_scheme() -> None:
         step_of("shuffle", 6, 1, 4)
 
 
-@pytest.mark.parametrize(("adjacency", "winner"), [("add_remove", "distribution"), ("replace_one", "renyi")])
+@pytest.mark.slow
+@for_each(("adjacency", "winner"), [("add_remove", "distribution"), ("replace_one", "renyi")])
 def test_best_of_the_published_learner(adjacency: Adjacency, winner: str) -> None:
     """Distributions win where their pair is exact; with replaced records Renyi's binomial sum does."""
     rough = partial(DistributionAccountant, accuracy=1e-3)
@@ -123,6 +127,7 @@ def test_best_of_the_published_learner(adjacency: Adjacency, winner: str) -> Non
     assert found.table[found.table["bound"] == "lower"]["epsilon"].max() <= found.epsilon
 
 
+@pytest.mark.slow
 def test_calibration_by_distributions() -> None:
     sizes: dict[str, Any] = {"batch_size": 64, "dataset_size": 10_000, "adjacency": "add_remove"}
     sigma = calibrate_sigma(1.12814, 1e-5, 1000, method="pld", tolerance=1e-3, **sizes)
@@ -130,6 +135,7 @@ def test_calibration_by_distributions() -> None:
     assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
 
 
+@pytest.mark.slow
 def test_an_accountant_that_is_far_behind_is_asked_twice_near_the_target() -> None:
     asked: dict[str, list[float]] = {"pure": [], "distribution": []}
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import rdp_fswor
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (
@@ -61,6 +62,7 @@ def test_forty_digits(alpha: float, rho: float, log_delta: float) -> None:
         assert plain <= mironov == pytest.approx(float(plain), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_worked_epsilons() -> None:
     orders = default_orders()
     removed = STEPS * rdp_fswor(orders, SIGMA, Q)
@@ -76,6 +78,7 @@ def test_worked_epsilons() -> None:
     assert rdp_to_epsilon(grid, envelope, 1e-5).epsilon == pytest.approx(1.2258, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_worked_other_regimes() -> None:
     grid = 1 + 10 ** np.linspace(-1, 1.5, 500)
     regimes = {
@@ -123,7 +126,7 @@ def test_nothing_leaked_costs_nothing() -> None:
     assert rdp_to_epsilon([2.0, 400.0], [0.0, 0.0], 0.9).epsilon == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("orders", "rdp", "delta"),
     [
         ([], [], 1e-5),

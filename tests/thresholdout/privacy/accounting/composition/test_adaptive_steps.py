@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.composition.adaptive_steps import (
@@ -55,7 +56,7 @@ def test_when_the_second_epsilon_beats_the_third() -> None:
         assert (details["e2"] < details["e3"]) == (math.e * dt + math.sqrt(Q) < 1)
 
 
-@pytest.mark.parametrize(("eps", "least"), [(0.1, 31), (0.5, 49), (1.0, 96), (2.0, 487)])
+@for_each(("eps", "least"), [(0.1, 31), (0.5, 49), (1.0, 96), (2.0, 487)])
 def test_advanced_beats_basic_from_a_number_of_steps_on(eps: float, least: int) -> None:
     bound = 2 * math.log(1e6) / (1 - math.tanh(eps / 2)) ** 2
     assert least == math.floor(bound) + 1
@@ -81,6 +82,7 @@ def test_one_step_costs_itself(eps: float, delta: float) -> None:
     assert compose_optimal_delta(eps, delta, eps) == delta
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.permutations([(0.1, 1e-6), (0.3, 0.0), (0.1, 1e-3), (0.7, 1e-5), (0.1, 1e-6)]))
 def test_order_does_not_matter(order: list[tuple[float, float]]) -> None:
@@ -100,6 +102,7 @@ def test_equal_entries_are_the_scalar_form() -> None:
     assert compose_optimal_delta(eps, delta, 0.5) == compose_optimal_delta(0.2, 1e-5, 0.5, 7)
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     st.floats(0.01, 2),
@@ -135,6 +138,7 @@ def test_tail_is_the_bernoulli_form(log_eps: float, T: int, place: float) -> Non
         assert found == pytest.approx(float(exact), rel=1e-10)
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.floats(0.01, 2), st.integers(2, 400), st.floats(0.01, 0.99))
 def test_d2_the_corrected_tail_is_above_the_optimum(eps: float, T: int, place: float) -> None:
@@ -162,9 +166,10 @@ def test_d3_where_the_tail_holds() -> None:
     assert chernoff_delta(eps, T, between) == 1
 
 
-@pytest.mark.parametrize("eps", [0.0, 1e-12, 0.3, 50.0, 700.0])
-@pytest.mark.parametrize("T", [1, 10**6])
-@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.999999])
+@pytest.mark.slow
+@for_each("eps", [0.0, 1e-12, 0.3, 50.0, 700.0])
+@for_each("T", [1, 10**6])
+@for_each("delta", [0.0, 1e-300, 0.999999])
 def test_no_overflow_and_no_nan(eps: float, T: int, delta: float) -> None:
     for dt in (1e-300, 1e-6, 0.999):
         for found in (
@@ -187,7 +192,7 @@ def test_d19_the_slack_is_in_the_logarithm() -> None:
     assert math.isfinite(compose_dwork_roth(0.1, 0.0, 1e-6, 10).eps)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("eps", "delta", "T"),
     [
         (-0.1, 0, 2),
@@ -208,7 +213,7 @@ def test_refused_values(eps: Any, delta: Any, T: int | None) -> None:
         compose_basic(eps, delta, T)
 
 
-@pytest.mark.parametrize("bad", [True, "0.1", None, 1j, [True, False], ["a"]])
+@for_each("bad", [True, "0.1", None, 1j, [True, False], ["a"]])
 def test_refused_types(bad: Any) -> None:
     with pytest.raises(InputTypeError):
         compose_basic(bad, 0, None if isinstance(bad, list) else 2)

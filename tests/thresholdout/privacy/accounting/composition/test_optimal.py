@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import equal_delta, product_hockey_stick, worst_pair
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
@@ -31,6 +32,7 @@ def test_worked_values() -> None:
         compose_optimal_epsilon(0.1, 1e-6, 1e-5, T=100)
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.floats(0.01, 2), st.sampled_from([0.0, 1e-6, 0.01]), st.floats(0, 1.2))
 def test_five_equal_steps_by_enumeration(eps: float, delta: float, place: float) -> None:
@@ -40,6 +42,7 @@ def test_five_equal_steps_by_enumeration(eps: float, delta: float, place: float)
     assert high == pytest.approx(float(exact), rel=1e-10, abs=1e-290)
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     st.lists(
@@ -56,10 +59,9 @@ def test_unequal_steps_by_enumeration(steps: list[tuple[float, float]], place: f
     assert high == pytest.approx(float(exact), rel=1e-9, abs=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("eps", "T"), [(0.01, 3000), (0.1, 700), (1.0, 60), (5.0, 12), (1e-4, 2000), (30.0, 5), (700.0, 3)]
-)
-@pytest.mark.parametrize("place", [0.0, 0.02, 0.1, 0.5, 0.99])
+@pytest.mark.slow
+@for_each(("eps", "T"), [(0.01, 3000), (0.1, 700), (1.0, 60), (5.0, 12), (1e-4, 2000), (30.0, 5), (700.0, 3)])
+@for_each("place", [0.0, 0.02, 0.1, 0.5, 0.99])
 def test_equal_steps_in_many_digits(eps: float, T: int, place: float) -> None:
     exact = equal_delta(eps, 0, place * T * eps, T)
     low, high = optimal_delta_bounds(eps, 0, place * T * eps, T)

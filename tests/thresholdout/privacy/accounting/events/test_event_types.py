@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import NoiseRatios, interaction_epsilon
 from thresholdout.privacy.accounting import (
@@ -60,7 +61,7 @@ ALL: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", ALL, ids=repr)
+@for_each("event", ALL, ids=repr)
 def test_values(event: Event, tmp_path: Path) -> None:
     assert event_from_dict(event_to_dict(event)) == event
     assert eval(repr(event), {**globals()}) == event
@@ -97,6 +98,7 @@ def _deep(inner: Event, levels: int = 3000) -> Event:
     return inner
 
 
+@pytest.mark.slow
 def test_deep_nesting() -> None:
     """Whoever adds one event after the other to what was there nests thousands."""
     event = _deep(BlackBox(0.1))
@@ -131,7 +133,7 @@ def test_levels_in_files() -> None:
         check_event(lists)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "match"),
     [
         (lambda: LaplaceAnswer(0), "scale"),
@@ -164,7 +166,7 @@ def test_refused_values(make: object, match: str) -> None:
         make()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "match"),
     [
         ("\n[[event]]\nkind = 'nothing'\n", "kind"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
     Composed,
@@ -52,7 +53,7 @@ def test_a_rate_of_1_is_no_sampling() -> None:
     assert training_events([(2.0, 1.0, 5)]) == Composed([SelfComposed(GaussianAnswer(2.0, 1.0, "add_remove"), 5)])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampling", "kind"),
     [("without_replacement", WithoutReplacementGaussianStep), ("with_replacement", WithReplacementGaussianStep)],
 )
@@ -61,7 +62,7 @@ def test_batches_of_a_fixed_size(sampling: Any, kind: Any) -> None:
     assert found == Composed([SelfComposed(kind(n, 20, 1000), k) for n, _, k in HISTORY])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("records", "size", "steps", "epochs"),
     [(1000, 100, 10, 1), (1000, 100, 11, 2), (10, 6, 100, 100), (10, 3, 9, 3), (10, 10, 4, 4)],
 )
@@ -77,6 +78,7 @@ def test_rows_that_begin_within_an_epoch() -> None:
     assert found == Composed([SelfComposed(GaussianAnswer(1.0, 2.0), 1), SelfComposed(GaussianAnswer(2.0, 2.0), 2)])
 
 
+@pytest.mark.slow
 def test_epsilon_is_that_of_dp_accounting() -> None:
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
@@ -87,7 +89,7 @@ def test_epsilon_is_that_of_dp_accounting() -> None:
     assert found == pytest.approx(theirs, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("log", "options", "words"),
     [
         (3, {}, "a int"),

@@ -93,6 +93,7 @@ def test_lemma_2_gives_a_pure_pair_nearby(pair: tuple[np.ndarray, np.ndarray], e
         assert np.abs(old - new).sum() / 2 <= delta / (1 + math.exp(eps)) + 1e-12
 
 
+@pytest.mark.slow
 def test_lemma_2_on_2000_pairs() -> None:
     rng = np.random.default_rng(0)
     for _ in range(2000):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.generalization.generalization_bounds import (
     assumed_training_error,
@@ -55,7 +56,7 @@ def test_worked_values() -> None:
     assert plan.n == 28007
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "sizes"),
     [
         (0.9, (2878, 3338, 4259)),
@@ -122,7 +123,7 @@ def test_the_tight_rule_is_attained() -> None:
     assert 2 * (own - fresh) == pytest.approx(on_average_bound(eps, 0, 1, "tight"), rel=1e-12)
 
 
-@pytest.mark.parametrize("eps", np.linspace(1e-4, 1 / 9 - 1e-9, 60).tolist())
+@for_each("eps", np.linspace(1e-4, 1 / 9 - 1e-9, 60).tolist())
 def test_constants_of_the_proof_of_theorem_1(eps: float) -> None:
     """Every inequality of PROOFS.md, G3, on a grid of delta below the one at which the failure is 1."""
     most = eps * math.exp(eps) / math.log(2 / eps)
@@ -179,7 +180,7 @@ def test_small_samples() -> None:
     assert high_probability_bound(0.1, 0.0, 10**9, on_small_n="inflate").failure > 0
 
 
-@pytest.mark.parametrize("eps", [1 / 9, 0.5, 1.9, 2.0, 10.0, 700.0])
+@for_each("eps", [1 / 9, 0.5, 1.9, 2.0, 10.0, 700.0])
 def test_d5_d17_large_epsilons_say_nothing(eps: float) -> None:
     """From 2 on the published failure is negative; from 1/9 on the error is 1."""
     found = high_probability_bound(eps, 1e-6, 10)
@@ -259,8 +260,8 @@ def test_best_error_is_a_bound_and_the_best(eps: float, delta: float, n: int, fa
         assert high_probability_bound(used * 0.999, delta, n, on_small_n="inflate").failure > failure
 
 
-@pytest.mark.parametrize("eps", [1e-300, 1e-12, 700.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.999999])
+@for_each("eps", [1e-300, 1e-12, 700.0])
+@for_each("delta", [0.0, 1e-300, 0.999999])
 def test_no_overflow_and_no_nan(eps: float, delta: float) -> None:
     for n in (1, 10**18):
         found = high_probability_bound(eps, delta, n, on_small_n="inflate")
@@ -276,7 +277,7 @@ def test_no_overflow_and_no_nan(eps: float, delta: float) -> None:
             assert not math.isnan(quoted.error)
 
 
-@pytest.mark.parametrize("eps", [0, -1, math.nan, math.inf, True, "1", None])
+@for_each("eps", [0, -1, math.nan, math.inf, True, "1", None])
 def test_refused_epsilons(eps: Any) -> None:
     with pytest.raises(InputError):
         high_probability_bound(eps, 1e-6, 10**6)

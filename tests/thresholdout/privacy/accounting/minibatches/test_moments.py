@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import taylor_moment, taylor_moment_bound
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sigma", "k", "value"),
     [
         (6, 2, 0.117519068741864),
@@ -40,6 +41,7 @@ def alternating(sigma: float, k: int) -> mpmath.mpf:
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(sigma=st.floats(0.3, 1000), k=st.integers(2, 60))
 def test_alternating_sum_in_400_digits(sigma: float, k: int) -> None:
@@ -58,7 +60,7 @@ def test_large_orders_do_not_overflow() -> None:
     assert taylor_moment(6, 1) == 0.0
 
 
-@pytest.mark.parametrize(("sigma", "k"), [(20.0, 22), (50.0, 12)])
+@for_each(("sigma", "k"), [(20.0, 22), (50.0, 12)])
 def test_the_alternating_sum_in_floats_loses_everything(sigma: float, k: int) -> None:
     """The published code's sum is of a wrong size, or negative."""
     floats = sum((-1) ** (k - j) * math.comb(k, j) * math.exp(2 * j * (j - 1) / sigma**2) for j in range(k + 1))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import rdp_fswor, rdp_fswor_lower, rdp_poisson, rdp_wang
@@ -25,9 +26,7 @@ def without_replacement(orders: list[float], noise_multiplier: float) -> Any:
     return np.array(peer._rdp)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "value"), [(1.5, 2.70763567816375e-6), (2.5, 3.62303543234607e-6), (10, 1.40548155717243e-5)]
-)
+@for_each(("alpha", "value"), [(1.5, 2.70763567816375e-6), (2.5, 3.62303543234607e-6), (10, 1.40548155717243e-5)])
 def test_worked_wang_values(alpha: float, value: float) -> None:
     assert rdp_wang(alpha, 6, Q) == pytest.approx(value, rel=1e-12)
     assert rdp_wang(alpha, 6, Q, variant="min") <= rdp_wang(alpha, 6, Q)
@@ -69,6 +68,7 @@ def test_dp_accounting_without_replacement_is_below_the_attained_value_unless_ha
     assert (halved > 3 * rdp_fswor(np.array(ORDERS), 6, Q, adjacency="replace_one")).all()
 
 
+@pytest.mark.slow
 def test_peer_epsilon_is_twice_ours() -> None:
     orders = default_orders()
     peer = rdp_to_epsilon(orders, 104_000 * without_replacement(orders.tolist(), 3.0), 1e-5).epsilon

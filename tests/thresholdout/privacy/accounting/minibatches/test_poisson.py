@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError
@@ -15,9 +16,7 @@ from thresholdout.privacy.accounting import rdp_fswor, rdp_poisson, taylor_momen
 Q = 0.0024
 
 
-@pytest.mark.parametrize(
-    ("alpha", "value"), [(2, 6.40569173057643e-7), (10, 3.20777533903646e-6), (5.5, 1.76274499649909e-6)]
-)
+@for_each(("alpha", "value"), [(2, 6.40569173057643e-7), (10, 3.20777533903646e-6), (5.5, 1.76274499649909e-6)])
 def test_worked_values(alpha: float, value: float) -> None:
     found = rdp_poisson(alpha, 6, Q, adjacency="replace_one", method="taylor")
     assert found == pytest.approx(value, rel=1e-12)
@@ -30,6 +29,7 @@ def test_add_remove_is_without_replacement_at_twice_the_noise() -> None:
     assert rdp_poisson(2.5, 3, 0.1, method="taylor") == rdp_fswor(2.5, 6, 0.1, method="taylor")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(alpha=st.floats(1.02, 60), sigma=st.floats(0.3, 200), q=st.floats(1e-6, 0.95))
 def test_replace_one_is_below_every_other_bound(alpha: float, sigma: float, q: float) -> None:
@@ -54,6 +54,7 @@ def _divergence(alpha: float, sigma: float, q: float) -> mpmath.mpf:
         return mpmath.log1p(total * step / mpmath.sqrt(2 * mpmath.pi)) / (power - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "sigma", "q"),
     corners(

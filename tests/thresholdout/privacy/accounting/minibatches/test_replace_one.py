@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.privacy.accounting import (
     E_tilde,
@@ -35,7 +36,7 @@ def test_worked_terms() -> None:
     assert E_tilde(200, 0.3, Q, 5) == math.inf
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "sigma", "m", "value"),
     [
         (1.5, 6, 4, 5.25089542794134e-7),
@@ -54,7 +55,7 @@ def test_worked_sharp_theorem() -> None:
     assert theorem(5.5, 6, 4, "sharp") == pytest.approx(1.88787678866299e-6, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "sigma", "value"),
     [
         (2, 6, 8.53624717378187e-7),
@@ -75,6 +76,7 @@ def is_the_envelope(alpha: float, sigma: float, q: float) -> None:
     assert found >= exact * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_envelope_at_one_place() -> None:
     is_the_envelope(2.5, 2.0, 0.1)
 
@@ -108,7 +110,8 @@ def is_the_smallest(sigma: float, q: float, shape: tuple[float, float]) -> None:
 SHAPES = [(1.001, 1.5), (2, 64), (500, 10_000)]
 
 
-@pytest.mark.parametrize(("sigma", "q", "shape"), [(6.0, Q, SHAPES[0]), (0.8, 0.2, SHAPES[1]), (40.0, 1e-5, SHAPES[2])])
+@pytest.mark.slow
+@for_each(("sigma", "q", "shape"), [(6.0, Q, SHAPES[0]), (0.8, 0.2, SHAPES[1]), (40.0, 1e-5, SHAPES[2])])
 def test_the_smallest_at_some_places(sigma: float, q: float, shape: tuple[float, float]) -> None:
     is_the_smallest(sigma, q, shape)
 
@@ -120,8 +123,9 @@ def test_the_smallest_is_a_bound_and_never_above_its_parts(sigma: float, q: floa
     is_the_smallest(sigma, q, shape)
 
 
-@pytest.mark.parametrize("sigma", [0.3, 0.8, 2.0, 6.0, 60.0])
-@pytest.mark.parametrize("q", [1e-4, 0.0024, 0.3])
+@pytest.mark.slow
+@for_each("sigma", [0.3, 0.8, 2.0, 6.0, 60.0])
+@for_each("q", [1e-4, 0.0024, 0.3])
 def test_what_is_left_out_would_not_have_been_the_smallest(sigma: float, q: float) -> None:
     """Each order alone has the smallest of all bounds, though those that cannot be are not computed."""
     for order in (1.2, 1.999, 2.0, 2.001, 3.0, 8.5, 27.5625, 64.0, 300.0):
@@ -187,7 +191,7 @@ def triples(rng: np.random.Generator, count: int, dimension: int) -> tuple[np.nd
     return points[0] - points[2], points[1] - points[2]
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3])
+@for_each("dimension", [1, 2, 3])
 def test_sharp_leading_term_over_random_geometries(dimension: int) -> None:
     """e^{s|u|^2} + e^{s|v|^2} - 2 e^{s u.v} <= e^{4s} - 1, term by term; the paper's constant is not reached."""
     u, v = triples(np.random.default_rng(dimension), 50_000, dimension)
@@ -222,6 +226,7 @@ def test_tiny_data_sets_by_enumeration() -> None:
                 assert twin.finite(one, other, alpha, sigma) <= bound
 
 
+@pytest.mark.slow
 def test_default_grid_is_above_add_remove() -> None:
     orders = default_orders()
     for sigma in (0.5, 2, 6, 50):

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import rdp_fswor, rdp_fswr, rdp_fswr_lower
 from thresholdout.privacy.accounting.minibatches.with_replacement import Draws, closed_lower_bound
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "sigma", "draws", "records", "value"),
     [
         (2, 6, 120, 50_000, 6.77099232749269e-7),
@@ -40,6 +41,7 @@ def test_the_paper_bound_is_far_above_the_truth() -> None:
     assert rdp_fswr(2, 6, 120, 50_000) == pytest.approx(6.771e-7, rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(alpha=st.floats(1.02, 6), sigma=st.floats(0.7, 30), draws=st.integers(1, 6), extra=st.integers(1, 400))
 def test_many_digits_in_both_directions(alpha: float, sigma: float, draws: int, extra: int) -> None:
@@ -61,6 +63,7 @@ def test_the_recursion_is_the_exact_value(alpha: int, sigma: float, draws: int, 
     assert closed_lower_bound(alpha, sigma, draws, draws + extra) <= exact
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(alpha=st.floats(1.01, 30), sigma=st.floats(0.4, 300), draws=st.integers(1, 60), extra=st.integers(1, 10_000))
 def test_bounds_and_monotony(alpha: float, sigma: float, draws: int, extra: int) -> None:
@@ -78,7 +81,8 @@ def test_one_draw_is_without_replacement() -> None:
     assert np.allclose(rdp_fswr(alpha, 2, 1, 100), rdp_fswor(alpha, 2, 0.01), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("draws", "records"), [(40, 100), (2000, 2001), (5000, 1_000_000)])
+@pytest.mark.slow
+@for_each(("draws", "records"), [(40, 100), (2000, 2001), (5000, 1_000_000)])
 def test_extreme_arguments_do_not_overflow(draws: int, records: int) -> None:
     for sigma in (0.3, 1000.0):
         found = rdp_fswr(np.array([1.001, 100.0, 10_000.0]), sigma, draws, records)
@@ -110,6 +114,7 @@ def test_tiny_data_sets_by_enumeration() -> None:
     assert best > 1 - 1e-9
 
 
+@pytest.mark.slow
 def test_domination_in_two_dimensions() -> None:
     """Shifts that are not aligned give less, in either direction, as Kahane's inequality says."""
     rng = np.random.default_rng(7)

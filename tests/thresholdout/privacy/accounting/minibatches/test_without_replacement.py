@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
@@ -21,7 +22,7 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import default
 Q = 0.0024
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "sigma", "q", "value"),
     [
         (1.5, 6, Q, 5.0760802246538e-7),
@@ -44,6 +45,7 @@ def test_worked_values(alpha: float, sigma: float, q: float, value: float) -> No
     assert rdp_fswor_lower(alpha, sigma, q) <= rdp_fswor(alpha, sigma, q)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(alpha=st.floats(1.01, 15), sigma=st.floats(0.7, 100), q=st.floats(1e-6, 0.95))
 def test_many_digits(alpha: float, sigma: float, q: float) -> None:
@@ -52,14 +54,15 @@ def test_many_digits(alpha: float, sigma: float, q: float) -> None:
     assert exact * (1 - 1e-10) <= rdp_fswor_lower(alpha, sigma, q) <= exact
 
 
-@pytest.mark.parametrize("alpha", [1.3, 2.0, 4.7])
+@pytest.mark.slow
+@for_each("alpha", [1.3, 2.0, 4.7])
 def test_the_other_direction_is_never_larger(alpha: float) -> None:
     for sigma, q in ((0.8, 0.2), (3.0, 0.01), (1.5, 0.9)):
         added = twin.renyi([(1 - q, 0), (q, 2 / sigma)], alpha, added=True)
         assert added <= rdp_fswor(alpha, sigma, q)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "m", "value"),
     [
         (1.5, 3, 5.0784005390428e-7),
@@ -112,6 +115,7 @@ def test_integer_orders_are_the_binomial_sum() -> None:
         assert rdp_wang(n, s, q, bound="lower") <= rdp_fswor(n, s, q)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     sigma=st.floats(0.3, 1000), q=st.floats(1e-7, 0.99), shape=st.sampled_from([(1.001, 1.5), (2, 64), (500, 10_000)])
@@ -131,7 +135,7 @@ def test_properties(sigma: float, q: float, shape: tuple[float, float]) -> None:
     assert exact == pytest.approx(rdp_fswor_lower(alpha, sigma, q), rel=1e-10)
 
 
-@pytest.mark.parametrize(("sigma", "q"), [(0.3, 0.99), (0.3, 1e-7), (6.0, 0.01), (30.0, 0.5), (1000.0, 1e-3)])
+@for_each(("sigma", "q"), [(0.3, 0.99), (0.3, 1e-7), (6.0, 0.01), (30.0, 0.5), (1000.0, 1e-3)])
 def test_high_orders_by_the_binomial_sum(sigma: float, q: float) -> None:
     """Orders whose quadrature looks at a small part of its nodes only."""
     alpha = np.array([300.0, 2000.0, 10_000.0])
@@ -141,8 +145,9 @@ def test_high_orders_by_the_binomial_sum(sigma: float, q: float) -> None:
     assert exact == pytest.approx(sums, rel=1e-8)
 
 
-@pytest.mark.parametrize("sigma", [0.01, 0.1, 1e8])
-@pytest.mark.parametrize("q", [1e-200, 1e-17, 1 - 1e-12])
+@pytest.mark.slow
+@for_each("sigma", [0.01, 0.1, 1e8])
+@for_each("q", [1e-200, 1e-17, 1 - 1e-12])
 def test_beyond_the_stated_ranges(sigma: float, q: float) -> None:
     alpha = np.array([1.001, 2.0, 64.0, 10_000.0])
     lower, exact = rdp_fswor_lower(alpha, sigma, q), rdp_fswor(alpha, sigma, q)
@@ -186,7 +191,7 @@ def test_scalar_and_array() -> None:
     assert rdp_fswor(default_orders(), 6, Q).shape == (158,)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         {"alpha": 1.0},

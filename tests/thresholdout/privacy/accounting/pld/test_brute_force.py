@@ -81,6 +81,7 @@ def settings() -> list[tuple[float, float, int]]:
     return list(zip(sigmas.tolist(), rates.tolist(), (2 + (4 * u[:, 2]).astype(int)).tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "q", "count"), corners(settings(), 1))
 def test_up_to_five_steps(sigma: float, q: float, count: int) -> None:
     removed, added = (PrivacyLossDistribution({pair: count}) for pair in poisson_pairs(sigma, q))
@@ -98,6 +99,7 @@ def test_up_to_five_steps(sigma: float, q: float, count: int) -> None:
     assert reverse[1] <= 1 + CLOSE
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_is_too_small_is_seen() -> None:
     sigma, q, count = 1.5, 0.05, 4
     steps = {poisson_pairs(sigma, q)[0]: count}

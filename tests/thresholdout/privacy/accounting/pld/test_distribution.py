@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.pld.distribution import (
@@ -31,8 +32,9 @@ def gaussian_delta(shift: float, epsilon: float) -> float:
     return float(ndtr(shift / 2 - epsilon / shift) - math.exp(epsilon) * ndtr(-shift / 2 - epsilon / shift))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "count"), corners([(1.0, 1), (0.1, 100), (0.01, 104_000), (1e-3, 10**6)], 0, 1, 2))
-@pytest.mark.parametrize("delta", [0.1, 1e-5, 1e-12])
+@for_each("delta", [0.1, 1e-5, 1e-12])
 def test_gaussian_steps_compose_to_a_gaussian(shift: float, count: int, delta: float) -> None:
     total = shift * math.sqrt(count)
     exact = brentq(lambda e: gaussian_delta(total, e) - delta, 0.0, 100.0, xtol=1e-13, rtol=1e-13)
@@ -86,6 +88,7 @@ ORACLE = [
 QUICK = [place for place, case in enumerate(ORACLE) if case[:4] != (1, 10, 1000, 100) or case[4] == "opposite"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "batch", "n", "count", "which", "first", "second"), corners(ORACLE, *QUICK))
 def test_published_epsilons(
     sigma: float, batch: int, n: int, count: int, which: str, first: float, second: float
@@ -107,11 +110,13 @@ def test_published_epsilons(
         assert found.upper - found.lower <= (2.5e-4 if heaviest else 1.01e-4) * found.upper
 
 
+@pytest.mark.slow
 def test_targets() -> None:
     assert pld_fswor(6.0, 104_000, 1e-5, batch_size=120, dataset_size=50_000).upper <= 0.991
     assert pld_fswor(6.0, 104_000, 1e-5, q=0.0024, adjacency="replace_one").upper <= 1.1234
 
 
+@pytest.mark.slow
 def test_fixed_size_is_poisson_with_half_the_noise() -> None:
     one, other = pld_fswor(2.0, 500, 1e-6, q=0.01), pld_poisson(1.0, 500, 1e-6, q=0.01)
     assert one.upper == pytest.approx(other.upper, rel=1e-12)
@@ -161,7 +166,7 @@ def test_bounds_hold_for_any_finite_pairs() -> None:
             assert found.upper - found.lower <= 0.05
 
 
-@pytest.mark.parametrize("size", [0.3, 1.0, 5.0])
+@for_each("size", [0.3, 1.0, 5.0])
 def test_one_laplace_answer(size: float) -> None:
     distribution = PrivacyLossDistribution([Laplace(size)])
     for share in (0.0, 0.4, 0.9):
@@ -187,6 +192,7 @@ def test_round_trip() -> None:
     assert found.lower * 0.99 <= 1e-6 <= found.upper * 1.01
 
 
+@pytest.mark.slow
 def test_the_worst_of_two_directions() -> None:
     both = [PrivacyLossDistribution({pair: 1000}) for pair in fswor_pairs(2.0, 0.0064)]
     assert worst_epsilon(both, 1e-5).lower == max(each.epsilon(1e-5).lower for each in both)
@@ -242,6 +248,7 @@ _PLANE = np.stack(np.meshgrid(_LINE, _LINE), axis=-1).reshape(-1, 2)
 _WEIGHTS = np.exp(-0.5 * (_PLANE**2).sum(axis=1)) * 0.05**2 / (2 * math.pi)
 
 
+@pytest.mark.slow
 def test_opposite_gradients_are_the_worst_of_poisson_batches() -> None:
     """Two gradients in any directions and of any lengths, at every order; a removed record's pair is not enough."""
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats
 from thresholdout.privacy.accounting.pld.loss_lattice import exchanged, optimistic, pessimistic
 from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, OppositeShifts, Symmetrised
@@ -43,7 +44,7 @@ def random_bins(seed: int) -> tuple[Floats, Floats, float]:
     return mass, -mass * np.expm1(-away), step
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(60))
 def test_no_divergence_grows(seed: int) -> None:
     mass, gain, step = random_bins(seed)
     found = exchanged(mass, gain, step)
@@ -71,7 +72,8 @@ def test_the_mean_stays() -> None:
     assert 0 < lost < step**2
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("pair", "step"),
     [
         (GaussianMixture((1.4,), (1e-4,)), 1e-4),
@@ -107,7 +109,7 @@ def test_what_is_drawn_is_as_much_as_it_takes() -> None:
     assert found == pytest.approx([float(Fraction(1, 2) * (1 - share)), float(Fraction(1, 2) * (1 + share))], rel=1e-9)
 
 
-@pytest.mark.parametrize("step", [20.0, 40.0, 55.5])
+@for_each("step", [20.0, 40.0, 55.5])
 def test_steps_of_many_nats(step: float) -> None:
     """A bin far below its point: the factor between points once was rounded relative to 1, and helped too much."""
     mass = np.array([0.7, 0.3])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.privacy.accounting.accountants.renyi_conversion import rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
@@ -54,7 +55,8 @@ def test_one_step_without_replacement(sigma: float, q: float, share: float, adde
     assert exact <= found.upper
 
 
-@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.slow
+@for_each("added", [False, True])
 @pytest.mark.parametrize(("sigma", "batch", "n"), corners([(1.0, 10, 1000), (3.0, 40, 100)], 0))
 def test_one_step_with_replacement(sigma: float, batch: int, n: int, added: bool) -> None:
     with mp.workdps(40):
@@ -84,7 +86,7 @@ def test_one_added_record_by_the_closed_form(delta: float) -> None:
         assert one_step(2.0, [q], found.upper, True) <= delta
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@for_each("count", [2, 3, 4, 5])
 def test_products_of_finite_pairs_in_high_precision(count: int) -> None:
     one, other = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
     distribution = PrivacyLossDistribution({Discrete(one, other, math.log(2.5)): count})
@@ -99,15 +101,16 @@ def test_products_of_finite_pairs_in_high_precision(count: int) -> None:
             assert exact <= found.upper * (1 + mp.mpf(10) ** -12) + mp.mpf(10) ** -200
 
 
-@pytest.mark.parametrize(("sigma", "q", "count"), [(6.0, 0.0024, 10_000), (2.0, 0.01, 200), (1.0, 0.1, 5)])
-@pytest.mark.parametrize("delta", [1e-5, 1e-15])
+@pytest.mark.slow
+@for_each(("sigma", "q", "count"), [(6.0, 0.0024, 10_000), (2.0, 0.01, 200), (1.0, 0.1, 5)])
+@for_each("delta", [1e-5, 1e-15])
 def test_renyi_bounds_are_never_below(sigma: float, q: float, count: int, delta: float) -> None:
     orders = np.concatenate((np.linspace(1.1, 12.0, 40), np.arange(13.0, 513.0, 4.0)))
     curve = count * np.asarray(rdp_fswor(orders, sigma, q=q, method="exact"))
     assert rdp_to_epsilon(orders, curve, delta).epsilon >= pld_fswor(sigma, count, delta, q=q, accuracy=1e-3).lower
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+@for_each("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(
     ("sigma", "q", "count"), corners([(0.3, 1e-7, 1), (1000.0, 1e-7, 10**9), (0.3, 0.99, 1000)], 0, 2)
 )

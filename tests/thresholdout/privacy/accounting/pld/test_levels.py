@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from tests.cases import for_each
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
@@ -41,7 +42,7 @@ def opposite_divergence(pair: DominatingPair, level: mp.mpf) -> mp.mpf:
     return (1 - q) * (1 - level) * mp.ncdf(-t) + q * (mp.ncdf(a - t) - level * mp.ncdf(-a - t))
 
 
-@pytest.mark.parametrize("q", [1e-4, 0.1, 0.99, 1.0])
+@for_each("q", [1e-4, 0.1, 0.99, 1.0])
 def test_mixtures_of_opposite_shifts_dominate(q: float) -> None:
     rng = np.random.default_rng(2)
     shifts = np.exp(rng.uniform(math.log(0.01), math.log(6.0), 400)).tolist()
@@ -67,7 +68,7 @@ def test_means_are_twice_the_shift_apart() -> None:
     assert (1 - right) * below + right * above >= at * (1 - mp.mpf("1e-14"))
 
 
-@pytest.mark.parametrize(("shift", "rate"), [(1.0, 0.1), (0.2, 1e-3), (3.0, 0.999), (8.0, 1e-5), (1.0, 1.0)])
+@for_each(("shift", "rate"), [(1.0, 0.1), (0.2, 1e-3), (3.0, 0.999), (8.0, 1e-5), (1.0, 1.0)])
 def test_outcomes_of_opposite_losses(shift: float, rate: float) -> None:
     (piece,) = OppositeShifts(shift, rate).loss(1e-12).pieces
     losses = piece.loss(np.linspace(piece.low, piece.high, 301))
@@ -85,8 +86,9 @@ def test_a_schedule_of_replaced_records() -> None:
     assert fine.lower <= found.upper <= fine.upper * (1 + 1.5e-2)
 
 
-@pytest.mark.parametrize("added", [False, True])
-@pytest.mark.parametrize("q", [1e-4, 0.1, 0.99, 1.0])
+@pytest.mark.slow
+@for_each("added", [False, True])
+@for_each("q", [1e-4, 0.1, 0.99, 1.0])
 def test_mixtures_dominate_and_rounded_shifts_are_dominated(q: float, added: bool) -> None:
     rng = np.random.default_rng(0)
     shifts = np.exp(rng.uniform(math.log(0.01), math.log(6.0), 400)).tolist()
@@ -114,6 +116,7 @@ def test_a_schedule_of_gaussian_answers_is_one() -> None:
     assert DistributionAccountant().compose(Composed(answers)).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_schedule_of_minibatches() -> None:
     sigmas = np.linspace(3, 12, 100).tolist()
     found = pld_fswor(sigmas, 5, 1e-5, q=0.0024, accuracy=1e-3)
@@ -147,7 +150,7 @@ def test_lower_levels_are_below() -> None:
     assert all(low <= high <= low * 1.01 for low, high in zip(rounded, ordered, strict=True))
 
 
-@pytest.mark.parametrize("farthest", [1e-3, 1.0, 20.0, 50.0, 120.0, 400.0])
+@for_each("farthest", [1e-3, 1.0, 20.0, 50.0, 120.0, 400.0])
 def test_weights_of_levels_are_never_rounded_down(farthest: float) -> None:
     """At distances of 100 and more they once were, by up to 1e-10 of themselves."""
     shifts = farthest * np.linspace(0.8, 1.0, 100)

@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.privacy.accounting.pld.convolution import Composed
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, guaranteed_epsilon
@@ -48,8 +49,8 @@ def enumerated(lattices: Sequence[Lattice], counts: Sequence[int], epsilon: floa
     return mp.fsum(p * -mp.expm1(-gap) for p, gap in gaps if gap > 0) + 1 - finite
 
 
-@pytest.mark.parametrize("tilt", [0.0, 2.0, 20.0])
-@pytest.mark.parametrize(
+@for_each("tilt", [0.0, 2.0, 20.0])
+@for_each(
     ("lattices", "counts"),
     [
         ([ONE], [1]),
@@ -105,8 +106,8 @@ def test_losses_that_are_not_rare_leave_a_bound() -> None:
         assert nothing.delta(0.05)[1] >= enumerated([TWO], [3], 0.05)
 
 
-@pytest.mark.parametrize(("lattices", "counts"), [([MANY, NONE], [3, 4]), ([NONE, MANY, NONE], [1, 2, 1])])
-@pytest.mark.parametrize("tilt", [0.0, 2.0])
+@for_each(("lattices", "counts"), [([MANY, NONE], [3, 4]), ([NONE, MANY, NONE], [1, 2, 1])])
+@for_each("tilt", [0.0, 2.0])
 def test_steps_without_rare_losses_do_not_hide_those_of_others(
     lattices: list[Lattice], counts: list[int], tilt: float
 ) -> None:
@@ -141,6 +142,7 @@ def test_rare_losses_at_tiny_deltas(sigma: float, q: float, count: int, delta: f
     assert found <= most
 
 
+@pytest.mark.slow
 def test_rounding_errors_do_not_make_epsilon_too_small() -> None:
     """dp-accounting has 0.58566 by default, and more on finer cells: one large loss alone shows more."""
     sigma, q, count, delta, _ = SETTINGS[1]

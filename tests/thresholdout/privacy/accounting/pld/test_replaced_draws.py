@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswr_pairs, pld_fswr, profile
 from thresholdout.privacy.accounting.pld.pairs import Symmetrised
@@ -79,7 +80,7 @@ def worst(sigma: float, size: int, records: int, tries: int) -> Floats:
 SETTINGS = [(1.0, 2, 3), (2.0, 3, 4), (0.7, 2, 6), (6.0, 4, 5), (2.0, 5, 4), (3.0, 6, 4), (1.0, 7, 3), (1.5, 8, 3)]
 
 
-@pytest.mark.parametrize(("sigma", "size", "records"), SETTINGS)
+@for_each(("sigma", "size", "records"), SETTINGS)
 def test_no_tiny_data_set_is_above_the_pair(sigma: float, size: int, records: int) -> None:
     """And what other records with opposite gradients, or none, attain is nearly as much."""
     found = worst(sigma, size, records, 7)
@@ -117,7 +118,7 @@ def test_the_bound_is_that_of_one_record_more_where_all_numbers_of_draws_are_hid
         assert exact <= bound[0] <= exact * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("sigma", "rate"), [(0.5, 0.01), (3.0, 0.3), (40.0, 0.05), (1e6, 0.001)])
+@for_each(("sigma", "rate"), [(0.5, 0.01), (3.0, 0.3), (40.0, 0.05), (1e6, 0.001)])
 def test_one_shift_has_the_closed_form(sigma: float, rate: float) -> None:
     """H of (1-q) N(0) + q N(a) against N(0), which the symmetrised pair has: above it, and hardly more."""
     a = 2 / sigma
@@ -129,7 +130,7 @@ def test_one_shift_has_the_closed_form(sigma: float, rate: float) -> None:
         assert exact * (1 - 1e-9) <= divergence_of(pair, factor) <= exact * (1 + 2e-3) + 1e-11 * rate
 
 
-@pytest.mark.parametrize("loss", [300.0, 500.0, 560.0, 590.0])
+@for_each("loss", [300.0, 500.0, 560.0, 590.0])
 def test_masses_too_small_for_floats_under_one_law_count_under_the_other(loss: float) -> None:
     """Losses of hundreds of nats with tiny probabilities: e^-560 of 1e-109 is no float."""
     a, rate = 18.0, 0.1
@@ -150,7 +151,8 @@ def test_both_directions_and_totals() -> None:
         assert divergence_of(pair, factor) == pytest.approx(mirror, rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("sigma", "size", "records", "steps", "delta", "before"),
     [(2.0, 64, 10_000, 1000, 1e-5, 1.402), (1.0, 64, 10_000, 1, 1e-6, 4.707), (20.0, 500, 1000, 20, 1e-5, 1.068)],
 )
@@ -169,7 +171,8 @@ def test_a_single_draw_is_a_batch_without_replacement() -> None:
     assert isinstance(fswr_pairs(1.0, 2, 100, "replace_one")[0], ReplacedDraws)
 
 
-@pytest.mark.parametrize(("sigma", "size", "records"), [(0.3, 25, 188), (0.2, 4, 9), (0.5, 439, 813)])
+@pytest.mark.slow
+@for_each(("sigma", "size", "records"), [(0.3, 25, 188), (0.2, 4, 9), (0.5, 439, 813)])
 def test_hardly_any_noise_has_finite_losses_too(sigma: float, size: int, records: int) -> None:
     """Losses above 600 nats are those of known numbers of draws, and not infinite."""
     (pair,) = fswr_pairs(sigma, size, records, "replace_one", 1e-12)

@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.privacy.accounting.pld import convolution
 from thresholdout.privacy.accounting.pld.convolution import Composed
@@ -51,8 +52,8 @@ def enumerated(epsilon: float) -> mp.mpf:
     return finite + 1 - (1 - infinite) ** 3
 
 
-@pytest.mark.parametrize("series", [True, False])
-@pytest.mark.parametrize("tilt", [0.0, 0.3, 2.0, 20.0])
+@for_each("series", [True, False])
+@for_each("tilt", [0.0, 0.3, 2.0, 20.0])
 def test_sums_on_lattices_exactly(series: bool, tilt: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """By geometric series in frequencies, and by the transform back."""
     if not series:
@@ -87,7 +88,8 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("steps", PAIRS, ids=lambda steps: type(next(iter(steps))).__name__)
+@pytest.mark.slow
+@for_each("steps", PAIRS, ids=lambda steps: type(next(iter(steps))).__name__)
 def test_upper_bounds_alone_are_as_close(steps: dict) -> None:  # type: ignore[type-arg]
     distribution = PrivacyLossDistribution(steps)
     both, alone = distribution.epsilon(1e-6, accuracy=1e-3), distribution.guaranteed_epsilon(1e-6, accuracy=1e-3)
@@ -96,6 +98,7 @@ def test_upper_bounds_alone_are_as_close(steps: dict) -> None:  # type: ignore[t
     assert delta.lower <= distribution.guaranteed_delta(0.3) <= delta.lower * (1 + 4e-3) + 1e-30
 
 
+@pytest.mark.slow
 def test_upper_bounds_of_the_worst() -> None:
     both = [PrivacyLossDistribution({pair: 500}) for pair in poisson_pairs(1.0, 0.01)]
     assert guaranteed_epsilon(both, 1e-5) == pytest.approx(worst_epsilon(both, 1e-5).upper, rel=2e-4)
@@ -180,8 +183,8 @@ def test_losses_that_are_all_the_same() -> None:
     assert upper >= sum(weights) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("added", [False, True])
-@pytest.mark.parametrize("shift", [8.0, 20.0, 60.0])
+@for_each("added", [False, True])
+@for_each("shift", [8.0, 20.0, 60.0])
 def test_large_shifts(shift: float, added: bool) -> None:
     pair = GaussianMixture((shift,), (0.3,), added)
     for epsilon in (0.0, 0.2):

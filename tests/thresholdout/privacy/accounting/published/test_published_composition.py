@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.composition.adaptive_steps import (
@@ -63,6 +64,7 @@ def test_d1_no_delta_is_below_what_leaks_outright() -> None:
         assert right.delta >= leak(1e-6, 100)
 
 
+@pytest.mark.slow
 def test_d1_on_a_grid() -> None:
     violations, worst, settings = 0, 0.0, 0
     for eps, T, dt, delta in itertools.product(
@@ -79,6 +81,7 @@ def test_d1_on_a_grid() -> None:
     assert worst > 0.1
 
 
+@pytest.mark.slow
 def test_d2_the_published_tail_has_the_wrong_sign() -> None:
     """It is e^-(eps' + T eps) times the right one, and below the optimum."""
     eps, T, total = 0.1, 100, 5.756105519335735
@@ -195,8 +198,8 @@ def test_full_steps_are_rounded_up() -> None:
     assert second_delta(700.0, 0.5, 3, 3, 0.0) == pytest.approx(1 - 0.5**3)
 
 
-@pytest.mark.parametrize("eps", [0.0, 1e-12, 50.0, 700.0])
-@pytest.mark.parametrize("T", [1, 10**6])
+@for_each("eps", [0.0, 1e-12, 50.0, 700.0])
+@for_each("T", [1, 10**6])
 def test_no_overflow(eps: float, T: int) -> None:
     for delta, variant in itertools.product((0.0, 1e-300, 0.999999), ("I", "II", "III", "V")):
         found = published(eps, delta, 1e-6, T, variant=variant)

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.mixture._gaussian_mixture import _estimate_gaussian_parameters
 
+from tests.cases import for_each
 from thresholdout.privacy.learning.dpem.record_statistics import (
     COVARIANCE_TYPES,
     MixtureParameters,
@@ -31,7 +32,7 @@ def covariances(kind: str) -> Any:
     return {"spherical": full[:, 0, 0], "diag": full[:, range(3), range(3)], "full": full}[kind]
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_without_noise_it_is_the_step_of_scikit_learn(kind: Any) -> None:
     r = RNG.dirichlet(np.ones(2), len(ROWS))
     far = Prior(300.0, np.ones(3), np.asarray(covariances(kind)[0]))  # it weighs nothing
@@ -42,7 +43,7 @@ def test_without_noise_it_is_the_step_of_scikit_learn(kind: Any) -> None:
     np.testing.assert_allclose(found.covariances, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_densities_are_those_of_scipy(kind: Any) -> None:
     weights, means, given = np.array([0.3, 0.7]), RNG.normal(size=(2, 3)), covariances(kind)
     mixture = MixtureParameters(weights, means, given)
@@ -62,7 +63,7 @@ def test_a_record_far_from_all_components_has_probabilities() -> None:
     np.testing.assert_array_equal(found, [[0.0, 1.0]])
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_whatever_noise_does_a_mixture_comes_of_it(kind: Any) -> None:
     """Negative counts, negative squares, and noise alone: weights, means in the ball, covariances that are some."""
     width = {"spherical": 5, "diag": 7, "full": 10}[kind]

@@ -15,6 +15,7 @@ from scipy.stats import kstest, norm
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.private_learners import X
@@ -34,6 +35,7 @@ def blobs(n: int, seed: int = 0) -> Any:
     return CENTERS[rng.integers(0, 3, n)] + 0.5 * rng.normal(size=(n, 2))
 
 
+@pytest.mark.slow
 @each_check(
     [
         DPEMGaussianMixture(),
@@ -45,7 +47,8 @@ def test_conventions_of_scikit_learn(estimator: Any, check: Callable[[Any], None
     check(estimator)
 
 
-@pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
+@pytest.mark.slow
+@for_each("kind", ["spherical", "diag", "full"])
 def test_without_noise_it_finds_what_scikit_learn_finds(kind: str) -> None:
     rows = blobs(1500)
     found = DPEMGaussianMixture(
@@ -65,7 +68,8 @@ def test_without_noise_it_finds_what_scikit_learn_finds(kind: str) -> None:
     np.testing.assert_allclose(found.predict_proba(rows[:50]), expected.predict_proba(rows[:50]), atol=0.01)
 
 
-@pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
+@pytest.mark.slow
+@for_each("kind", ["spherical", "diag", "full"])
 def test_a_private_mixture_finds_the_clusters_of_many_records(kind: str) -> None:
     rows = blobs(20_000)
     with warnings.catch_warnings():
@@ -97,6 +101,7 @@ def test_the_report_says_what_gaussian_answers_cost() -> None:
     assert clone(NOISY).set_params(noise_multiplier=0.009).fit(X).privacy_report_.epsilon == math.inf
 
 
+@pytest.mark.slow
 def test_a_target_is_met_and_not_missed_by_much() -> None:
     for adjacency in ("replace_one", "add_remove"):
         found = DPEMGaussianMixture(2, epsilon=2.0, adjacency=adjacency, random_state=0).fit(X)
@@ -132,7 +137,7 @@ def test_nothing_of_the_records_is_kept() -> None:
     assert not hasattr(clone(NOISY).fit(rows), "labels_")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "named"),
     [
         ({"n_components": 0}, "n_components"),

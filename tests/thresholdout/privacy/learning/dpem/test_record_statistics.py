@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.dpem import record_statistics
 from thresholdout.privacy.learning.dpem.record_statistics import (
@@ -56,8 +57,8 @@ def awkward(d: int, rng: np.random.Generator) -> Floats:
     return X
 
 
-@pytest.mark.parametrize("d", [1, 3, 40])
-@pytest.mark.parametrize("bound", [1.0, 3e-100, 7.3e99])
+@for_each("d", [1, 3, 40])
+@for_each("bound", [1.0, 3e-100, 7.3e99])
 def test_rows_have_a_norm_of_at_most_one_exactly(d: int, bound: float) -> None:
     rows = on_grid(awkward(d, np.random.default_rng(d)) * (bound if bound < 1e90 else 1.0), bound)
     units = rows * 2**18
@@ -75,7 +76,7 @@ def test_a_row_is_the_same_wherever_it_stands() -> None:
         np.testing.assert_array_equal(on_grid(X[-n:], 2.0), rows[-n:])
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_probabilities_are_the_same_wherever_a_record_stands(kind: CovarianceType) -> None:
     """What the report of "add_remove" assumes of numpy, on the machine at hand."""
     rng = np.random.default_rng(1)
@@ -93,7 +94,7 @@ def test_probabilities_are_the_same_wherever_a_record_stands(kind: CovarianceTyp
         )
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_sums_are_exact(kind: CovarianceType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_statistics, "_ROWS", 16)
     rng = np.random.default_rng(2)
@@ -143,8 +144,8 @@ def largest(d: int, kind: CovarianceType, shares: tuple[float, float, float]) ->
     return found
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
-@pytest.mark.parametrize("shares", SHARES)
+@for_each("kind", COVARIANCE_TYPES)
+@for_each("shares", SHARES)
 def test_a_replaced_record_moves_sums_by_the_sensitivity_at_most(
     kind: CovarianceType, shares: tuple[float, float, float]
 ) -> None:
@@ -167,7 +168,7 @@ def test_the_root_of_two_is_no_law() -> None:
     assert largest(2, "full", (0.01, 0.98, 0.01)) > 1.39 * math.sqrt(2)
 
 
-@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+@for_each("kind", COVARIANCE_TYPES)
 def test_one_record_more_moves_sums_by_one_at_most(kind: CovarianceType) -> None:
     rng = np.random.default_rng(4)
     others = on_grid(rng.normal(size=(200, 3)), 2.0)

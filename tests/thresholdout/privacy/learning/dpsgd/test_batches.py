@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
     GaussianAnswer,
@@ -30,7 +31,7 @@ def test_events() -> None:
     assert 0.06 <= found.rate < 0.06 + 1e-15
 
 
-@pytest.mark.parametrize(("size", "records"), [(1, 3), (1, 10**6), (7, 10**9 + 7), (2**17, 2**17 + 1)])
+@for_each(("size", "records"), [(1, 3), (1, 10**6), (7, 10**9 + 7), (2**17, 2**17 + 1)])
 def test_coins_have_exactly_the_rate_of_the_event(size: int, records: int) -> None:
     batches = Batches("poisson", size, records)
     event = batches.event(1.0)
@@ -40,7 +41,7 @@ def test_coins_have_exactly_the_rate_of_the_event(size: int, records: int) -> No
     assert Fraction(size, records) <= Fraction(event.rate) < Fraction(size, records) + Fraction(1, 2**53)
 
 
-@pytest.mark.parametrize("scheme", ["wor", "wr", "poisson"])
+@for_each("scheme", ["wor", "wr", "poisson"])
 def test_draws_are_those_of_the_sampler(scheme: Sampling) -> None:
     batches = Batches(scheme, 8, 40)
     ours, theirs = np.random.default_rng(4), np.random.default_rng(4)
@@ -68,7 +69,7 @@ def is_any_place(counts: list[int]) -> bool:
     return all(low <= count <= high for count in counts)
 
 
-@pytest.mark.parametrize("scheme", ["wor", "poisson"])
+@for_each("scheme", ["wor", "poisson"])
 def test_a_record_is_in_no_batch_rather_than_in_another(scheme: Sampling) -> None:
     batches = Batches(scheme, 2, 8)
     assert is_any_place(batches_with_the_first(lambda rng: batches.draw(rng, 8)))
@@ -84,7 +85,7 @@ def test_all_records() -> None:
     np.testing.assert_array_equal(Batches("wor", 5, 5).draw(np.random.default_rng(0), 5), np.arange(5))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scheme", "size", "records", "adjacency"),
     [
         ("wor", 51, 50, "replace_one"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.dpsgd.oracles import exact_square, outer_products
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling
@@ -41,6 +42,7 @@ def contribution(network: Network, parameters: Floats, x: Any, target: Any, clip
     return sums(parameters, np.array([0])).copy()
 
 
+@pytest.mark.slow
 @FEW
 @given(
     st.sampled_from(NETWORKS),
@@ -60,8 +62,8 @@ def test_one_record_is_bounded(
     assert exact_square(found) <= Fraction(clip) ** 2
 
 
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
+@for_each("bad", [np.inf, -np.inf, np.nan])
+@for_each("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
 def test_records_that_are_not_finite_add_nothing_and_spoil_nothing(network: Network, bad: float) -> None:
     rng = np.random.default_rng(0)
     parameters = rng.normal(size=network.n_parameters)
@@ -97,7 +99,7 @@ def test_small_gradients_stay_as_they_are() -> None:
     np.testing.assert_allclose(found, np.append(-X.T @ y, -y.sum()), rtol=1e-14)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
+@for_each("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
 def test_sums_of_batches_against_explicit_gradients(network: Network) -> None:
     rng = np.random.default_rng(3)
     n = 2 * BLOCK + 77
@@ -135,8 +137,8 @@ def neighbouring_sums(network: Network, m: int, clip: float, seed: int, *, remov
     return first, ClippedSums(network, X, targets, clip, m)(parameters, batch).copy()
 
 
-@pytest.mark.parametrize("network", [Network((3, 1)), Network((3, 4, 1), activation="tanh")], ids=["linear", "deep"])
-@pytest.mark.parametrize("m", [2, 33, 500, 3 * BLOCK + 1])
+@for_each("network", [Network((3, 1)), Network((3, 4, 1), activation="tanh")], ids=["linear", "deep"])
+@for_each("m", [2, 33, 500, 3 * BLOCK + 1])
 def test_sums_of_neighbours_are_within_the_sensitivity(network: Network, m: int) -> None:
     for seed in range(3):
         for removed, norms in ((True, 1), (False, 2)):
@@ -158,7 +160,7 @@ def test_without_the_margin_rounding_would_exceed_the_norm() -> None:
     np.testing.assert_allclose(np.linalg.norm(safe, axis=1), INNER, rtol=1e-12)
 
 
-@pytest.mark.parametrize("network", [Network((64, 10), output="softmax"), Network((20, 32, 5), output="softmax")])
+@for_each("network", [Network((64, 10), output="softmax"), Network((20, 32, 5), output="softmax")])
 def test_a_record_is_rounded_alike_wherever_it_stands(network: Network) -> None:
     # What C4 of PROOFS.md assumes for coins and one record more or less; rows of a plain product fail it here.
     rng = np.random.default_rng(0)
@@ -179,7 +181,7 @@ def test_a_record_is_rounded_alike_wherever_it_stands(network: Network) -> None:
     assert len(set(parts)) == 1
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e-51, 1e51, np.inf, np.nan])
+@for_each("value", [0.0, -1.0, 1e-51, 1e51, np.inf, np.nan])
 def test_clipping_norms_that_are_refused(value: float) -> None:
     with pytest.raises(InputError, match="clip_norm"):
         check_clip_norm(value)
@@ -274,13 +276,13 @@ def test_noise_relative_to_the_largest_layer_would_be_too_little() -> None:
     assert 0.99 * 2 < float(moved) <= 2
 
 
-@pytest.mark.parametrize("value", [(1.0,), (1.0, 1.0, 1.0), ()])
+@for_each("value", [(1.0,), (1.0, 1.0, 1.0), ()])
 def test_there_is_one_norm_or_one_for_each_layer(value: tuple[float, ...]) -> None:
     with pytest.raises(InputError, match="2 layers"):
         check_clip_norm(value, layers=2)
 
 
-@pytest.mark.parametrize("value", [(1.0, 0.0), (np.nan, 1.0), (1.0, -2.0)])
+@for_each("value", [(1.0, 0.0), (np.nan, 1.0), (1.0, -2.0)])
 def test_norms_of_layers_that_are_refused(value: tuple[float, ...]) -> None:
     with pytest.raises(InputError, match="clip_norm"):
         check_clip_norm(value, layers=2)

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from tests.estimator_checks import each_check
 from thresholdout.privacy.learning.dpsgd.classifier import DPSGDClassifier
 from thresholdout.privacy.learning.dpsgd.regressor import DPSGDRegressor
 
 
+@pytest.mark.slow
 @each_check(
     [
         DPSGDClassifier(),

@@ -31,6 +31,7 @@ def accuracies(sampling: Any, noise: float) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", corners(["wor", "wr", "poisson"], 0))
 @pytest.mark.parametrize(
     ("noise", "expected", "margin"), corners([(0.0, 0.97, 0.01), (2.0, 0.912, 0.045), (4.0, 0.813, 0.07)], 2)

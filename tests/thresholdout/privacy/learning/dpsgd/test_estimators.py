@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.terminal import bars_at_once
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import DivergedWarning, DPSGDClassifier, DPSGDRegressor
@@ -30,6 +31,7 @@ def classifier(hidden: tuple[int, ...] = (), **parameters: Any) -> DPSGDClassifi
     )
 
 
+@pytest.mark.slow
 def test_classes_taken_from_labels_are_a_leak() -> None:
     assert classifier(batch_size=60).fit(X, Y).privacy_report_.leaks == ()
     taken = classifier(classes=None, batch_size=60).fit(X, Y)
@@ -48,7 +50,7 @@ def test_classes_without_records() -> None:
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("sampling", ["wor", "wr", "poisson"])
+@for_each("sampling", ["wor", "wr", "poisson"])
 def test_seeds_give_the_same_and_others_do_not(sampling: Any) -> None:
     first, again, other = (classifier(sampling=sampling, random_state=seed).fit(X, Y).coef_ for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -66,6 +68,7 @@ def test_calls_with_one_seed_have_different_noise() -> None:
     assert not np.allclose(first, second)
 
 
+@pytest.mark.slow
 def test_nothing_random_is_kept() -> None:
     model = classifier().fit(X, Y)
     assert b"Generator" not in pickle.dumps(model)
@@ -139,6 +142,7 @@ def test_regression_without_noise_finds_the_line() -> None:
     assert model.intercept_ == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_networks_learn_what_lines_cannot() -> None:
     rng = np.random.default_rng(1)
     points = rng.uniform(-1, 1, (2000, 2))
@@ -209,7 +213,7 @@ def test_progress() -> None:
     assert "loss" not in shown
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "match"),
     [
         ({"batch_size": 61}, "batch_size"),
@@ -256,7 +260,7 @@ def test_refused_values(parameters: dict[str, Any], match: str) -> None:
         classifier(**parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "parameters",
     [
         {"fit_intercept": 1},

@@ -1,8 +1,8 @@
 """Gradients of each record, against finite differences and explicit outer products."""
 
 import numpy as np
-import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.dpsgd.oracles import numeric_gradient, outer_products
 from thresholdout.privacy.learning.dpsgd.clipping import clip_factors
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Pass
@@ -18,7 +18,7 @@ NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
+@for_each("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
 def test_gradients_and_their_norms(network: Network) -> None:
     rng = np.random.default_rng(1)
     parameters = rng.normal(size=network.n_parameters)
@@ -37,7 +37,7 @@ def test_gradients_and_their_norms(network: Network) -> None:
         np.testing.assert_allclose(factors, np.minimum(1, clip / norms), rtol=1e-5)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
+@for_each("network", NETWORKS, ids=lambda network: f"{network.sizes}-{network.output}")
 def test_scores_are_those_of_the_pass(network: Network) -> None:
     rng = np.random.default_rng(2)
     parameters = rng.normal(size=network.n_parameters)

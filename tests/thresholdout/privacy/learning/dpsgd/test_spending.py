@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
     Composed,
@@ -27,7 +28,8 @@ def classifier(**parameters: Any) -> DPSGDClassifier:
     return DPSGDClassifier(**{"classes": CLASSES, "batch_size": 10, "n_steps": 12, "delta": 1e-5, **parameters})
 
 
-@pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
+@pytest.mark.slow
+@for_each("adjacency", ["replace_one", "add_remove"])
 def test_the_report_is_the_accountants_of_the_steps(adjacency: Any) -> None:
     size = 80 if adjacency == "add_remove" else None
     model = classifier(noise_multiplier=3.0, adjacency=adjacency, public_size=size).fit(X, Y)
@@ -49,6 +51,7 @@ def test_the_report_is_the_accountants_of_the_steps(adjacency: Any) -> None:
     assert model.privacy_report_ is report
 
 
+@pytest.mark.slow
 def test_assumptions_about_one_record_more_or_less() -> None:
     common: dict[str, Any] = {"noise_multiplier": 3.0, "adjacency": "add_remove", "public_size": 80}
     coins = classifier(**common, sampling="poisson").fit(X, Y)
@@ -59,6 +62,7 @@ def test_assumptions_about_one_record_more_or_less() -> None:
     assert any("public_size" in words for words in both)
 
 
+@pytest.mark.slow
 def test_calls_are_composed() -> None:
     model = classifier(noise_multiplier=3.0).partial_fit(X, Y)
     assert model.n_steps_ == 10  # one epoch
@@ -74,6 +78,7 @@ def test_calls_are_composed() -> None:
     assert model.n_steps_ == 16
 
 
+@pytest.mark.slow
 def test_a_fit_starts_anew_and_a_warm_one_goes_on() -> None:
     model = classifier(noise_multiplier=3.0, random_state=0).fit(X, Y)
     first = model.coef_.copy()
@@ -94,6 +99,7 @@ def test_steps_without_noise_leave_no_guarantee_for_ever() -> None:
         model.set_params(noise_multiplier=None, epsilon=1.0, warm_start=True).fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling", ["wor", pytest.param("wr", marks=pytest.mark.slow), pytest.param("poisson", marks=pytest.mark.slow)]
 )
@@ -104,6 +110,7 @@ def test_targets_are_met(sampling: Any) -> None:
     assert best_epsilon(SelfComposed(less, 12), 1e-5).epsilon > 2.0
 
 
+@pytest.mark.slow
 def test_a_target_is_for_all_calls_together() -> None:
     model = classifier(epsilon=2.0, batch_size=100, warm_start=True).fit(X, Y)
     noise = model.noise_multiplier_
@@ -116,11 +123,13 @@ def test_a_target_is_for_all_calls_together() -> None:
     assert model.privacy_report_.details["steps"] == 24
 
 
+@pytest.mark.slow
 def test_a_target_is_the_default() -> None:
     report = DPSGDClassifier(classes=CLASSES, batch_size=100, n_steps=2).fit(X, Y).privacy_report_
     assert 0.99 < report.epsilon <= 1.0
 
 
+@pytest.mark.slow
 def test_a_target_is_used_up_by_partial_fits() -> None:
     model = classifier(epsilon=2.0)
     model.partial_fit(X, Y, n_steps=5)
@@ -224,18 +233,19 @@ def test_neighbours_are_the_same_in_all_calls() -> None:
         account.charge_batches(Batches("poisson", 2, 10, "add_remove"), np.ones(3), seeded=False)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, [1.0, 2.0], np.ones((3, 1)), [1.0, 0.0, 1.0], lambda step: -1.0])
+@for_each("value", [0.0, -1.0, np.nan, [1.0, 2.0], np.ones((3, 1)), [1.0, 0.0, 1.0], lambda step: -1.0])
 def test_learning_rates_that_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match="learning_rate"):
         per_step(value, "learning_rate", 3)
 
 
-@pytest.mark.parametrize("value", ["fast", None, {0: 1.0}, [True, False, True]])
+@for_each("value", ["fast", None, {0: 1.0}, [True, False, True]])
 def test_learning_rates_are_numbers(value: Any) -> None:
     with pytest.raises(InputTypeError, match="learning_rate"):
         per_step(value, "learning_rate", 3)
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_no_noise_reaches() -> None:
     with pytest.raises(InputError, match="target_epsilon"):
         noise_for_target(Account(), Batches("wor", 20, 20), 1, 1e-12, 1e-12)

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.dpsgd.oracles import numeric_gradient
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling
@@ -33,8 +34,9 @@ def run(
     return [parameters.copy() for _ in steps]
 
 
-@pytest.mark.parametrize("scheme", ["wor", "wr", "poisson"])
-@pytest.mark.parametrize("l2", [0.0, 0.1])
+@pytest.mark.slow
+@for_each("scheme", ["wor", "wr", "poisson"])
+@for_each("l2", [0.0, 0.1])
 def test_without_noise_it_is_plain_descent(scheme: Sampling, l2: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)), rng.integers(0, 3, 20)
@@ -84,7 +86,7 @@ def test_empty_batches_get_noise() -> None:
     assert (np.abs(values[np.array(sizes) == 0]).max(axis=1) > 0).all()
 
 
-@pytest.mark.parametrize("scheme", ["wor", "wr", "poisson"])
+@for_each("scheme", ["wor", "wr", "poisson"])
 def test_batches_do_not_depend_on_noise(scheme: Sampling) -> None:
     # Records point in different directions, so the iterates of a run without noise show every batch that was drawn.
     X, y = np.eye(12), -np.ones(12)
@@ -114,6 +116,7 @@ def test_the_divisor_of_a_poisson_batch_is_fixed() -> None:
     np.testing.assert_allclose(taken, -sizes / 10, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", corners(["wor", "wr", "poisson"], 0))
 def test_memory_does_not_grow_with_steps(scheme: Sampling) -> None:
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.sizes import corners, sizes
 from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine, numbers, same
 from tests.thresholdout.privacy.learning.private_learners import LABELS, X, Y
@@ -86,8 +87,9 @@ def test_expectation_propagation(monkeypatch: pytest.MonkeyPatch, name: str, set
     same(kept.resume(X, targets), whole)
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
-@pytest.mark.parametrize("algorithm", ["ep", "adf"])
+@pytest.mark.slow
+@for_each("name", POSTERIORS)
+@for_each("algorithm", ["ep", "adf"])
 def test_sites_of_all_records(monkeypatch: pytest.MonkeyPatch, name: str, algorithm: str) -> None:
     """A site of each record, or none: an interrupt may fall at any call of anything that makes them."""
     estimator, targets = POSTERIORS[name]
@@ -104,7 +106,7 @@ def test_sites_of_all_records(monkeypatch: pytest.MonkeyPatch, name: str, algori
         same(model.resume(X, targets), whole)
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@for_each("name", POSTERIORS)
 def test_a_pass_that_was_interrupted_goes_once_through_the_records(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Also with fresh entropy: a pass is charged as one answer about each record."""
     estimator, targets = POSTERIORS[name]
@@ -248,7 +250,7 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
         assert kept["rest"] or name in ("EPLinearRegression", "EPClassifier", "EPGaussianMixture")
 
 
-@pytest.mark.parametrize("name", EVERYWHERE)
+@for_each("name", EVERYWHERE)
 def test_warnings_that_are_errors_leave_a_report_beside_what_it_is_about(name: str) -> None:
     estimator, targets = EVERYWHERE[name]
     noise = "noise_multiplier" if name == "DPVIRegressor" else "sigma"
@@ -267,8 +269,8 @@ def test_warnings_that_are_errors_leave_a_report_beside_what_it_is_about(name: s
     same(model, first if name == "DPVIRegressor" else second)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 5])
-@pytest.mark.parametrize("setting", [{}, {"noise_multiplier": None}, {"adjacency": "add_remove", "public_size": 61}])
+@for_each("steps", [0, 1, 5])
+@for_each("setting", [{}, {"noise_multiplier": None}, {"adjacency": "add_remove", "public_size": 61}])
 def test_variational_inference(monkeypatch: pytest.MonkeyPatch, steps: int, setting: dict[str, Any]) -> None:
     estimator = clone(VARIATIONAL).set_params(**setting)
     whole, model = clone(estimator).fit(X, Y), clone(estimator)
@@ -304,7 +306,7 @@ def test_variational_inference_resumes_with_as_many_records_where_their_number_i
                 model.resume(X[:59], Y[:59])
 
 
-@pytest.mark.parametrize("algorithm", ["ep", "adf"])
+@for_each("algorithm", ["ep", "adf"])
 def test_exact_posteriors_of_parts_are_that_of_all_records(algorithm: str) -> None:
     """A posterior of one part is the prior of the next; for linear regression there is a closed form."""
     whole = EPLinearRegression(noise_var=0.3, algorithm=algorithm, n_epochs=1, x_scale=2.0, y_offset=0.1)
@@ -318,7 +320,7 @@ def test_exact_posteriors_of_parts_are_that_of_all_records(algorithm: str) -> No
     np.testing.assert_allclose(whole.fit(X, Y).coef_, parts.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", ["ep", "adf"])
+@for_each("algorithm", ["ep", "adf"])
 def test_a_cluster_of_parts_is_that_of_all_records(algorithm: str) -> None:
     """Of one cluster, whose mean has a closed posterior."""
     parts = EPGaussianMixture(
@@ -333,7 +335,7 @@ def test_a_cluster_of_parts_is_that_of_all_records(algorithm: str) -> None:
     assert parts.labels_.shape == (35,)
 
 
-@pytest.mark.parametrize("noise", ["learn", "fixed"])
+@for_each("noise", ["learn", "fixed"])
 def test_a_filtered_network_of_parts_is_that_of_all_records(noise: str) -> None:
     """Assumed density filtering goes through records one after the other: parts of them are no different."""
     whole = PBPRegressor((3,), algorithm="adf", n_epochs=1, noise_precision=noise, standardize=False, random_state=0)
@@ -361,7 +363,7 @@ PARTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
+@for_each("name", PARTS)
 def test_later_parts_are_about_the_same_parameters(name: str) -> None:
     estimator, targets = POSTERIORS[name]
     change, named = PARTS[name]

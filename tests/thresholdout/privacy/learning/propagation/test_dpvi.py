@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.datasets import make_friedman1
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon
@@ -32,6 +33,7 @@ from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of
 Floats = NDArray[np.float64]
 
 
+@pytest.mark.slow
 @each_check([DPVIRegressor(8, n_epochs=30, batch_size=20, learning_rate=0.1)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -74,7 +76,7 @@ def total_objective(parts: list[Floats], draws: Floats, rows: Floats, y: Floats)
     return float(record_objective(Gaussians(*parts), draws, rows, y, 3.0).sum())
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@for_each("seed", [1, 2])
 def test_gradients_are_those_of_differences(seed: int) -> None:
     theta, draws, rows, y = problem(seed)
     found, prior = clipped_gradient_sum(theta, draws, rows, y, 3.0, None), kl_gradient(theta, 2.0)
@@ -97,6 +99,7 @@ def norm(gradient: Gaussians) -> float:
     return math.sqrt(sum(float((part**2).sum()) for part in gradient))
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.5, 20.0, 1e4]))
 def test_the_sum_is_that_of_clipped_gradients(seed: int, C: float) -> None:
@@ -138,7 +141,8 @@ TABLE = [  # name, epochs, batch, sigma, N, epsilon by epochs, by steps: classic
 ]
 
 
-@pytest.mark.parametrize("row", TABLE, ids=[row[0] for row in TABLE])
+@pytest.mark.slow
+@for_each("row", TABLE, ids=[row[0] for row in TABLE])
 def test_erratum_16_published_settings_cost_their_steps_not_their_epochs(row: tuple[Any, ...]) -> None:
     _, epochs, batch, sigma, N, claimed, classic, tight = row
     q, steps = batch / N, epochs * (N // batch)
@@ -163,6 +167,7 @@ def private_fit(**settings: Any) -> DPVIRegressor:
     ).fit(X, y)
 
 
+@pytest.mark.slow
 def test_report_counts_steps() -> None:
     model = private_fit(noise_multiplier=8.0)
     report = model.privacy_report_
@@ -177,6 +182,7 @@ def test_report_counts_steps() -> None:
     assert any("random_state" in each for each in report.assumptions)
 
 
+@pytest.mark.slow
 def test_a_target_is_met() -> None:
     report = private_fit(epsilon=2.0, adjacency="add_remove", public_size=300).privacy_report_
     assert 1.9 < report.epsilon <= 2.0
@@ -203,6 +209,7 @@ def test_noise_has_the_size_that_is_accounted() -> None:
     assert abs(share / 0.7**2 - 1) > error + 1e-3
 
 
+@pytest.mark.slow
 def test_it_learns_and_says_how_sure_it_is() -> None:
     X, y = data(400)
     model = DPVIRegressor(20, n_epochs=150, batch_size=50, learning_rate=0.1, random_state=0).fit(X[:300], y[:300])
@@ -233,7 +240,7 @@ def test_predictions_are_the_moments_of_sampled_networks() -> None:
     assert abs(y.var() / std[0] ** 2 - 1) < 6 * math.sqrt(2 / draws)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "named"),
     [
         ({"n_hidden": 0}, "n_hidden"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
@@ -23,6 +24,7 @@ from thresholdout.privacy.learning.propagation.fitting import (
 from thresholdout.privacy.learning.propagation.mixture import EPGaussianMixture
 
 
+@pytest.mark.slow
 @each_check(
     [
         EPLinearRegression(n_epochs=3),
@@ -98,6 +100,7 @@ def test_scaling_changes_units_only() -> None:
     assert np.isfinite(constant.coef_).all()
 
 
+@pytest.mark.slow
 def test_classifiers_average_over_the_posterior() -> None:
     X, y = regression()
     labels = np.where(y > 0, "yes", "no")
@@ -116,6 +119,7 @@ def test_classifiers_average_over_the_posterior() -> None:
     assert EPClassifier(classes=[0, 1]).fit(X, np.zeros(len(X))).predict(X).max() == 0
 
 
+@pytest.mark.slow
 def test_mixtures_find_clusters() -> None:
     rng = np.random.default_rng(0)
     centers = np.array([[-3.0, 0.0], [0.0, 3.0], [3.0, 0.0]])
@@ -133,6 +137,7 @@ def test_mixtures_find_clusters() -> None:
     assert not hasattr(noisy, "labels_")
 
 
+@pytest.mark.slow
 def test_the_report_of_a_private_fit() -> None:
     X, y = regression(500)
     found = fitted(X, y, sigma=3.0)
@@ -192,6 +197,7 @@ def test_a_formula_that_is_not_proved_does_not_get_into_the_report() -> None:
     assert found.privacy_report_.epsilon > 1.0 >= found.privacy_report_.details["formula_epsilon"]
 
 
+@pytest.mark.slow
 def test_warnings_about_what_can_be_learned() -> None:
     X, y = regression(40)
     with pytest.warns(LowInformationWarning):
@@ -229,7 +235,7 @@ def test_one_record_is_hidden_by_no_other() -> None:
     assert math.isfinite(found.privacy_report_.epsilon)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "settings",
     [
         {"clip_norm": None},
@@ -280,7 +286,7 @@ def test_refusals(settings: dict[str, Any]) -> None:
         fitted(X, y, **settings)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("estimator", "X", "y"),
     [
         (EPClassifier(), np.eye(3), [0, 1, 2]),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
 from thresholdout.privacy.accounting.accountants.calibration import METHODS
@@ -33,7 +34,7 @@ from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLo
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("N", "C", "gamma", "expected"),
     [(1000, 1, 1, 0.002), (1000, 20, 1, 0.04), (1000, 1, 1000, 2), (1439, 1, 1, 0.00138985407)],
 )
@@ -42,7 +43,7 @@ def test_sensitivity(N: int, C: float, gamma: float, expected: float) -> None:
     assert sensitivity(N, C, gamma) > 2 * gamma * C / N
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "wbk", "tight"),
     [(2, 5.4365489e-6, 1.7182804e-6), (8, 2.2074368e-5, 6.9879416e-6), (32, 8.891773492, 8.869413906)],
 )
@@ -71,6 +72,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS[:1] + [pytest.param(row, marks=pytest.mark.slow) for row in ROWS[1:]])
 def test_published_calibrations(row: tuple[float, float, int, float, float, float]) -> None:
     epsilon, delta, steps, *expected = row
@@ -99,7 +101,7 @@ def test_published_calibrations_of_networks(N: int, wbk: float, tight: float) ->
     assert calibrate_sep_sigma(1.0, 1e-5, 1 / N, 80 * N) == pytest.approx(tight, rel=1e-7)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sigma", "q", "steps", "wbk", "tight"),
     [
         (2.0, 1e-3, 100_000, 1.688224004, 0.662356994),
@@ -138,6 +140,7 @@ def test_orders_that_are_not_drawn_anew_are_not_amplified() -> None:
     assert drawn < 0.4
 
 
+@pytest.mark.slow
 def test_proved_accountants_are_close_to_the_formula_and_never_below_what_is_attained() -> None:
     for sigma in (0.8, 1.454855358, 4.0):
         formula = epsilon_of(sigma, 1e-3, PASSES, 1e-5).epsilon
@@ -181,7 +184,8 @@ def divergence_of_a_triangle(u: np.ndarray, v: np.ndarray, q: float, alpha: floa
     return float((base * first**alpha * second ** (1 - alpha)).sum()) * 0.08**2
 
 
-@pytest.mark.parametrize(("q", "sigma", "alpha"), [(0.1, 0.8, 4.0), (0.5, 1.0, 2.0), (0.01, 2.0, 8.0)])
+@pytest.mark.slow
+@for_each(("q", "sigma", "alpha"), [(0.1, 0.8, 4.0), (0.5, 1.0, 2.0), (0.01, 2.0, 8.0)])
 def test_no_acute_triangle_was_found_worse_than_the_formula(q: float, sigma: float, alpha: float) -> None:
     """The open case of PROOFS.md, E4; also that three points at the full distance would be worse."""
     formula = math.exp((alpha - 1) * float(rdp_subsampled_gaussian(alpha, q, sigma)))
@@ -207,7 +211,8 @@ def test_events_of_a_run() -> None:
     assert sep_event(1.5, 1, 3, "cyclic") == SelfComposed(GaussianAnswer(1.5), 3)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "call",
     [
         lambda: sensitivity(10, 0.0, 1),

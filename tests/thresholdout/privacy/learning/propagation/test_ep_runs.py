@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.cases import for_each
 from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.propagation.conjugate_models import (
     BernoulliModel,
@@ -54,8 +55,8 @@ def precise_probit(y: float, mu: float, s: float) -> tuple[float, float]:
         return float(1 / variance - 1 / v), float(mean / variance - m / v)
 
 
-@pytest.mark.parametrize("mu", [-3e5, -400.0, -20.0, -1.0, 0.0, 2.0, 8.0])
-@pytest.mark.parametrize("s", [1e-6, 1.0, 1e4])
+@for_each("mu", [-3e5, -400.0, -20.0, -1.0, 0.0, 2.0, 8.0])
+@for_each("s", [1e-6, 1.0, 1e4])
 def test_probit_sites_in_the_tails(mu: float, s: float) -> None:
     tau, nu = precise_probit(1.0, mu, s)
     found = probit_moments(1.0, mu, s)
@@ -65,6 +66,7 @@ def test_probit_sites_in_the_tails(mu: float, s: float) -> None:
     assert found[0] >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mu", "s"),
     [
@@ -124,6 +126,7 @@ def test_mixture_moments_by_quadrature() -> None:
     np.testing.assert_allclose(tilted.cov().ravel(), variances, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_probit_is_close_to_the_exact_posterior() -> None:
     """The exact moments, by quadrature on a grid: those of the specification."""
     grid = np.arange(-12.0, 12.0, 0.03)
@@ -164,7 +167,8 @@ def test_the_printed_step_absorbs_little() -> None:
     assert share < 0.011
 
 
-@pytest.mark.parametrize("model", [labelled_model("logit"), labelled_model("probit")])
+@pytest.mark.slow
+@for_each("model", [labelled_model("logit"), labelled_model("probit")])
 def test_precisions_stay_exactly_symmetric(model: LinearPredictor) -> None:
     run = run_sep(model, LABELLED, n_epochs=60, gamma="sep", C=5.0, sigma=0.1, random_state=0)
     assert (run.theta.Lam == run.theta.Lam.T).all()
@@ -294,7 +298,7 @@ def test_step_parameters() -> None:
             resolve_gamma(bad, 100, 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda: run_ep(LOCATION, []),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.propagation.conjugate_models import gamma_natural
 from tests.thresholdout.privacy.learning.propagation.examples import LOCATION
 from thresholdout.errors import InputError
@@ -92,7 +93,7 @@ def test_no_cavity_of_a_noisy_run_fails(seed: int, mode: Any) -> None:
         assert theta_f.norm(mode) <= 0.7
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@for_each("wrong", [math.nan, math.inf, -math.inf])
 def test_a_failed_site_is_replaced_and_the_update_is_made(wrong: float) -> None:
     start, prior = GaussianNatural([0.3], [[0.2]]), LOCATION.prior
     noise = GaussianNatural([0.05], [[0.1]])
@@ -167,7 +168,7 @@ def test_moments_and_divergence() -> None:
     assert diagonal.kl(GaussianNatural([0.0, 0.0], [1.0, 1.0])) == pytest.approx(same.kl(unit))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda: GaussianNatural([1.0], [[1.0, 2.0]]),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.network_moments import (
     evidence_gradients,
@@ -42,7 +43,7 @@ def test_worked_gradients() -> None:
     np.testing.assert_allclose(found.variances[0][0], [-0.0040516496, -0.0076601500, -0.0063307025], 1e-7, 1e-10)
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (3, 5), (4, 2, 3)])
+@for_each("hidden", [(), (4,), (3, 5), (4, 2, 3)])
 def test_gradients_are_those_of_differences(hidden: tuple[int, ...]) -> None:
     rng = np.random.default_rng(len(hidden))
     shapes = layer_shapes(3, hidden)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.privacy.learning import EPLinearRegression, LowSignalWarning
 from thresholdout.privacy.learning.propagation.ep_privacy import noise_of_predictions
 from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
@@ -21,7 +22,7 @@ def fitted(rows: np.ndarray, **more: Any) -> EPLinearRegression:
     return EPLinearRegression(algorithm="dp-sep", **{**settings, **more}).fit(rows, Y)
 
 
-@pytest.mark.parametrize(("s", "t"), [(2.0, 0.5), (0.5, 2.0)])
+@for_each(("s", "t"), [(2.0, 0.5), (0.5, 2.0)])
 def test_the_share_of_noise_by_simulation(s: float, t: float) -> None:
     """Noise is drawn, the mean taken anew, and what it adds to predictions for the records that were learned from."""
     rng = np.random.default_rng(3)
@@ -44,6 +45,7 @@ def test_nothing_learned_is_noise_alone() -> None:
     assert noise_of_predictions(GaussianNatural([1.0], [[0.5]]), prior, 1.0, 1.0) == math.inf
 
 
+@pytest.mark.slow
 def test_a_feature_that_is_too_short_for_the_noise_is_warned_of_and_a_scaled_one_is_none() -> None:
     short = X * [1.0, 1.0, 0.01]
     with pytest.warns(LowSignalWarning, match=r"noise adds .*x_scale"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, make_friedman1
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from tests.sizes import corners
 from thresholdout.errors import InputError
@@ -21,6 +22,7 @@ from thresholdout.privacy.learning.random_streams import streams
 PRIVATE: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "hidden_layer_sizes": (3,), "n_epochs": 2}
 
 
+@pytest.mark.slow
 @each_check([PBPRegressor((4,), n_epochs=6)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -52,7 +54,7 @@ def naive_sep(X: Any, y: Any, hidden: tuple[int, ...], passes: int, noise: float
     return [N * f * v for f, v in zip(f_eta, variances, strict=True)], variances
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (3, 2)])
+@for_each("hidden", [(), (4,), (3, 2)])
 def test_shared_sites_are_those_of_an_independent_loop(hidden: tuple[int, ...]) -> None:
     X, y = friedman(25)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
@@ -66,6 +68,7 @@ def test_shared_sites_are_those_of_an_independent_loop(hidden: tuple[int, ...]) 
         np.testing.assert_allclose(model.variances_[depth], variances[depth], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", corners(["sep", "ep"], 0))
 def test_it_learns_and_says_how_sure_it_is(algorithm: str) -> None:
     X, y = friedman(400)
@@ -118,6 +121,7 @@ def test_public_scales_are_used_and_data_scales_are_not() -> None:
     np.testing.assert_allclose(public.predict(X), 5 * by_hand.predict((X - 0.5) / 0.3) + 14, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_refining_the_prior_only_follows_the_posterior() -> None:
     X, y = friedman(100)
     kept, refined = (PBPRegressor((6,), n_epochs=4, refine_prior=r, random_state=0).fit(X, y) for r in (False, True))
@@ -128,6 +132,7 @@ def test_refining_the_prior_only_follows_the_posterior() -> None:
     assert refined.posterior_.is_pd()
 
 
+@pytest.mark.slow
 def test_a_start_that_is_not_forgotten_is_no_evidence_of_large_weights() -> None:
     """Refined with the start in it, the prior's variance would grow from pass to pass, and predictions with it."""
     X, y = friedman(150)
@@ -143,6 +148,7 @@ def private_fit(X: Any, y: Any, **settings: Any) -> PBPRegressor:
         return PBPRegressor(**{**PRIVATE, "delta": 1e-5, "random_state": 0, **settings}).fit(X, y)
 
 
+@pytest.mark.slow
 def test_report_of_a_private_fit() -> None:
     X, y = friedman(200)
     model = private_fit(X, y, epsilon=2.0)
@@ -160,6 +166,7 @@ def test_report_of_a_private_fit() -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.slow
 def test_learned_noise_is_in_the_private_vector() -> None:
     X, y = friedman(100)
     fixed, learned = (private_fit(X, y, sigma=2.0, noise_precision=p) for p in ("fixed", "learn"))
@@ -169,6 +176,7 @@ def test_learned_noise_is_in_the_private_vector() -> None:
     assert (learned.theta_f_.noise != 0).all()
 
 
+@pytest.mark.slow
 def test_erratum_3_noise_reaches_the_released_posterior() -> None:
     """The authors' script computes noisy parameters and drops them; here all of them depend on the noise."""
     X, y = friedman(100)
@@ -189,6 +197,7 @@ def test_separate_clipping_costs_two_queries() -> None:
     assert min(sigmas) > together.privacy_report_.noise_multiplier
 
 
+@pytest.mark.slow
 def test_standardizing_privately_is_a_leak() -> None:
     X, y = friedman(100)
     with pytest.raises(InputError, match="standardize"):
@@ -198,7 +207,7 @@ def test_standardizing_privately_is_a_leak() -> None:
     assert not report.private
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "named"),
     [
         ({"n_epochs": 0}, "n_epochs"),
@@ -232,12 +241,14 @@ def test_refusals(settings: dict[str, Any], named: str) -> None:
         PBPRegressor(**{"n_epochs": 1, **settings}).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_loose_delta() -> None:
     X, y = friedman(100)
     with pytest.warns(LooseDeltaWarning):
         private_fit(X, y, sigma=5.0, delta=0.01)
 
 
+@pytest.mark.slow
 def test_posterior_and_weak_signal() -> None:
     X, y = friedman(60)
     with pytest.warns(LowSignalWarning):

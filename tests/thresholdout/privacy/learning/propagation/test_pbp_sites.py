@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.propagation.test_network_moments import M1, M2, V1, V2, X, Y
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_privacy import sensitivity, sep_noise_std
@@ -50,7 +51,7 @@ def test_worked_gamma_update() -> None:
     assert gamma_update(logs, 6.0, 6.0) == pytest.approx((6.6262656526, 6.1504899618), rel=1e-7)
 
 
-@pytest.mark.parametrize("logs", [(0.0, 0.0, 0.0), (800.0, 0.0, 0.0), (0.0, 5.0, -5.0), (math.nan, 0.0, 0.0)])
+@for_each("logs", [(0.0, 0.0, 0.0), (800.0, 0.0, 0.0), (0.0, 5.0, -5.0), (math.nan, 0.0, 0.0)])
 def test_a_gamma_density_that_does_not_exist(logs: tuple[float, float, float]) -> None:
     found = gamma_update(logs, 6.0, 6.0)
     if logs == (0.0, 0.0, 0.0):  # a record that says nothing of the noise leaves it as it was
@@ -79,9 +80,7 @@ def test_refinement_matches_moments_by_quadrature() -> None:
     assert found.variance == pytest.approx(float((points - mean) ** 2 @ density), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "cavity", [(0.0, -1.0, 6.0, 6.0), (0.0, 1e6, 6.0, 6.0), (0.0, 1.0, 1.0, 6.0), (0.0, 1.0, 6.0, 0.0)]
-)
+@for_each("cavity", [(0.0, -1.0, 6.0, 6.0), (0.0, 1e6, 6.0, 6.0), (0.0, 1.0, 1.0, 6.0), (0.0, 1.0, 6.0, 0.0)])
 def test_no_refinement_without_a_proper_cavity(cavity: tuple[float, float, float, float]) -> None:
     assert refine_weight(*cavity) is None
 

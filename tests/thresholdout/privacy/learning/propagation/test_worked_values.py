@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.learning.propagation.examples import (
     LABELLED,
@@ -44,7 +45,7 @@ def test_clipping() -> None:
     close(GaussianNatural([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]).project(1e-3).Lam, [[1.5005, 1.4995], [1.4995, 1.5005]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "T", "C", "mode", "eta", "Lam"),
     [
         (1, 1, None, "joint", 0.709521856, 0.711568256),
@@ -144,7 +145,7 @@ def test_logistic_site() -> None:
     close(logistic_moments(-1, 0.4, 2.5)[:2], [-0.5824671961, 1.7297055215])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("link", "mean", "cov"),
     [
         ("probit", [-0.7394708240, 2.4487677198], [0.6605226689, -0.3757975159, 1.3421647200]),
@@ -163,6 +164,7 @@ def test_classification_by_expectation_propagation(link: str, mean: list[float],
         close(probit_probability(rows @ run.theta.mean(), spread), expected, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("link", "mean", "cov"),
     corners(
@@ -198,7 +200,7 @@ def test_mixture() -> None:
     close(found.covs[1], [[0.6109685429, 0.0877555286], [0.0877555286, 0.8249766203]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "C", "means"),
     [
         (6, None, [[-0.0033397035, -0.1327002722], [2.2071172464, 1.1015435444]]),

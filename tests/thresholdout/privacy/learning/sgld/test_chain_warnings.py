@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.privacy.learning import LowSignalWarning, SGLDRegressor
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted
 from thresholdout.privacy.learning.random_streams import streams
@@ -33,7 +34,8 @@ def problem(n: int = 60, steps: int = 7, chains: int = 3) -> Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.slow
+@for_each("epsilon", [1.0, 8.0])
 def test_a_clip_that_is_too_small_is_warned_of_and_one_that_is_not_is_none(epsilon: float) -> None:
     """A larger epsilon makes steps larger, so that the same clip does worse and the clip has to grow."""
     with pytest.warns(LowSignalWarning, match="the chain swings"):
@@ -46,6 +48,7 @@ def test_a_clip_that_is_too_small_is_warned_of_and_one_that_is_not_is_none(epsil
     assert swinging.privacy_report_.epsilon <= epsilon >= steady.privacy_report_.epsilon
 
 
+@pytest.mark.slow
 def test_a_swinging_chain_is_as_far_from_the_minimum_as_is_derived() -> None:
     """All gradients are clipped on both sides, so it is thrown to and fro by eta n clip / 2, about the slope 1."""
     n, clip, eta = 1000, 0.1, 2.0
@@ -58,7 +61,7 @@ def test_a_swinging_chain_is_as_far_from_the_minimum_as_is_derived() -> None:
     assert np.abs(model.samples_[:, 0] - 1.0).mean() == pytest.approx(step / 2, rel=0.15)
 
 
-@pytest.mark.parametrize("k", [0.5, 1.0, 1.5])
+@for_each("k", [0.5, 1.0, 1.5])
 def test_a_settled_chain_has_the_share_that_is_derived(k: float) -> None:
     """The stationary states of e' = (1 - k) e + sqrt(eta) z are drawn, and one step taken."""
     rng, eta, d, many = np.random.default_rng(1), 0.04, 3, 4000
@@ -85,7 +88,7 @@ def test_the_limit_has_two_sides() -> None:
     assert swing(np.zeros((1, 2)), np.zeros((1, 2)), 2) == math.inf
 
 
-@pytest.mark.parametrize("steps", [1, 2, 7])
+@for_each("steps", [1, 2, 7])
 def test_the_states_that_are_looked_at_are_those_of_the_path(steps: int) -> None:
     seen = np.empty((3, *problem(steps=steps).shape))
     last = run(problem(steps=steps), None, streams(3), progress=False, seen=seen)
@@ -97,6 +100,7 @@ def test_the_states_that_are_looked_at_are_those_of_the_path(steps: int) -> None
     assert (seen[2] != last).any()
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_short_to_arrive_are_warned_of() -> None:
     """By `swing`, k is 0.5e-6 * 4000 * 4 / 3 a step, so that 100 steps take a quarter of the way."""
     with pytest.warns(LowSignalWarning, match="the chain has not arrived"):
@@ -109,7 +113,7 @@ def test_steps_that_are_too_short_to_arrive_are_warned_of() -> None:
         near.set_params(step_size=2e-6).fit(X, Y)  # goes on from where it was, which is no start
 
 
-@pytest.mark.parametrize("r", [0.2, 0.5, 0.9])
+@for_each("r", [0.2, 0.5, 0.9])
 def test_the_way_of_a_chain_that_comes_closer_by_a_share(r: float) -> None:
     start, minimum = np.array([[3.0, -1.0], [0.5, 2.0]]), np.array([1.0, 1.0])
     deviation = start - minimum
@@ -137,8 +141,9 @@ def test_the_limits_of_the_way_have_two_sides() -> None:
     assert way(0 * still, still, still)[0] == math.inf
 
 
-@pytest.mark.parametrize("after", [49, 50, 51])
-@pytest.mark.parametrize(("clip", "size", "words"), [(0.3, 0.02, "swings"), (1e3, 2e-6, "has not arrived")])
+@pytest.mark.slow
+@for_each("after", [49, 50, 51])
+@for_each(("clip", "size", "words"), [(0.3, 0.02, "swings"), (1e3, 2e-6, "has not arrived")])
 def test_an_interrupted_fit_warns_when_it_is_resumed(
     monkeypatch: pytest.MonkeyPatch, clip: float, size: float, after: int, words: str
 ) -> None:

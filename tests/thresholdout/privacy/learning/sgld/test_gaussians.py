@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.sgld.oracles import renyi_by_quadrature
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import gaussian_renyi, rdp_to_dp
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "expected"),
     [
         ((2, 0.3, 1, 0, 1.21), 0.0786722054922),
@@ -48,7 +49,7 @@ def test_equal_distributions() -> None:
     assert gaussian_renyi(7.5, 1.0, 2.0, 1.0, 2.0) == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         (1, 0, 1, 0, 1),

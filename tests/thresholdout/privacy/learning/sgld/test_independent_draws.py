@@ -8,6 +8,7 @@ from thresholdout.privacy.learning import eps_tail, sgld_sample, step_size, wors
 from thresholdout.privacy.learning.sgld.worst_case_pair import uniform_sampling_bound, uniform_sampling_cap
 
 
+@pytest.mark.slow
 def test_e7_the_directions_differ() -> None:
     # System A after 12 epochs: the proof's direction is capped, and cyclic sweeps are nearly there already.
     assert pytest.approx(5.78407e-6, rel=1e-6) == (1 - 1 / 100) ** 1200

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.sgld.oracles import FIGURE_1, SYSTEM_A, SYSTEM_G, recursion
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import epoch_law, sgld_moments, step_size
@@ -25,7 +26,7 @@ def test_constants_of_system_a() -> None:
     assert chain.shrink_changed * chain.limit - chain.push == pytest.approx(0.156210871295, rel=1e-11)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("K", "r", "mean", "var", "gap", "var_hat"),
     [
         (3, 1, 132.094189992, 0.225486930439, 0.668146078925, 0.228012278183),
@@ -49,7 +50,7 @@ def test_system_g() -> None:
     assert 1 - chain.shrink_changed == pytest.approx(0.993456276026, rel=1e-11)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("r", "mean", "var"),
     [
         (None, 110.521374820, 0.314093386241),
@@ -61,7 +62,7 @@ def test_a_step_within_an_epoch(r: int | None, mean: float, var: float) -> None:
     assert sgld_moments(**SYSTEM_A, j=233, r=r) == pytest.approx((mean, var), rel=3e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "k_dot", "epochs"),
     [
         ((100, 1.0, 1.0, 4.0), 11.0053968484, 13),
@@ -147,6 +148,7 @@ def test_the_limit_of_the_gap() -> None:
     assert epoch_law(**SYSTEM_A, K=500, r=40).gap == pytest.approx(chain.push * lam**60 / (1 - epoch), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_many_records() -> None:
     law = epoch_law(**FIGURE_1, K=25)
     assert np.shape(law.gap) == (FIGURE_1["n"],)
@@ -155,7 +157,7 @@ def test_many_records() -> None:
     assert var_hat[-1] > var_hat[0] > law.var
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"K": 0},

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.sgld.oracles import FIGURE_1, SYSTEM_A, tail_epsilon
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import (
@@ -23,7 +24,7 @@ from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold, log_m
 HALF_STEP = step_size(FIGURE_1["n"], FIGURE_1["x_h"], FIGURE_1["alpha"], FIGURE_1["beta"], 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("K", "delta", "chernoff", "tail"),
     [
         (1, 0.001, -0.585306354, 0.445411449),
@@ -50,7 +51,7 @@ def test_worst_epochs_of_system_a() -> None:
     assert eps_tail(**SYSTEM_A, **half) == pytest.approx(9.416975558, abs=6e-10)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("K", "eta", "chernoff", "tail"),
     [
         (25, None, 38.42560, 41.53683),
@@ -79,6 +80,7 @@ SETTINGS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(SETTINGS, st.integers(1, 40), st.integers(2, 60), st.floats(-3, 3))
 def test_blocks_hold_the_sum(
@@ -125,6 +127,7 @@ def test_a_huge_number_of_records() -> None:
     assert eps_tail(10**15, 1e15**1.4, 1.0, 1.0, 4.0, epochs, delta=0.001) > 1e10
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.integers(2, 300), st.floats(0.1, 1e5), st.floats(0.05, 5), st.floats(3.001, 40), st.floats(0, 0.49), st.data()
@@ -202,6 +205,7 @@ def test_conditions() -> None:
     assert all(check_lemma_conditions(100, 1.0, 1.0, 4.0, 0.001).values())
 
 
+@pytest.mark.slow
 def test_e3_epoch_48_is_not_of_the_lemmas_step() -> None:
     for c in (1e6, 2.092e7, 3.7706e8):  # up to the largest ratio with a certified posterior
         assert eps_chernoff(**{**FIGURE_1, "c": c}, K=48, delta=0.001) == 0.0
@@ -216,6 +220,7 @@ def test_e3_a_hint_that_does_not_resolve_it() -> None:
     assert eps_chernoff(**setting, K=48, delta=0.001) == pytest.approx(0.066, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_thresholds_are_better_than_the_mean() -> None:
     for K in (3, 13, 30):
         best = eps_threshold(**SYSTEM_A, K=K, delta=0.001, direction="D1->D2")
@@ -226,8 +231,8 @@ def test_thresholds_are_better_than_the_mean() -> None:
     assert many > eps_tail(**FIGURE_1, K=25, delta=0.001)
 
 
-@pytest.mark.parametrize("bound", [eps_chernoff, eps_tail, eps_threshold])
-@pytest.mark.parametrize("change", [{"delta": 0.5}, {"delta": -0.1}, {"delta": math.nan}, {"K": 0}, {"n": 1}])
+@for_each("bound", [eps_chernoff, eps_tail, eps_threshold])
+@for_each("change", [{"delta": 0.5}, {"delta": -0.1}, {"delta": math.nan}, {"K": 0}, {"n": 1}])
 def test_refusals(bound: Any, change: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         bound(**{**SYSTEM_A, "K": 3, "delta": 0.1, **change})

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import gaussian_renyi, in_domain, posterior, posterior_dp_holds, theorem_parameters
 from thresholdout.privacy.learning.sgld.posterior_bound import (
@@ -134,6 +135,7 @@ def test_best_order() -> None:
     assert posterior_dp(30, 0.01, **LARGE) == math.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.floats(0.05, 3),
@@ -174,7 +176,7 @@ def test_d28() -> None:
             posterior_size_terms(0.5, 0.001, **FIGURE, gamma2=gamma2)
 
 
-@pytest.mark.parametrize("printed", [True, False])
+@for_each("printed", [True, False])
 def test_theorem(printed: bool) -> None:
     setting: dict[str, Any] = {
         "eps": 0.5,
@@ -217,7 +219,7 @@ def test_theorem_out_of_reach() -> None:
     assert found["sgld_epsilon"] is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"eps": 0.0},
@@ -238,9 +240,7 @@ def test_theorem_refusals(change: dict[str, float]) -> None:
         theorem_parameters(**setting)
 
 
-@pytest.mark.parametrize(
-    "change", [{"nu": 1.0}, {"x_l": 2.0}, {"x_l": 0.0}, {"alpha": -1.0}, {"gamma1": 0.0}, {"c": -1.0}, {"n": 0}]
-)
+@for_each("change", [{"nu": 1.0}, {"x_l": 2.0}, {"x_l": 0.0}, {"alpha": -1.0}, {"gamma1": 0.0}, {"c": -1.0}, {"n": 0}])
 def test_refusals(change: dict[str, float]) -> None:
     setting: dict[str, Any] = {"n": 10**6, "nu": 2.0, **LARGE, **change}
     with pytest.raises(InputError):

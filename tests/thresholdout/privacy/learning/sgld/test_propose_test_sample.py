@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import (
     check_lemma_conditions,
@@ -197,7 +198,7 @@ def test_whether_there_is_a_result_is_private() -> None:
     assert _violates(first, second, eps, delta)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"eps": 0.0},

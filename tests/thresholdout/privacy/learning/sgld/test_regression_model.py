@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import gaussian_renyi, in_domain, posterior, step_size, worst_case_pair
@@ -63,7 +64,7 @@ def test_a_record_of_zeros_is_in_no_domain() -> None:
     assert not in_domain([1.0, 0.0], [1.0, 0.0], 0.1, 0.5, 1.0, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda: worst_case_pair(0, 1.0, 1.0),

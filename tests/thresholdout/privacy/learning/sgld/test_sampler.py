@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.sgld.oracles import recursion
 from thresholdout.errors import InputError, InputTypeError
@@ -105,9 +106,9 @@ def test_the_prior_is_not_clipped() -> None:
     assert path[0, 1] - path[0, 0] == pytest.approx(-1e-6 / 2 * 5.0 * 1e6, rel=1e-3)
 
 
-@pytest.mark.parametrize("clip", [None, 2.0])
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("order", ["uniform", "cyclic", "reshuffle"])
+@for_each("clip", [None, 2.0])
+@for_each("batch", [1, 4])
+@for_each("order", ["uniform", "cyclic", "reshuffle"])
 def test_a_matrix_of_one_column_is_a_vector(order: str, batch: int, clip: float | None) -> None:
     rng = np.random.default_rng(1)
     x = rng.uniform(0.5, 1.5, 12)
@@ -195,7 +196,7 @@ def test_moments_of_batches() -> None:
     assert recursion(12, 5.0, 1.0, 1.0, 4.0, 16, None, 2 / 49**2, 3)[0] == pytest.approx(law.mean, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"eta": 0.0},
@@ -239,9 +240,7 @@ def test_refusals(change: dict[str, Any]) -> None:
         sgld_sample(**{**usual, **change})
 
 
-@pytest.mark.parametrize(
-    "change", [{"n_steps": 5.0}, {"x": [[1.0], [1.0, 2.0]]}, {"x": ["a", "b", "c"]}, {"eta": ["a"] * 5}]
-)
+@for_each("change", [{"n_steps": 5.0}, {"x": [[1.0], [1.0, 2.0]]}, {"x": ["a", "b", "c"]}, {"eta": ["a"] * 5}])
 def test_types(change: dict[str, Any]) -> None:
     usual: dict[str, Any] = {
         "x": [1.0, 1.0, 1.0],

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from tests.cases import for_each
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
@@ -33,6 +34,7 @@ Y_ONE = 300.0 * ONE[:, 0]
 PRIVATE: dict[str, Any] = {"clip": 5.0, "step_size": 1e-4, "batch_size": 1, "order": "cyclic"}
 
 
+@pytest.mark.slow
 @each_check(
     [
         SGLDRegressor(n_steps=1000, n_chains=10, random_state=0),
@@ -45,6 +47,7 @@ def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 def test_it_finds_the_posterior() -> None:
     model = SGLDRegressor(alpha=2.0, beta=1.0, n_steps=3000, n_chains=400, random_state=0).fit(X, Y)
     rows = np.column_stack([X, np.ones(len(X))])
@@ -73,6 +76,7 @@ def test_without_a_bound_there_is_no_guarantee() -> None:
     assert "step size was chosen" in text
 
 
+@pytest.mark.slow
 def test_a_domain_does_not_help() -> None:
     domain = RegressionDomain(300.0, 0.5, 1.0, 0.1)
     model = SGLDRegressor(beta=4.0, fit_intercept=False, batch_size=1, domain=domain, n_steps=50, random_state=0)
@@ -143,6 +147,7 @@ def test_events() -> None:
     assert clipped_event(np.full(3, 1e-4), 2000, 2000, 2000.0, order="uniform") is None
 
 
+@pytest.mark.slow
 def test_events_of_step_sizes_that_vary() -> None:
     two = clipped_event(np.array([1e-5, 4e-5, 1e-5, 1e-5]), 240, 120, 2.0, order="cyclic")
     small, large = (noise_multiplier_of(each, 240, 120, 2.0) for each in (4e-5, 1e-5))
@@ -261,7 +266,7 @@ def test_no_steps() -> None:
     assert (report.epsilon, report.leaks) == (0.0, ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"alpha": 0.0},
@@ -291,9 +296,9 @@ def test_types() -> None:
         SGLDRegressor(domain=(1.0, 0.5)).fit(X, Y)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
-@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e-161, 1.0, 1e100, 1e160, 1.7e308])
-@pytest.mark.parametrize("target", [-1.7e308, 1e300, 1.0])
+@for_each("width", [1, 2, 3])
+@for_each("size", [5e-324, 1e-310, 1e-200, 1e-161, 1.0, 1e100, 1e160, 1.7e308])
+@for_each("target", [-1.7e308, 1e300, 1.0])
 def test_no_record_is_too_extreme_for_clipping(width: int, size: float, target: float) -> None:
     """Squares of 1e-200 vanish, and inf - inf is no number: one record would be seen from afar."""
     x, y = np.ones((4, width)), np.zeros(4)
@@ -322,7 +327,7 @@ def test_the_noise_leaves_room_for_the_rounding_of_large_sums() -> None:
     assert 3.0 <= multiplier <= 3.0 * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("given", [-1.0, "a", [1e-4], [1e-4, -1.0], [[1e-4, 1e-4]], ["a", "b"]])
+@for_each("given", [-1.0, "a", [1e-4], [1e-4, -1.0], [[1e-4, 1e-4]], ["a", "b"]])
 def test_a_step_size_that_cannot_be_used_is_refused_by_its_name(given: Any) -> None:
     with pytest.raises((InputError, InputTypeError), match=r"^step_size: "):
         SGLDRegressor(n_steps=2, step_size=given).fit(X, Y)

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A, hockey_stick, normal_density
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import epoch_law, pair_epsilon, posterior, worst_case_pair
@@ -11,7 +12,8 @@ from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
 from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     ("K", "forward", "backward"),
     [(1, 1.2371075, 1.2689715), (4, 6.7914901, 7.0572956), (13, 18.1125623, 18.8817995)],
 )
@@ -22,9 +24,8 @@ def test_system_a(K: int, forward: float, backward: float) -> None:
     assert found["max"] == max(found["D1->D2"], found["D2->D1"])
 
 
-@pytest.mark.parametrize(
-    ("n", "c", "K", "delta"), [(5, 8.0, 3, 0.01), (30, 20.0, 6, 0.2), (30, 20.0, 6, 1e-6), (2, 9.0, 1, 0.1)]
-)
+@pytest.mark.slow
+@for_each(("n", "c", "K", "delta"), [(5, 8.0, 3, 0.01), (30, 20.0, 6, 0.2), (30, 20.0, 6, 1e-6), (2, 9.0, 1, 0.1)])
 def test_it_is_the_hockey_stick(n: int, c: float, K: int, delta: float) -> None:
     law = epoch_law(n, c, 1.0, 0.7, 3.5, K)
     gap, var_hat = np.asarray(law.gap), np.asarray(law.var_hat)
@@ -65,9 +66,8 @@ def test_without_delta() -> None:
     assert pair_epsilon(**SYSTEM_A, K=13, delta=0.999) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("n", "expected"), [(100, 0.58061), (300, 0.49477), (1000, 0.42385), (3000, 0.37044), (10_000, 0.32032)]
-)
+@pytest.mark.slow
+@for_each(("n", "expected"), [(100, 0.58061), (300, 0.49477), (1000, 0.42385), (3000, 0.37044), (10_000, 0.32032)])
 def test_posterior_in_the_growth_table(n: int, expected: float) -> None:
     assert posterior_pair_epsilon(n, n**1.4, 1.0, 1.0, 4.0, delta=0.001) == pytest.approx(expected, abs=5.5e-6)
 
@@ -86,7 +86,7 @@ def test_posterior_is_the_hockey_stick() -> None:
         assert hockey_stick(p, q, eps, m1 - 1.0, m1 + 1.0) == pytest.approx(0.001, rel=1e-5)
 
 
-@pytest.mark.parametrize("change", [{"delta": 1.0}, {"delta": -1e-9}, {"n": 20_001}, {"direction": "D1"}, {"K": 0}])
+@for_each("change", [{"delta": 1.0}, {"delta": -1e-9}, {"n": 20_001}, {"direction": "D1"}, {"K": 0}])
 def test_refusals(change: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         pair_epsilon(**{**SYSTEM_A, "K": 3, "delta": 0.1, **change})
