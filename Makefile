@@ -52,7 +52,7 @@ COVERED ?= 0
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-default test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
+.PHONY: has-oldest help demo docs test test-default test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -145,6 +145,9 @@ test-statistical: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS) --left-out $(LEFT_OUT)
+
+has-oldest:
+	@test -n "$(OLDEST_PYTHON)"
 
 ifeq ($(OLDEST_PYTHON),)
 test-oldest:
