@@ -20,7 +20,7 @@ from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("thresholdout/", "graphs/")
-NOT_SHIPPED = (".ci/", ".gitignore")
+NOT_SHIPPED = (".ci/", ".github/", ".gitignore")
 WRITTEN = ("PKG-INFO",)
 SMOKE = """
 import pathlib
