@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cases import for_each
+from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, EvaluationSetUsed, InputError, LedgerClosed, LedgerMismatch
 from thresholdout.evaluations import EvaluationGuard, Scores, read
+from thresholdout.evaluations.pytest_plugin import EvalGate
 from thresholdout.ledger import open_ledger
 
 
@@ -330,3 +333,39 @@ class TestCommandLine:
         self.command("init", db, "--baseline", files / "main.csv", "--metric", "right")
         again = self.command("init", db, "--baseline", files / "main.csv", "--metric", "right")
         assert (again.exit_code, again.output.count("\n")) == (4, 1)
+
+
+class TestPostgres:
+    """The same guard on a server, where runs of several machines meet."""
+
+    def test_a_year_in_short(self, server: Server, tmp_path: Path) -> None:
+        address = server.emptied_database()
+        for name, right in (("main", 300), ("same", 298), ("bad", 200)):
+            frame = pd.DataFrame({"id": range(400), "right": [i < right for i in range(400)]})
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        command = TestCommandLine.command
+        begun = command("init", address, "--baseline", tmp_path / "main.csv", "--metric", "right")
+        assert begun.exit_code == 0, begun.output
+        assert command("init", address, "--baseline", tmp_path / "main.csv", "--metric", "right").exit_code == 4
+        assert command("check", address, tmp_path / "same.csv").exit_code == 0
+        assert command("promote", address, tmp_path / "same.csv").exit_code == 0
+        bad = command("check", address, tmp_path / "bad.csv", "--name", "pull request 7")
+        assert (bad.exit_code, bad.output) == (1, "worse (check 2); 298 checks and 4 surprises left\n")
+        assert "pull request 7: worse" in command("status", address).output
+        assert EvalGate(tmp_path).check("same.csv", address).outcome == "nothing"
+
+    def test_checks_at_once_are_each_paid_once(self, server: Server) -> None:
+        """Four connections check eight runs each, four of which are the others' too."""
+        address = server.emptied_database()
+        EvaluationGuard.create(address, run(300), dev=0.0)
+
+        def checks(worker: int) -> list[int]:
+            own = EvaluationGuard(address)
+            return [own.check(run(299 - k - (k > 3) * 4 * worker)).number for k in range(8)]
+
+        with ThreadPoolExecutor(4) as pool:
+            numbers = list(pool.map(checks, range(4)))
+        status = EvaluationGuard(address).status()
+        assert status.done == 4 + 4 * 4
+        assert all(each[:4] == numbers[0][:4] for each in numbers)
+        assert len({number for each in numbers for number in each}) == 20
