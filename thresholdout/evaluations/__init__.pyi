@@ -13,6 +13,7 @@ from .guard import (
     EvaluationGuard as EvaluationGuard,
     Status as Status,
 )
+from .item_guard import guard_of_items as guard_of_items
 from .reading import read as read
 from .scores import Scores as Scores
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputTypeError
 from thresholdout.integrations.candidates import CandidateVerdict, GuardedCandidates, Part
-from thresholdout.integrations.examples import guard_of_examples
+from thresholdout.integrations.examples import guard_for
 
 if TYPE_CHECKING:
     from thresholdout.guard.gates import Certify
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["DSPyHoldout"]
 
@@ -41,6 +42,9 @@ class DSPyHoldout:
         something with a ``score``. An example on which program or metric raises has the worst score.
     train, holdout : sequence of dspy.Example
         Both parts.
+    guard : Thresholdout, optional
+        One that is there already, of as many records in the order of the examples, such as
+        `thresholdout.evaluations.guard_of_items` makes; all that use it share one budget.
     name : str, default="program"
         As in `GuardedCandidates`; another one for another program or metric.
     bounds : tuple of float, default=(0, 1)
@@ -88,6 +92,7 @@ class DSPyHoldout:
         train: Sequence[Any],
         holdout: Sequence[Any],
         *,
+        guard: Thresholdout | None = None,
         name: str = "program",
         bounds: tuple[float, float] = (0.0, 1.0),
         certify: Certify = "each",
@@ -104,8 +109,8 @@ class DSPyHoldout:
         self._threads = threads
         self._worst = float(bounds[0])
         self._step = (len(train) + 1) * (bounds[1] - bounds[0])
-        guard = guard_of_examples(train, holdout, **declared)
-        self.candidates = GuardedCandidates(guard, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
+        own = guard_for(guard, train, holdout, declared)
+        self.candidates = GuardedCandidates(own, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
         self.student = _guarded(program, self._judged)
 
     @property

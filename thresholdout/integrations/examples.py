@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from thresholdout.errors import InputTypeError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.guard import Thresholdout
 
-__all__ = ["digest_of", "guard_of_examples"]
+__all__ = ["digest_of", "guard_for", "guard_of_examples"]
 
 
 def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: Any) -> Thresholdout:
@@ -56,6 +56,21 @@ def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: 
         rows = [np.frombuffer(digest_of(example, argument), dtype="<i8") for example in examples]
         parts.append((np.array(rows, dtype=np.int64).reshape(-1, 4), np.zeros(len(rows), dtype=np.int64)))
     return Thresholdout(parts[0], train=parts[1], **declared)
+
+
+def guard_for(
+    guard: Thresholdout | None, train: Sequence[Any], holdout: Sequence[Any], declared: Mapping[str, Any]
+) -> Thresholdout:
+    """Return the given guard if it has as many records as there are examples, or one of the examples."""
+    if guard is None:
+        return guard_of_examples(train, holdout, **declared)
+    if declared:
+        raise InputError("guard", f"a guard beside {', '.join(declared)}", "one or the other; a guard has declarations")
+    sizes = len(guard._open[1]), guard.n
+    if sizes != (len(train), len(holdout)):
+        seen = f"a guard of {sizes[0]} open records and {sizes[1]} of the holdout"
+        raise InputError("guard", seen, f"one of {len(train)} and {len(holdout)}, in the order of the examples")
+    return guard
 
 
 def digest_of(example: Any, argument: str) -> bytes:

@@ -17,12 +17,13 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.integrations.candidates import GuardedCandidates, Part
-from thresholdout.integrations.examples import digest_of, guard_of_examples
+from thresholdout.integrations.examples import digest_of, guard_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.gates import Certify
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["GEPAHoldout"]
 
@@ -41,6 +42,9 @@ class GEPAHoldout:
         when the gate looks: its outputs and traces are thrown away then, and nothing is logged.
     train, holdout : sequence
         Examples as the adapter takes them.
+    guard : Thresholdout, optional
+        One that is there already, of as many records in the order of the examples, such as
+        `thresholdout.evaluations.guard_of_items` makes; all that use it share one budget.
     name : str, default="prompts"
         As in `GuardedCandidates`; another one for another adapter.
     bounds : tuple of float, default=(0, 1)
@@ -90,6 +94,7 @@ class GEPAHoldout:
         train: Sequence[Any],
         holdout: Sequence[Any],
         *,
+        guard: Thresholdout | None = None,
         name: str = "prompts",
         bounds: tuple[float, float] = (0.0, 1.0),
         certify: Certify = "each",
@@ -98,8 +103,8 @@ class GEPAHoldout:
     ) -> None:
         self._adapter = adapter
         self._examples: dict[Part, list[Any]] = {"train": list(train), "holdout": list(holdout)}
-        guard = guard_of_examples(train, holdout, **declared)
-        self.candidates = GuardedCandidates(guard, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
+        own = guard_for(guard, train, holdout, declared)
+        self.candidates = GuardedCandidates(own, self._scores, name=name, bounds=bounds, certify=certify, delta=delta)
         self._step = (len(train) + 1) * (bounds[1] - bounds[0])
         self._trained = [digest_of(example, "train") for example in train]
         self._held = Counter(digest_of(example, "holdout") for example in holdout)

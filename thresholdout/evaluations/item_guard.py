@@ -1,0 +1,140 @@
+"""Runs of an evaluation set as models that a guard compares: their scores are what is known of each item."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from thresholdout.errors import EvaluationFileError, InputError, InputTypeError
+from thresholdout.evaluations.scores import Scores, item_records, shown
+from thresholdout.evaluations.set_parts import hidden_items, split
+from thresholdout.scoring.metrics import Metric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.guard.guard import Thresholdout
+
+__all__ = ["ItemScore", "guard_of_items"]
+
+
+@dataclass(frozen=True, repr=False)
+class ItemScore(Metric):
+    """The metric of a guarded evaluation set: the mean of items' scores, for runs that have all of the items.
+
+    Attributes
+    ----------
+    dev_items, gate_items : tuple of str
+        Identities of the items of both parts, in the guard's order.
+    judge : str
+        Fingerprint of the scorer's settings.
+    scale : tuple of float
+        The declared range of scores.
+    """
+
+    dev_items: tuple[str, ...] = ()
+    gate_items: tuple[str, ...] = ()
+    judge: str = ""
+    scale: tuple[float, float] = (0.0, 1.0)
+
+    def response_of(self, estimator: Any) -> Literal["predict"]:
+        """Refuse what is no run of the set, before anything is looked at."""
+        if not isinstance(estimator, Scores):
+            raise InputTypeError(
+                "estimator", f"a {type(estimator).__name__}", "a run, as thresholdout.evaluations.read"
+            )
+        if (estimator.metric, estimator.scale) != (self.name, self.scale):
+            seen = f"{estimator.name} with {estimator.metric} from {estimator.scale[0]:g} to {estimator.scale[1]:g}"
+            raise InputError("metric", seen, f"{self.name} from {self.scale[0]:g} to {self.scale[1]:g}, as guarded")
+        if self.judge and estimator.judge and self.judge != estimator.judge:
+            raise EvaluationFileError(
+                estimator.name, f"the settings of scorer {self.name} are not those of the guarded set; score it alike"
+            )
+        scored = {
+            identity
+            for identity, value in zip(estimator.identities, estimator.values.tolist(), strict=True)
+            if not math.isnan(value)
+        }
+        lacking = [item for item in (*self.dev_items, *self.gate_items) if item not in scored]
+        if lacking:
+            many = len(self.dev_items) + len(self.gate_items)
+            raise EvaluationFileError(
+                estimator.name,
+                f"{len(lacking)} of the {many} guarded items have no score there ({shown(lacking)}); "
+                "pass a run of the guarded set, and run again what failed",
+            )
+        return "predict"
+
+
+def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple[Thresholdout, ItemScore]:
+    """Return a guard whose records are the items of an evaluation set, and the metric by which it compares runs.
+
+    Runs are what `guard.compare`, `guard.compare_all`, `guard.score` and `guard.gate` take as models. Their items are
+    matched by content. A guard answers with intervals and certifies improvements; `EvaluationGuard` watches for drops.
+
+    Parameters
+    ----------
+    baseline : Scores
+        A run of the set; its clusters are the guard's groups.
+    dev : float, default=0.2
+        Share of the items that everybody may read, chosen by a hash of the item or of its cluster.
+    **declared
+        Of `Thresholdout`, such as ``ledger=``, ``queries=`` or ``sampling="iid"``.
+
+    Returns
+    -------
+    guard : Thresholdout
+    score : ItemScore
+
+    Raises
+    ------
+    InputError
+        A part would have no items.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.evaluations import guard_of_items, read
+    >>> frame = pd.DataFrame({"id": range(3000), "score": [i % 10 < 7 for i in range(3000)]})
+    >>> main, pr = read(frame), read(frame.assign(score=[i % 10 < 8 for i in range(3000)]))
+    >>> guard, score = guard_of_items(main, sampling="iid")
+    >>> guard.compare(pr, main, score).verdict
+    'better'
+    >>> guard.gate(main, score).propose(pr).outcome
+    'keep'
+    """
+    if not 0.0 < dev < 1.0:
+        raise InputError("dev", dev, "a share between 0 and 1")
+    # the hash has no key: items fall into the same part in every process, and so have one budget
+    gate_items, dev_items = map(sorted, split(baseline, hidden_items(baseline, "", dev)))
+    if not gate_items or not dev_items:
+        raise InputError("dev", f"{dev:g} of {len(baseline)} items, of which one part would have none", "more items")
+    from thresholdout.guard.guard import Thresholdout
+
+    clusters = None if baseline.clusters is None else dict(zip(baseline.identities, baseline.clusters, strict=True))
+
+    def labelled(items: list[str]) -> tuple[Any, ...]:
+        """Return items as a part of a guard; nothing is predicted, so all labels are alike."""
+        records = item_records(items), np.zeros(len(items), dtype=np.int64)
+        return records if clusters is None else (*records, np.array([clusters[item] for item in items]))
+
+    guard = Thresholdout(labelled(gate_items), development=labelled(dev_items), **declared)
+    return guard, ItemScore(
+        baseline.metric,
+        "predict",
+        _as_said,
+        (0.0, 1.0),
+        True,
+        False,
+        tuple(dev_items),
+        tuple(gate_items),
+        baseline.judge,
+        baseline.scale,
+    )
+
+
+def _as_said(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+    return output
