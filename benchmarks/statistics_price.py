@@ -9,7 +9,9 @@ Baselines: for F1 the exact (Clopper-Pearson) interval of the share of true posi
 positive or predicted so as are expected; for areas the one by relative entropy with min(n+, n-) records, and DeLong's
 asymptotic one. A truth outside of an interval counts as missed.
 
-Run: ``python -m benchmarks.statistics_price`` (about ten minutes), or with ``--quick`` (less than one).
+Run: ``python -m benchmarks.statistics_price`` (about ten minutes), or with ``--quick`` (less than one). ``--stated``
+prints how much wider single ratios are without one law, and areas than DeLong's intervals: stated intervals of holdouts
+that are as expected, which takes seconds.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from scipy.special import ndtr, ndtri
 
 from thresholdout import Thresholdout
 from thresholdout.limits.entropy import entropy_lower, entropy_upper
+from thresholdout.mechanisms.claims.area_evidence import ExpectedArea
+from thresholdout.mechanisms.claims.evidence import Expected, ExpectedCounts
 
 CONFIDENCE = 0.95
 SHARED = 0.7  # of the variance of a score is common to all models
@@ -129,8 +133,48 @@ def asked(metric: str, n: int, n_train: int, positive: float, queries: int, one_
     return [float(np.mean(ratios)), float(np.mean(others)), float(missed)]
 
 
+def stated_length(expected: Expected, value: float, log_level: float) -> float:
+    """Return half the length of a stated interval if the holdout is as expected."""
+    low, high = expected.end(value, log_level)[0], 1.0 - expected.mirrored().end(1.0 - value, log_level)[0]
+    return (high - low) / 2.0
+
+
+def stated() -> None:
+    """Print how much wider stated ratios are without one law, and stated areas than DeLong's interval."""
+    queries = (1, 20, 100)
+    print(f"{'any laws / one law':48}" + "".join(f"{number:>8}" for number in queries))
+    for name, weight in (("precision", 1.0), ("f1", 2.0)):
+        for number in (50.0, 200.0, 1000.0):
+            for value in (0.6, 0.8, 0.95):
+                ratios = [
+                    stated_length(ExpectedCounts(number, weight, False), value, level)
+                    / stated_length(ExpectedCounts(number, weight, True), value, level)
+                    for level in (float(np.log((1 - CONFIDENCE) / 2 / m)) for m in queries)
+                ]
+                label = f"{name} {value:g}, {number:g} records that count"
+                print(f"{label:48}" + "".join(f"{ratio:8.2f}" for ratio in ratios))
+    print(f"\n{'area / DeLong':48}" + "".join(f"{number:>8}" for number in queries))
+    grid = ndtri((np.arange(100_000) + 0.5) / 100_000)
+    for few, others in ((100, 1900), (400, 1600), (1000, 1000), (2000, 8000), (5000, 5000)):
+        for area in (0.85, 0.95):
+            placed = ndtr(grid + np.sqrt(2.0) * ndtri(area))
+            squares = (placed - area) ** 2
+            variance, misses = float(squares.mean()), float(np.mean((1.0 - placed) ** 2))
+            ratios = []
+            for number in queries:
+                level = float(np.log((1 - CONFIDENCE) / 2 / number))
+                found = ExpectedArea(few, others, variance, float(squares.std()), misses)
+                usual = -ndtri(np.exp(level)) * np.sqrt(variance * (1.0 / few + 1.0 / others))
+                ratios.append(stated_length(found, area, level) / float(usual))
+            label = f"{area:g}, {few:,} and {others:,} records"
+            print(f"{label:48}" + "".join(f"{ratio:8.2f}" for ratio in ratios))
+
+
 def main() -> None:
     """Print the table."""
+    if "--stated" in sys.argv:
+        stated()
+        return
     quick = "--quick" in sys.argv
     seeds = 4 if quick else 20
     print(f"{'search':64} {'price':>6} {'90 %':>6} {'DeLong':>7} {'missed':>8}")

@@ -75,14 +75,16 @@ def area(rng: np.random.Generator, truth: float) -> AreaEvidence:
     behind, sure = np.sort(rng.random(N - few)), rng.random(few) < abs(2 * truth - 1)
     scores = np.where(sure, float(truth > 0.5), rng.random(few))
     placed = (behind.searchsorted(scores, "left") + behind.searchsorted(scores, "right")) / (2.0 * behind.size)
-    return AreaEvidence(placed.astype(np.float64), behind.size, float(few))
+    ordered = np.sort(scores)
+    ahead = 1.0 - (ordered.searchsorted(behind, "left") + ordered.searchsorted(behind, "right")) / (2.0 * few)
+    return AreaEvidence(placed.astype(np.float64), behind.size, float(few), float(np.mean((1.0 - ahead) ** 2)))
 
 
 KINDS = {
     "F1 of one law": Kind(ExpectedCounts(0.25 * N, 2.0, True), 1.0, f1_counts),
     "F1 of any laws": Kind(ExpectedCounts(0.25 * N, 2.0, False), 1.0, f1_counts),
     "slice": Kind(ExpectedBets(N, 0.3, 0.06, 0.1, 1.0), 0.7, losses_on_a_slice),
-    "area": Kind(ExpectedArea(0.2 * N, 0.8 * N, 0.05, 0.08), 0.3, area),
+    "area": Kind(ExpectedArea(0.2 * N, 0.8 * N, 0.05, 0.08, 0.2), 0.3, area),
     "mean of three F1": Kind(ExpectedCounts(0.25 * N, 2.0, True), 1.0, f1_counts, parts=3),
 }
 

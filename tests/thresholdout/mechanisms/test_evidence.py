@@ -15,6 +15,7 @@ from scipy.stats import binom
 from graphs import Groups, Independent
 from tests.cases import for_each
 from thresholdout.limits.entropy import coin_divergence
+from thresholdout.mechanisms.claims import area_evidence
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
@@ -218,11 +219,19 @@ def test_areas_keep_the_level_for_any_laws_within_the_classes(
 ) -> None:
     """By relative entropy and by bets, on both sides, for truths at the end and below."""
     said = [
-        (AreaEvidence(placements(one, other), len(behind), float(min(len(ahead), len(behind)))), p)
+        (
+            AreaEvidence(
+                placements(one, other),
+                len(behind),
+                float(min(len(ahead), len(behind))),
+                float(np.mean(placements(other, one) ** 2)),
+            ),
+            p,
+        )
         for one, other, p in scores_of_two_classes(ahead, behind)
     ]
     truth = sum(p * found.value for found, p in said)
-    for bet in (0.0, 0.3, 0.95):
+    for bet in (0.0, 0.3, 0.95, -0.3, -0.95):
         for end in (truth, 0.5 * (1 + truth)):
             assert worst([(found.against(end, bet / end), p) for found, p in said]) <= ABOVE
         assert worst([(found.mirrored().against(1 - truth, bet / (1 - truth)), p) for found, p in said]) <= ABOVE
@@ -233,6 +242,65 @@ def test_bets_on_placements_that_forget_the_other_class_exceed_the_level() -> No
     outcomes = scores_of_two_classes((SURE,) * 4, (SPREAD,))
     forgetful = [(float(np.log1p(0.9 * (placements(*scores) - 0.5)).sum()), p) for *scores, p in outcomes]
     assert worst(forgetful) > 1.5
+
+
+def two_sided(size: int, others: int, well: float, easy: float) -> Iterator[tuple[AreaEvidence, float]]:
+    """Placed records score 2, or 0 with the rest of `well`; others score -1, or 1 with the rest of `easy`."""
+    for good in range(size + 1):
+        for low in range(others + 1):
+            chance = float(binom.pmf(good, size, well) * binom.pmf(low, others, easy))
+            placed = np.repeat([1.0, low / others], [good, size - good])
+            misses = (1.0 - low / others) * (1.0 - good / size) ** 2
+            if chance > 1e-15:
+                yield AreaEvidence(placed, others, float(min(size, others)), misses), chance
+
+
+TWO_SIDED = [
+    (60, 20, 0.8, 0.3),
+    (60, 20, 0.0, 0.5),
+    (12, 30, 0.95, 0.05),
+    (30, 30, 0.5, 0.0),
+    (4, 40, 0.5, 0.2),
+    (20, 20, 0.0, 0.5),
+]
+
+
+def excess_of_both(size: int, others: int, well: float, easy: float, step: float) -> float:
+    """The larger of both sides' excesses, with bets of `step` on each of the others."""
+    said, truth, least = list(two_sided(size, others, well, easy)), well + (1.0 - well) * easy, step * others / size
+    sides = (
+        [(one.against(truth, -min(least, 0.9 / truth)), p) for one, p in said],
+        [(one.mirrored().against(1.0 - truth, -min(least, 0.9 / (1.0 - truth))), p) for one, p in said],
+    )
+    return max(worst(side) for side in sides)
+
+
+@pytest.mark.parametrize("law", TWO_SIDED)
+@pytest.mark.parametrize("step", [0.2, 0.6])
+def test_bets_that_are_charged_by_misses_keep_the_level(law: tuple[int, int, float, float], step: float) -> None:
+    assert excess_of_both(*law, step) <= ABOVE
+
+
+def test_bets_that_take_the_others_for_certain_exceed_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: others that miss nothing cost nothing."""
+    monkeypatch.setattr(area_evidence, "_largest_misses", lambda *given: 0.0)
+    assert excess_of_both(60, 20, 0.0, 0.5, 0.85) > 1.3
+
+
+def test_expected_misses_are_seldom_larger_than_what_is_seen_allows() -> None:
+    """Everything one record decides: a record that misses all others with probability p, and none otherwise."""
+    for size, p in ((1, 0.5), (5, 0.2), (40, 0.02), (40, 0.3), (400, 0.01)):
+        for nats in (0.5, 2.0, 6.0):
+            missed = np.arange(size + 1)
+            largest = np.array([area_evidence._largest_misses((k / size) ** 2, float(size), nats) for k in missed])
+            assert binom.pmf(missed, size, p)[largest < p].sum() <= math.exp(-nats)
+
+
+def test_stated_evidence_falls_with_the_end() -> None:
+    for evidence, _ in itertools.islice(two_sided(30, 20, 0.8, 0.3), 0, None, 37):
+        for one in (evidence, evidence.mirrored()):
+            said = [one.against(end, -0.5) for end in np.linspace(0.02, 0.98, 40)]
+            assert all(after <= before + 1e-9 for before, after in itertools.pairwise(said))
 
 
 def test_the_number_of_all_pairs_is_too_much_for_relative_entropy() -> None:
@@ -301,12 +369,17 @@ def test_cautious_bets_win_what_they_are_expected_to() -> None:
         values = np.clip(edge + math.sqrt(0.02) * np.where(rng.random(1000) < 0.5, 1, -1), 0, 1)
         values += edge - values.mean()
         assert Bets(values, np.ones(1000), (1.0, 1.0)).against(end, bet) >= 6.0
-    area = ExpectedArea(100.0, 1900.0, 0.004, 0.0)
+    area = ExpectedArea(100.0, 1900.0, 0.004, 0.0, 0.01)
     end, bet = area.end(0.95, -6.0)
     assert bet > 0.0
     placed = np.repeat([0.95 - 0.0632, 0.95 + 0.05], [50, 50])
     placed += 0.95 - placed.mean()
-    assert AreaEvidence(placed, 1900, 100.0).against(end, bet) >= 6.0
+    assert AreaEvidence(placed, 1900, 100.0, 0.01).against(end, bet) >= 6.0
+    both = ExpectedArea(1000.0, 1000.0, 0.004, 0.0, 0.01)
+    end, bet = both.end(0.95, -6.0)
+    assert bet < 0.0
+    assert AreaEvidence(np.repeat(placed, 10), 1000, 1000.0, 0.012).against(end, bet) >= 6.0
+    assert end > ExpectedArea(1000.0, 1000.0, 0.004, 0.0, 1.0).end(0.95, -6.0)[0] + 0.002
 
 
 @for_each("weight", [1.0, 2.0])
@@ -331,7 +404,7 @@ def test_what_is_secret_is_not_shown() -> None:
         Entropy(0.17, 23.0),
         Dependent(0.17, 0.23, 23.0, 5.0),
         Hoeffding(0.17, 5.0),
-        AreaEvidence(np.array([0.17]), 23, 23.0),
+        AreaEvidence(np.array([0.17]), 23, 23.0, 0.17),
     ):
         assert "17" not in repr(evidence)
         assert "23" not in repr(evidence).replace("effective=23.0, records=5.0", "")

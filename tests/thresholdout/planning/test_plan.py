@@ -182,7 +182,8 @@ def test_words_say_what_stands_in_the_way() -> None:
     assert many.warnings == ()
     starved = plan(5000, queries=100, anticipated_score=0.8, n_train=1000)
     assert "Cross-validate on more than the holdout's size" in starved.warnings[0]
-    assert f"{plan(5000, queries=100, anticipated_score=0.8).half_width:.2g} instead of" in starved.warnings[0]
+    shown = math.ceil(1000 * plan(5000, queries=100, anticipated_score=0.8).half_width) / 1000
+    assert f"± {shown:g} instead of" in starved.warnings[0]
     assert starved.half_width > 1.2 * many.half_width
     assert repr(starved).startswith("<Plan: 5,000 records: ask a guard")
     assert starved.warnings[0] in repr(starved)

@@ -1,4 +1,4 @@
-r"""Evidence about an area under the curve: by relative entropy, or by bets on the placements of the rarer class.
+r"""Evidence about an area under the curve: by relative entropy, or by bets on placements.
 
 The area f is the mean of the *placements* u_i of the a records of one class: the share of the b others that record i is
 on the right side of. Placements vary much less than single pairs do. Given the others, records i are independent: the
@@ -9,6 +9,10 @@ the truth f* as its expectation, so ``E exp(a l t) <= (1 - f* + f* exp(a l / b))
     sum ln(1 + l (u_i - L)) + a l L - b ln(1 - L + L exp(a l / b))
 
 nats. The bet l is fixed by the history; 0 stands for relative entropy, which serves groups as well (PROOFS.md, S4).
+
+The charge for the others takes them for coins. A bet with a minus sign charges for the mean square of the others' own
+misses instead: 1 - v_j for an other record j that the share v_j of the a records is on the right side of. It pays where
+both classes have some hundred records or more (PROOFS.md, "Placements of both classes").
 """
 
 from __future__ import annotations
@@ -19,24 +23,64 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphs.numerics.bisection import bisect
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms.claims.evidence import LUCK, Entropy, Evidence, Expected, cautious_bet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["AreaEvidence", "ExpectedArea"]
 
+_LARGER: Final = 1.2  # times the mean square of misses that is expected
 _FEWER: Final = 0.7
 _MORE: Final = 1.5
 _ROUNDS: Final = 4
 _NOTHING: Final = 1e-9
 _SLACK: Final = 1e-9
+_ASIDE: Final = 1.0 / 16.0  # of the level, for misses that are larger than they seem: the rest costs 0.06 nats
+_BETTING: Final = -math.log1p(-_ASIDE)
+_STEEPEST: Final = 0.9  # largest bet on one of the others
+_HALVINGS: Final = 50
 
 
 def _penalty(rate: float, end: float, others: float) -> float:
     """Return ``b ln(1 - L + L e^(r/b)) - r L`` for the rate r = a l, rounded up."""
     return others * math.log1p(end * math.expm1(rate / others)) * (1.0 + 1e-12) - rate * end * (1.0 - 1e-12)
+
+
+def _largest_misses(misses: float, placements: float, nats: float) -> float:
+    """Return what the root of the mean square of expected misses is below, but for the probability ``e^-nats``."""
+    q = math.sqrt(2.0 * nats / placements)
+    root = 0.5 * (q + math.sqrt(q * q + 4.0 * math.sqrt(misses)))
+    return min(1.0, root * root * (1.0 + 1e-12))
+
+
+def _charge(step: float, end: float, others: float, misses: float, *, upper: bool) -> float:
+    """Return the charge for others that bets of this step on each of them have, rounded up; infinite for bold bets.
+
+    Parameters
+    ----------
+    step : float
+        m = a l / b.
+    end : float
+        L.
+    others : float
+        b.
+    misses : float
+        Root of the mean square of expected misses.
+    upper : bool
+        Whether the misses are what is bet on, and not one minus that.
+    """
+    rounding = 2.0**-49 * others * step + _SLACK
+    if upper:
+        return 0.5 * others * (step * misses) ** 2 + rounding
+    if step >= _STEEPEST:
+        return math.inf
+    squares = (-math.log1p(-step) - step) * misses * misses
+    return others * (squares + math.log1p(-step * (1.0 - end)) + step * (1.0 - end)) + rounding
 
 
 @dataclass(frozen=True)
@@ -51,10 +95,14 @@ class AreaEvidence(Evidence):
         b.
     effective : float
         N of relative entropy.
+    misses : float
+        Mean square of the others' misses: of one minus their placements.
+    upper : bool
+        Whether the evidence is about one minus the area.
 
     Examples
     --------
-    >>> evidence = AreaEvidence(np.full(50, 0.9), 1000, 50.0)
+    >>> evidence = AreaEvidence(np.full(50, 0.9), 1000, 50.0, 0.02)
     >>> round(evidence.value, 9), evidence.against(0.8, 0.0) < evidence.against(0.8, 1.0)
     (0.9, True)
     """
@@ -62,6 +110,8 @@ class AreaEvidence(Evidence):
     placements: NDArray[np.float64] = field(repr=False)
     others: int = field(repr=False)
     effective: float = field(repr=False)
+    misses: float = field(repr=False)
+    upper: bool = False
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -70,18 +120,26 @@ class AreaEvidence(Evidence):
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth, less what the others can add to it; without a bet the divergence."""
-        if bet <= 0.0:
+        if bet == 0.0:
             return Entropy(self.value, self.effective).against(end, bet)
-        if bet * end >= 1.0 - 1e-6 or bet * self.placements.size > 500.0 * self.others:
+        size, both, bet = self.placements.size, bet < 0.0, abs(bet)
+        if bet * end >= 1.0 - 1e-6 or bet * size > 500.0 * self.others:
             return -math.inf
         terms = np.log1p(bet * (self.placements - end))
-        size = self.placements.size
         wealth = float(np.sum(terms)) - _SLACK - 2.0**-50 * size * float(np.max(np.abs(terms)))
-        return wealth - _penalty(bet * size, end, self.others)
+        if not both:
+            return wealth - _penalty(bet * size, end, self.others)
+
+        def enough(nats: float) -> bool:
+            largest = _largest_misses(self.misses, size, nats - math.log(_ASIDE))
+            charge = _charge(bet * size / self.others, end, self.others, largest, upper=self.upper)
+            return wealth - charge >= nats + _BETTING
+
+        return bisect(enough, wealth, 0.0, halvings=_HALVINGS) if wealth > 0.0 and enough(0.0) else 0.0
 
     def mirrored(self) -> AreaEvidence:
         """Return it for one minus the area."""
-        return replace(self, placements=1.0 - self.placements)
+        return replace(self, placements=1.0 - self.placements, upper=not self.upper)
 
 
 @dataclass(frozen=True)
@@ -94,40 +152,64 @@ class ExpectedArea(Expected):
         Records of the rarer class, and of the other.
     squares, wild : float
         Variance of a placement, and standard deviation of its square.
+    misses : float
+        Mean square of the others' misses.
+    upper : bool
+        Whether the evidence is about one minus the area.
 
     Examples
     --------
-    >>> end, bet = ExpectedArea(100.0, 1900.0, 0.006, 0.015).end(0.95, -8.0)
+    >>> end, bet = ExpectedArea(100.0, 1900.0, 0.006, 0.015, 0.01).end(0.95, -8.0)
     >>> round(end, 2), bet > 0.0, round(entropy_lower(0.95, 100.0, -8.0), 2)
     (0.85, True, 0.82)
+    >>> end, bet = ExpectedArea(1000.0, 1000.0, 0.006, 0.015, 0.01).end(0.95, -8.0)
+    >>> round(end, 3), bet < 0.0
+    (0.922, True)
     """
 
     few: float
     others: float
     squares: float
     wild: float
+    misses: float
+    upper: bool = False
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the better of both limits."""
+        """Return the best of all limits."""
         plain = entropy_lower(min(1.0, edge), self.few, log_level)
+        found = [(plain, 0.0)]
+        largest = _largest_misses(min(1.0, _LARGER * self.misses), self.few, -log_level - math.log(_ASIDE))
+
+        def for_coins(bet: float, end: float) -> float:
+            return _penalty(bet * self.few, end, self.others)
+
+        def for_misses(bet: float, end: float) -> float:
+            return _charge(bet * self.few / self.others, end, self.others, largest, upper=self.upper)
+
+        for sign, nats, charge in ((1.0, -log_level, for_coins), (-1.0, -log_level + _BETTING, for_misses)):
+            end, bet = self._placed(edge, nats, charge)
+            found.append((end, sign * bet))
+        return max(found, key=lambda one: one[0])
+
+    def _placed(self, edge: float, nats: float, charge: Callable[[float, float], float]) -> tuple[float, float]:
+        """Return the edge, less what the best bet needs; 0 where nothing is claimed."""
         padded = self.squares + LUCK * self.wild / math.sqrt(self.few)
         end, bet = min(1.0, edge), 0.0
         for _ in range(_ROUNDS):
             if end <= _NOTHING:
-                return plain, 0.0
-            at = end
+                return 0.0, 0.0
 
-            def more(bet: float, end: float = at) -> float:
-                return _penalty(bet * self.few, end, self.others) / (bet * self.few)
+            def more(bet: float, end: float = end) -> float:
+                return charge(bet, end) / (bet * self.few)
 
-            bet, radius = cautious_bet(-log_level / self.few, padded, end, more)
+            bet, radius = cautious_bet(nats / self.few, padded, end, more)
             end = edge - radius
-        return (end, bet) if end > plain else (plain, 0.0)
+        return max(0.0, end), bet
 
     def mirrored(self) -> ExpectedArea:
-        """Return the same."""
-        return self
+        """Return the same for one minus the area."""
+        return replace(self, upper=not self.upper)
 
     def wider(self) -> ExpectedArea:
         """Expect fewer records, and placements that vary more."""
-        return replace(self, few=max(1.0, _FEWER * self.few), squares=_MORE * self.squares)
+        return replace(self, few=max(1.0, _FEWER * self.few), squares=_MORE * self.squares, misses=_MORE * self.misses)

@@ -41,6 +41,12 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
     average : {"binary", "macro"}, default="binary"
         "macro" for the mean over all classes.
 
+    Notes
+    -----
+    Independent records that are declared to have one law (``sampling="iid"``) have exact binomial limits. Others have
+    bets: a stated interval is 21 to 36 % wider then, 12 to 20 % wider in a list of 20 and 9 to 16 % wider in a list of
+    100; an answer of a search of 100 queries is 6 to 11 % wider (``python -m benchmarks.statistics_price``).
+
     Examples
     --------
     >>> precision().value([0, 0, 1, 1], [0, 1, 1, 1]) == 2 / 3
@@ -59,6 +65,10 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
     ----------
     positive, average
         As in `precision`; the recall of a class is the accuracy on it.
+
+    Notes
+    -----
+    Without one law intervals are as much wider as those of `precision`.
 
     Examples
     --------
@@ -80,6 +90,7 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
     Notes
     -----
     Certified is the same quotient of the expected counts: not the expectation of the quotient, which nobody asks for.
+    Without one law intervals are as much wider as those of `precision`.
 
     Examples
     --------

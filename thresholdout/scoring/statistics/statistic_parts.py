@@ -92,6 +92,8 @@ class PartEstimate:
         Largest denominator.
     records : int
         Number of training records.
+    misses : float
+        Mean square of one minus the placements of the more frequent class.
     """
 
     value: float
@@ -102,6 +104,7 @@ class PartEstimate:
     wild: float = 0.0
     most: float = 1.0
     records: int = 1
+    misses: float = 1.0
 
 
 class StatisticPart(ABC):
@@ -314,13 +317,17 @@ class Area(StatisticPart):
         value = float(np.mean(of_ahead))
         squares, wild = _moments((of_ahead if ahead.size <= behind.size else of_behind) - value)
         squares = max(squares, 1.0 / few**2)
-        return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n)
+        misses = float(np.mean((1.0 - (of_behind if ahead.size <= behind.size else of_ahead)) ** 2))
+        return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n, misses=misses)
 
     def moved(self, found: PartEstimate, value: float) -> PartEstimate:
         """Return an estimate with another value, and placements that vary at least as is usual there."""
         squares = max(found.squares, _USUAL**2 * value * (1.0 - value))
         variance = max(found.variance, squares / found.share)
-        return replace(found, value=value, variance=variance, squares=squares, wild=max(found.wild, squares))
+        misses = max(found.misses, (1.0 - value) ** 2 + squares)
+        return replace(
+            found, value=value, variance=variance, squares=squares, wild=max(found.wild, squares), misses=misses
+        )
 
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Return the area, and how many pairs at once are independent."""
@@ -335,8 +342,9 @@ class Area(StatisticPart):
             p, q = (np.bincount(groups, weights=side) / side.sum() for side in (positive, negative))
             constant = _constant(float((p + q).max()), bool(((p > 0) & (q > 0)).any()))
         rare = ahead.size <= behind.size
-        placed = _placements(ahead, behind) if rare else 1.0 - _placements(behind, ahead)
-        return AreaEvidence(placed, max(ahead.size, behind.size), max(1.0, 1.0 / constant))
+        of_ahead, of_behind = _placements(ahead, behind), 1.0 - _placements(behind, ahead)
+        placed, others = (of_ahead, of_behind) if rare else (of_behind, of_ahead)
+        return AreaEvidence(placed, others.size, max(1.0, 1.0 / constant), float(np.mean((1.0 - others) ** 2)))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
         """Return how many pairs at once will be independent."""
@@ -345,7 +353,7 @@ class Area(StatisticPart):
         few = _fewer(found.share, model.n, found.records)
         many = max(1, round(found.counted * model.n - few))
         if int(sizes.max()) == 1:
-            return ExpectedArea(few, many, found.squares, found.wild)
+            return ExpectedArea(few, many, found.squares, found.wild, found.misses)
         return ExpectedEntropy(max(1.0, 1.0 / matching_constant(max(1, round(few)), many, sizes)))
 
     def refusal(self, model: DependenceModel) -> str | None:
