@@ -42,6 +42,13 @@ __all__ = ["demo", "plan"]
     type=click.IntRange(min=1),
     help="Independent records (or groups) of the training values. Default: as many as in the holdout.",
 )
+@click.option(
+    "--similarity",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Correlation of two queries' values on a record: 0 for unrelated queries.",
+)
 @click.option("--width", type=float, help="Target half-width. Solves for --records, or with these for --queries.")
 @click.option("--batch", "fixed", is_flag=True, help="All queries are fixed before the first answer.")
 @click.option("--budget", type=click.IntRange(min=1), help="Answers from the holdout, for Algorithm 1.")
@@ -62,6 +69,7 @@ def plan(
     queries: int | None,
     expected: float,
     train_records: int | None,
+    similarity: float,
     width: float | None,
     fixed: bool,
     budget: int | None,
@@ -105,6 +113,7 @@ def plan(
         queries=queries,
         anticipated_score=expected,
         n_train=train_records,
+        similarity=similarity,
         width=width,
         adaptive=not fixed,
         budget=budget,

@@ -10,6 +10,7 @@ from graphs.numerics.rounding import shown_above
 from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.record_structure import planned_records
 from thresholdout.errors import PlanError
+from thresholdout.mechanisms.claims.predictor import SHARED
 from thresholdout.planning.leaderboard import plan_leaderboard
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Plan, Way, WayName
 from thresholdout.planning.request import Use, check_use
@@ -176,6 +177,7 @@ def plan(
     window: float | timedelta | np.timedelta64 | None = None,
     graph: nx.Graph[Any] | None = None,
     correlation: float | None = None,
+    similarity: float = SHARED,
     queries: int | None = None,
     anticipated_score: float = 0.9,
     n_train: int | None = None,
@@ -209,6 +211,9 @@ def plan(
         Its nodes are the records; records without an edge between them are independent.
     correlation : float, optional
         Of right and wrong inside groups, from 0 to 1; a half by default. A guard learns it from the training part.
+    similarity : float, default=0.5
+        Correlation of two queries' values on the same record, from 0 to 1: about a half for models of one search, 0 for
+        unrelated queries. A guard takes a half. Its answers are wider if queries share less.
     queries : int, optional
         How many queries will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``records`` and ``width``, the largest number within that width is found.
@@ -290,6 +295,7 @@ def plan(
         prior_queries,
         epsilon,
         correlation,
+        similarity,
     )
     given, declared = use, model
     if use.records is None:

@@ -14,6 +14,7 @@ from thresholdout.certificates.problem import check_model, declared_confidence, 
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
+from thresholdout.mechanisms.claims.predictor import SHARED
 from thresholdout.planning.declaration import SparseVectorBudget, declared_epsilon
 from thresholdout.planning.privacy_budget import record_budget
 
@@ -72,6 +73,8 @@ class Use:
         What all answers may tell about a record, to whoever knows any others.
     correlation : float or None
         As given.
+    similarity : float
+        As given.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -88,6 +91,7 @@ class Use:
     family: Family | None = None
     epsilon: float | None = None
     correlation: float | None = None
+    similarity: float = SHARED
     widths: dict[tuple[Use, str, bool, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -188,6 +192,7 @@ def check_use(
     prior_queries: object = None,
     epsilon: object = None,
     correlation: object = None,
+    similarity: object = SHARED,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -219,6 +224,7 @@ def check_use(
         correlation=None
         if correlation is None
         else check_number("correlation", correlation, -math.ulp(0.0), 1.0, "a number from 0 to 1"),
+        similarity=check_number("similarity", similarity, -math.ulp(0.0), 1.0, "a number from 0 to 1"),
     )
     if use.epsilon is not None and use.width is not None:
         raise InputError(

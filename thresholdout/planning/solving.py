@@ -73,7 +73,7 @@ def _claims_width(use: Use, name: WayName, quick: bool, n: int) -> float:
     if quick:
         parameters = dataclasses.replace(parameters, noise=0.0)
     if name == GUARD:
-        return guard_width(parameters, n, use.asked, use.anticipated_score)
+        return guard_width(parameters, n, use.asked, use.anticipated_score, use.similarity)
     if name == FINAL:
         risk = math.log1p(-use.confidence) - parameters.information_released
         return ClaimsMechanism(parameters, n).final_half_width(risk, use.anticipated_score)

@@ -25,7 +25,7 @@ from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.predictor import PredictorState, learn
+from thresholdout.mechanisms.claims.predictor import SHARED, PredictorState, learn
 from thresholdout.mechanisms.claims.query_claims import FirstClaim
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
@@ -42,7 +42,9 @@ _STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of t
 _BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
 
 
-def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float) -> float:
+def guard_width(
+    parameters: ClaimsParameters, n: int, queries: int, score: float, similarity: float = SHARED
+) -> float:
     """Return half the length of a guard's interval, on the average over the queries.
 
     Parameters
@@ -55,6 +57,8 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
         How many are asked, one after another.
     score : float
         The likely score, in [0, 1], of values that are 0 or 1.
+    similarity : float
+        Correlation of two queries' values on the same record, in [0, 1].
 
     Examples
     --------
@@ -66,7 +70,7 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
     while asked < queries:
         block = max(1, min(asked, queries - asked) // _BLOCK)
         first = mechanism.first_claim(state, score, mechanism.typical)
-        width, log_error_budget = _expected(first, state.log_error_budget)
+        width, log_error_budget = _expected(first, state.log_error_budget, similarity)
         total += block * width
         asked += block
         state = dataclasses.replace(
@@ -104,13 +108,13 @@ def _start(mechanism: ClaimsMechanism) -> ClaimsState:
     return mechanism.start(SeededNoise(0))
 
 
-def _expected(first: FirstClaim, log_error_budget: float) -> tuple[float, float]:
+def _expected(first: FirstClaim, log_error_budget: float, similarity: float) -> tuple[float, float]:
     """Return the average half-width of an answer, and the average logarithm of the error budget after it."""
     window, steps = first.window, first.claim.steps
     reach = max(1, math.floor(_STEP * window.deviation))
     pad = math.ceil(3.0 * sum(first.scales) * steps) + 1 if first.scales else 0
     after = log_error_budget + math.log(0.5 * window.share) + math.log1p(-_AGAIN)
-    below, above = _beyond(first)
+    below, above = _beyond(first, similarity)
     low, high = first.interval
     width = (1.0 - below - above) * 0.5 * (high - low)
     top, bottom = window.lo - 1 + pad, window.hi + 1 - pad
@@ -121,10 +125,19 @@ def _expected(first: FirstClaim, log_error_budget: float) -> tuple[float, float]
     return width, (1.0 - below - above) * first.log_level + (below + above) * after
 
 
-def _beyond(first: FirstClaim) -> tuple[float, float]:
-    """Return the probabilities with which the holdout's value is below and above the first claim."""
+def _beyond(first: FirstClaim, similarity: float) -> tuple[float, float]:
+    """Return the probabilities with which the holdout's value is below and above the first claim.
+
+    A guard takes it that two queries share half of their sampling variance, and that confirmed claims show this half. A
+    larger part of a prediction's error is a query's own where they share less.
+    """
     window, steps = first.window, first.claim.steps
-    mean, deviation = first.made.mean * steps, first.made.deviation * steps * math.sqrt(2.0)
+    made, prior = first.made, math.fsum(loading * loading for loading in first.made.loadings)
+    expected = (made.deviation / made.kappa) ** 2
+    known = 1.0 - (expected - made.own) / prior if prior > 0.0 else 0.0
+    unlike = (SHARED - similarity) * made.own / (1.0 - SHARED) * known / expected
+    deviation = made.deviation * math.sqrt(2.0) * steps * math.sqrt(max(0.0, 1.0 + unlike))
+    mean = made.mean * steps
     below = 0.5 * math.erfc((mean - window.lo + 0.5) / deviation) if window.lo > 0 else 0.0
     above = 0.5 * math.erfc((window.hi + 0.5 - mean) / deviation) if window.hi < steps else 0.0
     return below, above

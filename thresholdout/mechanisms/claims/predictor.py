@@ -26,18 +26,19 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Prediction", "PredictorState", "learn", "predict"]
+__all__ = ["SHARED", "Prediction", "PredictorState", "learn", "predict"]
 
 # A model that is cross-validated in five folds lacks a fifth of its records. Where the error falls as n^-0.1, which is
 # slow, that is 2 % of the error.
 _SHIFT: Final = 0.02
-# More records remove a part of the error that falls at least as n^-1/2. From 1,000 records on, the shift falls as sampling
-# does: a constant one would be most of a prediction (simulated searches of 20 queries, scores near 0.5, n_train = n).
-# Where training values do not flatter, answers at 5,000 records are 6 % narrower, and at 20,000 records 13 % narrower, than
-# with a shift that falls from 10,000 records on. Where they flatter by 1 %, they are 11 % narrower at 20,000 records and as
-# wide at 100,000; by 2 % at 100,000 records, they are 8 to 13 % wider.
+# More records remove a part of the error that falls at least as n^-1/2. From 1,000 records on, the shift falls as
+# sampling does: a constant one would be most of a prediction (simulated searches of 20 queries, scores near 0.5,
+# n_train = n). Where training values do not flatter, answers at 5,000 records are 6 % narrower, and at 20,000 records
+# 13 % narrower, than with a shift that falls from 10,000 records on. Where they flatter by 1 %, they are 11 % narrower
+# at 20,000 records and as wide at 100,000; by 2 % at 100,000 records, they are 8 to 13 % wider.
 _SHIFT_RECORDS: Final = 1_000.0
-_SHARED: Final = 0.5  # of the sampling variance: two models of one search are wrong on about half of the same records
+SHARED: Final = 0.5
+"""Share of the sampling variance: two models of one search are wrong on about half of the same records."""
 _ROOT: Final = math.sqrt(2.0)
 _PRIOR: Final = 4.0  # answers without surprise that the first ones are averaged with: one surprise alone is no rule
 _FADING: Final = 0.5  # a surprise counts half at the next answer: a search moves on to other models
@@ -126,8 +127,8 @@ def predict(
     """
     sampling = variance * (1.0 / effective + 1.0 / effective_train)
     shift = _SHIFT * math.sqrt(min(1.0, _SHIFT_RECORDS / effective_train))
-    first, second = math.sqrt(_SHARED * sampling), shift * 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * variance)))
-    own = (1.0 - _SHARED) * sampling
+    first, second = math.sqrt(SHARED * sampling), shift * 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * variance)))
+    own = (1.0 - SHARED) * sampling
     m = memory
     determinant = m.xx * m.yy - m.xy * m.xy
     moved = (first * (m.yy * m.x - m.xy * m.y) + second * (m.xx * m.y - m.xy * m.x)) / determinant
