@@ -42,9 +42,7 @@ _STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of t
 _BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
 
 
-def guard_width(
-    parameters: ClaimsParameters, n: int, queries: int, score: float, similarity: float = SHARED
-) -> float:
+def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float, similarity: float = SHARED) -> float:
     """Return half the length of a guard's interval, on the average over the queries.
 
     Parameters
