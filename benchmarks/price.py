@@ -14,8 +14,9 @@ sets, training values cross-validated. For generated data the truth is the accur
 data there is none, and the baseline is taken at the holdout's own score.
 
 Run: ``python -m benchmarks.price``, or with ``--quick`` (within three minutes). Real searches, which take most of the
-time, end after a number of minutes (``--real 40``), with as many sessions as were finished. ``--quoted`` measures what
-docs/start.md quotes only, and writes it to ``benchmarks/prices/summary.json``.
+time, end after a number of minutes (``--real 40``), with as many sessions as were finished. ``--quoted`` measures the
+numbers of docs/start.md only, and writes them to ``benchmarks/prices/summary.json``. ``--planned`` puts searches of 20
+queries beside their plans.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.prices.candidates import GENERATED, Candidate, real, simulated
-from benchmarks.prices.sessions import Kind, Run, after_attack, checked, compared, listed, searched
+from benchmarks.prices.sessions import Kind, Run, after_attack, beside_plan, checked, compared, listed, searched
 from benchmarks.prices.summary import write
 from benchmarks.prices.times import asking, planning
+from thresholdout.mechanisms.claims.predictor import SHARED
 
 __all__ = ["main"]
 
@@ -122,6 +125,28 @@ def simulations(seeds: int, sizes: Iterable[int]) -> None:
                 row(f"{queries} queries, n = {n}, n_train = {ratio:g} n", runs)
 
 
+def planned(seeds: int, queries: int) -> None:
+    """Print how wide the answers of searches are beside what was planned for them: simulated ones, then real ones."""
+    print(f"\n{f'Answers beside the plan, {queries} queries':62} {'/ plan':>6} {'/ list':>6}", flush=True)
+    for name, shared, similarity in (("models of one search", 0.7, SHARED), ("unrelated queries", 0.0, 0.0)):
+        for n in (300, 1000, 3000):
+            found = np.array(
+                [beside_plan(list(simulated(n, n, queries, k, shared)), n, n, similarity) for k in range(seeds)]
+            )
+            beside_plan_row(f"{name}, n = {n}, n_train = n", found)
+    real_searches = [("digits", 600, 1.4), ("breast cancer", 250, 1.0), *((name, 1000, 1.0) for name in GENERATED)]
+    for name, n, ratio in real_searches:
+        size = int(n * ratio)
+        found = np.array(
+            [beside_plan(list(real(name, n, size, queries, k)), n, size, SHARED) for k in range(max(1, seeds // 10))]
+        )
+        beside_plan_row(f"{name}, n = {n}, n_train = {ratio:g} n", found)
+
+
+def beside_plan_row(name: str, found: NDArray[np.float64]) -> None:
+    print(f"{name:62} {found[:, 0].mean():6.2f} {found[:, 1].mean():6.2f}", flush=True)
+
+
 def searches(seeds: int, sizes: tuple[int, ...], minutes: float) -> None:
     """Print real searches: a session each of all, then a second one, until the time is over."""
     ends = time.monotonic() + 60 * minutes
@@ -157,6 +182,9 @@ def main() -> None:
     minutes = float(sys.argv[sys.argv.index("--real") + 1]) if "--real" in sys.argv else 0.8 if quick else 60.0
     seeds = 3 if quick else 20
     begun = time.monotonic()
+    if "--planned" in sys.argv:
+        planned(seeds, 20)
+        return
     times(300 if quick else 3000)
     lists(seeds)
     comparisons(max(2, seeds // 2))

@@ -38,15 +38,15 @@ def half_length(score: float, n: float, level: float) -> float:
     return (high - low) / 2
 
 
-def simulated(n: int, n_train: int, queries: int, seed: int) -> Iterator[Candidate]:
-    """Yield candidates a little worse than the best: errors agree as those of real models do."""
+def simulated(n: int, n_train: int, queries: int, seed: int, shared: float = _SHARED) -> Iterator[Candidate]:
+    """Yield candidates a little worse than the best: errors agree as those of real models do, or share less."""
     rng = np.random.default_rng(seed)
-    difficulty = np.sqrt(_SHARED) * rng.standard_normal(n + n_train, dtype=np.float32)
+    difficulty = np.sqrt(shared) * rng.standard_normal(n + n_train, dtype=np.float32)
     best = rng.uniform(0.85, 0.97)
     for _ in range(queries):
         truth = float(np.clip(best - abs(rng.normal(0, 0.03)), 0.05, 0.99))
         own = rng.standard_normal(n + n_train, dtype=np.float32)
-        right = difficulty + np.float32(np.sqrt(1 - _SHARED)) * own < ndtri(truth)
+        right = difficulty + np.float32(np.sqrt(1 - shared)) * own < ndtri(truth)
         yield Candidate(right[n:], right[:n], truth)
 
 

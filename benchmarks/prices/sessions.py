@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from benchmarks.prices.candidates import BETA, Candidate, half_length, simulated
 from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout.mechanisms.claims import ClaimsParameters
+from thresholdout.mechanisms.claims.kinds import guard_width
 
-__all__ = ["Kind", "Run", "after_attack", "checked", "compared", "listed", "searched"]
+__all__ = ["Kind", "Run", "after_attack", "beside_plan", "checked", "compared", "listed", "searched"]
 
 _LIKELY: Final = 0.85
 
@@ -64,6 +66,14 @@ def searched(candidates: Iterable[Candidate], n: int, n_train: int, queries: int
         score = float(candidate.holdout.mean()) if candidate.truth is None else candidate.truth
         asked.append((half_length(score, n, BETA / queries), candidate.truth))
     return _run(intervals, asked, guard.status.information_released)
+
+
+def beside_plan(candidates: Sequence[Candidate], n: int, n_train: int, similarity: float) -> tuple[float, float]:
+    """Return the mean half length of a search's intervals over the planned one, and its price over a fixed list."""
+    run = searched(candidates, n, n_train, len(candidates))
+    score = float(np.mean([candidate.train.mean() for candidate in candidates]))
+    planned = guard_width(ClaimsParameters(n_train=n_train), n, len(candidates), score, similarity)
+    return float(np.mean(run.half_lengths)) / planned, run.price
 
 
 def listed(candidates: Sequence[Candidate], n: int, n_train: int, reserve: float) -> Run:

@@ -14,9 +14,11 @@ from scipy.stats import beta
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from graphs.models.out_of_fold import OutOfFold
 from tests.cases import for_each
-from thresholdout import InputError, InputTypeError, PlanError, Thresholdout, plan
+from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
 from thresholdout.mechanisms import (
+    ClaimsMechanism,
     ClaimsParameters,
+    Known,
     SparseVectorParameters,
     parameters_to_json,
 )
@@ -169,6 +171,37 @@ def test_queries_that_are_fixed_are_asked_as_a_list() -> None:
     guard = Thresholdout(np.arange(1000.0), train=np.arange(1000.0, 2000.0))
     assert one.half_width == pytest.approx(guard.status.final_half_width(0.9), rel=1e-6)
     assert one.way("batch").why_not == "one query is no list"
+
+
+def test_unrelated_queries_are_planned_wider() -> None:
+    unrelated, usual, alike = (plan(1000, queries=100, similarity=s).half_width for s in (0.0, 0.5, 1.0))
+    assert alike < usual == plan(1000, queries=100).half_width < unrelated < 1.5 * usual
+    one = plan(1000, queries=100, similarity=0.0, adaptive=False).half_width
+    assert one == plan(1000, queries=100, adaptive=False).half_width
+    with pytest.raises(InputError, match="similarity"):
+        plan(1000, similarity=1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("similarity", [0.0, 1.0])
+def test_sessions_of_queries_that_share_more_or_less_are_as_wide_as_planned(similarity: float) -> None:
+    """Guards in simulation: differences of training and holdout values with this correlation."""
+    n, queries, score, widths = 1000, 40, 0.95, []
+    deviation = math.sqrt(score * (1.0 - score) / n)
+    for seed in range(40):
+        rng, noise = np.random.default_rng(seed), SeededNoise(seed)
+        mechanism = ClaimsMechanism(ClaimsParameters(n_train=n, noise=0.0), n)
+        state, common = mechanism.start(noise), rng.normal() * math.sqrt(2.0)
+        for _ in range(queries):
+            own = rng.normal() * math.sqrt(2.0)
+            held = round(n * min(1.0, score + deviation * rng.normal()))
+            off = deviation * (math.sqrt(similarity) * common + math.sqrt(1.0 - similarity) * own)
+            values = mechanism.read(np.arange(n) < held, n, (0, 1), "values", Known(binary=True))
+            state, outcome = mechanism.step(state, min(1.0, max(0.0, held / n - off)), values, noise)
+            assert outcome.interval is not None
+            widths.append(0.5 * (outcome.interval[1] - outcome.interval[0]))
+    planned = guard_width(ClaimsParameters(n_train=n, noise=0.0), n, queries, score, similarity)
+    assert float(np.mean(widths)) == pytest.approx(planned, rel=0.1)
 
 
 @pytest.mark.slow
