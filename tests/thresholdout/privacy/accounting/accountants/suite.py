@@ -151,6 +151,7 @@ class AccountantSuite:
         assert set(table["accountant"]) == {self.kind.name}
         assert table["epsilon"].min() >= 0.0
 
+    @pytest.mark.slow
     def test_a_billion_steps(self) -> None:
         accountant = self.make(SelfComposed(self.taken[0], 10**9))
         value = accountant.epsilon(self.delta)
@@ -158,6 +159,7 @@ class AccountantSuite:
         assert value > 0
         assert accountant.total == 10**9
 
+    @pytest.mark.slow
     def test_a_schedule_of_a_thousand_values(self) -> None:
         schedule = list(self.schedule)
         assert len(set(schedule)) == 1000
