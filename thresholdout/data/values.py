@@ -18,7 +18,7 @@ and its bit pattern, an integer, grows by exactly ``rint(v * 2**bits)``. Pattern
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import numpy as np
 
@@ -483,6 +483,8 @@ def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argum
 
 
 _MODULUS: Final = 1 << 64
+_DOTTED: Final = 1 << 13  # values in a product of vectors: OpenBLAS starts threads above 10,000
+_NEAR: Final = 36  # binary digits to which squares are known, see the notes of `UnitSums`: one less than is proved
 
 
 class UnitSums:
@@ -494,6 +496,8 @@ class UnitSums:
     ----------
     values, n, bounds, argument
         As for `thresholdout.data.values.unit_mean`.
+    squares : {"", "near", "exact"}, default=""
+        Whether squares are added up in the same pass, within bounds or exactly.
 
     Attributes
     ----------
@@ -501,6 +505,9 @@ class UnitSums:
         Of the values, each rounded to the grid.
     ends : bool
         Whether every value, rounded to the grid, is an end of the range.
+    squares : tuple of int
+        Two numbers, of which the sum of squares of the values on the grid is one or lies between, in steps of
+        ``2**(-2 * bits)``.
 
     Raises
     ------
@@ -509,65 +516,92 @@ class UnitSums:
     InputTypeError
         When the values are not real numbers.
 
+    Notes
+    -----
+    *Near.* A value v in units of the range has ``abs(v * 2**bits - k) <= 1/2`` with its k on the grid, so that k^2 and
+    the square of ``v * 2**bits`` differ by at most ``2**bits``. Floats add up squares in slices of at most ``2**13``
+    values, in any order, and `math.fsum` adds up the slices: with one rounding of each square the relative error is at
+    most ``(2**13 + 1) * 2**-53`` to first order, less than ``2**-37``.
+
+    *Exact.* Squares of patterns are added modulo ``2**64``. A pattern is that of zero and k steps more, so this says
+    which rest the sum S of all ``k**2`` has. The sum of all ``(v * 2**bits)**2`` is within ``n * 2**bits <= 2**53`` of
+    S, and floats say it within ``2**-37`` of at most ``n * 4**bits <= 2**(53 + bits) <= 2**93``, that is ``2**56``. So
+    S is the only number with this rest that is so near.
+
     Examples
     --------
-    >>> sums = UnitSums([1, 2, 3, 4], 4, (0, 10), "holdout_values")
+    >>> sums = UnitSums([1, 2, 3, 4], 4, (0, 10), "holdout_values", "exact")
     >>> sums, sums.mean.mean(), sums.ends, round(sums.variance(), 4)
     (<UnitSums n=4>, 0.25, False, 0.0125)
     """
 
-    __slots__ = ("_argument", "_array", "_bounds", "_zero", "ends", "mean")
+    __slots__ = ("_argument", "_array", "_bounds", "_exact", "_near", "_zero", "ends", "mean")
 
-    def __init__(self, values: object, n: int | None, bounds: tuple[float, float], argument: str) -> None:
+    def __init__(
+        self,
+        values: object,
+        n: int | None,
+        bounds: tuple[float, float],
+        argument: str,
+        squares: Literal["", "near", "exact"] = "",
+    ) -> None:
         array = checked_values(values, n, argument)
         size, bits = array.size, record_bits(array.size)
         self._array: NDArray[Any] = array
         self._bounds = bounds
         self._argument = argument
         self._zero: NDArray[np.float64] = np.array(2.0 ** (52 - bits))
+        self._exact: int | None = None
+        self._near = 0.0
         if array.dtype.kind == "b" and bounds == (0.0, 1.0):
             self.mean, self.ends = ExactMean(int(np.count_nonzero(array)) << bits, size, bits), True
             return
         buffer = np.empty(min(size, SLICE))
         zero, inside = int(self._zero.view(np.uint64)), (1 << bits) - 1
-        total, self.ends = 0, True
+        total, rest, near, self.ends = 0, 0, [], True
         for start in range(0, size, SLICE):
-            patterns = self._lifted(start, start + SLICE, buffer).view(np.uint64)
-            total += (int(np.add.reduce(patterns)) - patterns.size * zero) % _MODULUS
+            units = self._units(start, start + SLICE, buffer)
+            many = units.size
+            dots = [] if not squares else [units[at : at + _DOTTED] for at in range(0, many, _DOTTED)]
+            near += [float(np.dot(part, part)) for part in dots]
+            patterns = np.add(units, self._zero, out=buffer[:many]).view(np.uint64)
+            steps = (int(np.add.reduce(patterns)) - many * zero) % _MODULUS
             self.ends = self.ends and not int(np.bitwise_or.reduce(patterns)) & inside
+            if squares == "exact" and self.ends:
+                rest += steps << bits
+            elif squares == "exact":
+                rest += int(np.einsum("i,i->", patterns, patterns)) - 2 * zero * steps - many * zero * zero
+            total += steps
         self.mean = ExactMean(total, size, bits)
+        self._near = math.fsum(near)
+        if squares == "exact":
+            about = int(math.ldexp(self._near, 2 * bits))
+            rest %= _MODULUS
+            self._exact = rest + (about - rest + _MODULUS // 2) // _MODULUS * _MODULUS
 
     def __repr__(self) -> str:
         return f"<UnitSums n={self.mean.n}>"
 
+    @property
+    def squares(self) -> tuple[int, int]:
+        """Bounds on the sum of squares; equal where it is known."""
+        size, bits = self.mean.n, self.mean.bits
+        exact = self.mean.total << bits if self.ends else self._exact
+        if exact is not None:
+            return exact, exact
+        about = int(math.ldexp(self._near, 2 * bits))
+        off = (about >> _NEAR) + (size << bits) + 1
+        return max(0, about - off), about + off
+
     def variance(self) -> float:
-        """Return the variance of the values on the grid, divided by n and rounded once.
+        """Return the variance of the values on the grid, divided by n and rounded once; squares have to be exact."""
+        squares, same = self.squares
+        assert squares == same
+        return grid_variance(self.mean.total, squares, self.mean.n, self.mean.bits)
 
-        Notes
-        -----
-        Squares of patterns are added modulo ``2**64``. A pattern is that of zero and k steps more, so this says which
-        rest the sum S of all ``k**2`` has. Floats say near which number S is. A value v in units of the range has
-        ``abs(v * 2**bits - k) <= 1/2``, so the sum of all ``(v * 2**bits)**2`` is within ``n * 2**bits <= 2**53`` of S;
-        in slices of ``2**15`` values it is rounded by at most ``2**(15 + bits) + 2**38``. So what floats say is off by
-        less than ``2**56``, and S is the only number with this rest that is so near.
-        """
-        size, total, bits = self.mean.n, self.mean.total, self.mean.bits
-        buffer = np.empty(min(size, SLICE))
-        zero, rest, about = int(self._zero.view(np.uint64)), 0, 0.0
-        for start in range(0, size, SLICE):
-            units = self._units(start, start + SLICE, buffer)
-            about += float(np.einsum("i,i->", units, units))
-            patterns = np.add(units, self._zero, out=buffer[: units.size]).view(np.uint64)
-            rest += int(np.einsum("i,i->", patterns, patterns))
-        rest = (rest - 2 * zero * total - size * zero * zero) % _MODULUS
-        near = int(math.ldexp(about, 2 * bits))
-        squares = rest + (near - rest + _MODULUS // 2) // _MODULUS * _MODULUS
-        return grid_variance(total, squares, size, bits)
-
-    def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""
-        units = self._units(start, stop, buffer)
-        return np.add(units, self._zero, out=buffer[: units.size])
+    def records(self) -> UnitRecords:
+        """Return the values on the grid, as `unit_records` does."""
+        return unit_records(self._array, self.mean.n, self._bounds, self._argument)
 
     def _units(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return some values in units of the range; those of the range [0, 1] are not always copied."""

@@ -27,8 +27,8 @@ and the sum over all records needs their number, their sum and the sum of their 
 
     ln W_l(m) >= l n (xbar - m) - l^2 h(l m) sum (x_i - m)^2.
 
-A bet that wins by this bound wins (`thresholdout.limits.bets`), so whatever rests on such bets stays proved; it wins a
-little less often, by about ``l (1 + 2 m) / 3`` of what it loses on squares, where l is small as ``1 / sqrt(n)``. Where
+A bet that wins by this bound wins (`thresholdout.limits.bets`), so whatever rests on such bets stays proved. An upper
+bound of the sum of squares serves as well as the sum. It wins a little less often, by about ``l (1 + 2 m) / 3`` of what it loses on squares, where l is small as ``1 / sqrt(n)``. Where
 all values are 0, 1/2 and 1, as those of a difference of two models that are right or wrong, three counts give the
 wealth itself.
 """
@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +49,18 @@ from graphs.numerics.sliced_sums import SLICE, sum_in_slices
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Moments", "Sums", "ThreeValues", "best_bet", "bet_lower", "log_wealth", "loss_factor", "placed_bet"]
+__all__ = [
+    "ManyValues",
+    "Moments",
+    "Sums",
+    "ThreeValues",
+    "best_bet",
+    "bet_lower",
+    "log_wealth",
+    "loss_factor",
+    "placed_bet",
+    "wins",
+]
 
 _SUM_SLACK: Final = 1e-9
 _NEAR: Final = 2.0**-7
@@ -87,6 +99,10 @@ class Sums(ABC):
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
         """Return a lower bound on ``ln prod (1 + l (x_i - m))``; see `thresholdout.limits.bets.log_wealth`."""
 
+    def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
+        """Return whether the logarithm of the wealth is at least a number, as far as it is bounded from below."""
+        return self.log_wealth(bet, mean, mirrored=mirrored) >= needed
+
 
 class Moments(Sums):
     """The sum of values and of their squares.
@@ -118,13 +134,70 @@ class Moments(Sums):
         exposed = math.nextafter(bet * mean, math.inf)
         if exposed >= 1.0:
             return -math.inf
-        first, second = Fraction(self.total, 1 << self.bits), Fraction(self._squares, 1 << 2 * self.bits)
-        if mirrored:
-            first, second = self.size - first, self.size - 2 * first + second
-        m, stake = Fraction(mean), Fraction(bet)
-        gain = float(stake * (first - self.size * m))
-        loss = float(stake**2 * (second - 2 * m * first + self.size * m * m)) * loss_factor(exposed)
+        gain, square = _scaled(self, self._squares, bet, mean, mirrored)
+        loss = square * loss_factor(exposed)
         return gain - loss - _SUM_SLACK - _ROUNDING * (abs(gain) + loss)
+
+
+class ManyValues(Sums):
+    """Values in memory, and their sums, which most often say whether a bet wins.
+
+    Parameters
+    ----------
+    size, bits, total : int
+        As in `Sums`.
+    squares : tuple of int
+        Bounds on the sum of the squares, in steps of ``4**-bits``.
+    values : callable
+        Returns the values on the grid.
+
+    Notes
+    -----
+    The lower bound of `Moments` with the larger sum of squares decides that a bet wins, where it is enough. For
+    ``-1 < u <= b`` also ``ln(1 + u) <= u - u^2/2 + u^3/3 <= u - (1/2 - b/3) u^2``, and u is at most ``l (1 - m)``: where
+    that bound, with the smaller sum of squares, is not enough, the values would not be enough either. Between the two
+    bounds, about ``l/3`` of the sum of all u^2 apart, the values decide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.repeat([0.5, 1.0], [960, 40])
+    >>> known = ManyValues(1000, 1, 1040, (1120, 1120), lambda: values)
+    >>> [known.wins(0.2, 0.5, needed) for needed in (3.78, 3.81, 3.82)], round(known.log_wealth(0.2, 0.5), 3)
+    ([True, True, False], 3.812)
+    """
+
+    __slots__ = ("_found", "_squares", "_values")
+
+    def __init__(
+        self, size: int, bits: int, total: int, squares: tuple[int, int], values: Callable[[], NDArray[np.float64]]
+    ) -> None:
+        super().__init__(size, bits, total)
+        self._squares = squares
+        self._values = values
+        self._found: NDArray[np.float64] | None = None
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The values on the grid. Secret."""
+        if self._found is None:
+            self._found = self._values()
+        return self._found
+
+    def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
+        """Return the wealth of the values, rounded down; see `Sums.log_wealth`."""
+        return log_wealth(self.values, bet, mean, mirrored=mirrored)
+
+    def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
+        """Return whether the logarithm of the wealth is at least a number; see `Sums.wins`."""
+        least, most = self._squares
+        if Moments(self.size, self.bits, self.total, most).log_wealth(bet, mean, mirrored=mirrored) >= needed:
+            return True
+        gain, square = _scaled(self, least, bet, mean, mirrored)
+        factor = 0.5 - bet * (1.0 - mean) / 3.0
+        if factor > 0.0 and gain - factor * square + _SUM_SLACK + _ROUNDING * (abs(gain) + square) < needed:
+            return False
+        return self.log_wealth(bet, mean, mirrored=mirrored) >= needed
 
 
 class ThreeValues(Sums):
@@ -183,6 +256,15 @@ def loss_factor(exposed: float) -> float:
     return found * (1.0 + 2.0**-32)
 
 
+def _scaled(known: Sums, squares: int, bet: float, mean: float, mirrored: bool) -> tuple[float, float]:
+    """Return the sums of all ``u = l (x - m)`` and of all u^2, each rounded once."""
+    first, second = Fraction(known.total, 1 << known.bits), Fraction(squares, 1 << 2 * known.bits)
+    if mirrored:
+        first, second = known.size - first, known.size - 2 * first + second
+    m, stake = Fraction(mean), Fraction(bet)
+    return float(stake * (first - known.size * m)), float(stake**2 * (second - 2 * m * first + known.size * m * m))
+
+
 def _log1p(u: Fraction) -> float:
     """Return ``ln(1 + u)`` with a small relative error, for any u above -1."""
     return math.log1p(float(u)) if abs(u) < Fraction(1, 2) else math.log(float(1 + u))
@@ -238,6 +320,15 @@ def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, m
     return total - _SLACK - 2.0**-50 * values.size * largest
 
 
+def wins(
+    values: NDArray[np.float64] | Sums, bet: float, mean: float, needed: float, *, mirrored: bool = False
+) -> bool:
+    """Return whether `log_wealth` is at least a number."""
+    if isinstance(values, Sums):
+        return values.wins(bet, mean, needed, mirrored=mirrored)
+    return log_wealth(values, bet, mean, mirrored=mirrored) >= needed
+
+
 def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, *, mirrored: bool = False) -> float:
     """Return the lower limit for the mean of the expectations that a fixed bet gives.
 
@@ -265,10 +356,10 @@ def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, 
     >>> round(limit, 4), round(float(values.mean()), 4)
     (0.4997, 0.51)
     """
-    if log_wealth(values, bet, 0.0, mirrored=mirrored) < -log_level:
+    if not wins(values, bet, 0.0, -log_level, mirrored=mirrored):
         return 0.0
     most = min(1.0, (1.0 - _SLACK) / bet)
-    return bisect(lambda mean: log_wealth(values, bet, mean, mirrored=mirrored) >= -log_level, most, 0.0, halvings=60)
+    return bisect(lambda mean: wins(values, bet, mean, -log_level, mirrored=mirrored), most, 0.0, halvings=60)
 
 
 def best_bet(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> tuple[float, float]:

@@ -344,7 +344,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         binary : bool or None
             Whether the holdout's values are ends of the range, or coins; by default if all training values are.
         """
-        sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument)
+        squares: Literal["", "exact"] = "exact" if self.expects_spread and not binary else ""
+        sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument, squares)
         ends = sums.ends if binary is None else binary
         return sums.mean.mean(), Known(sums.variance() if self.expects_spread and not ends else None, ends)
 

@@ -3,7 +3,7 @@
 import math
 import tracemalloc
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_the_variance_is_that_of_fractions(size: int, bounds: tuple[float, float
     unit = unit_records(values, size, bounds, "v").unit()
     steps = [int(value) for value in unit * 2.0 ** record_bits(size)]  # exact, and so is what follows
     exact = Fraction(sum(q * q for q in steps), size) - Fraction(sum(steps), size) ** 2
-    found = UnitSums(values, size, bounds, "v").variance()
+    found = UnitSums(values, size, bounds, "v", "exact").variance()
     assert found == float(exact / 4 ** record_bits(size))
     assert found == pytest.approx(np.var(unit), rel=1e-12)
 
@@ -75,14 +75,27 @@ def test_sums_of_squares_are_exact_where_they_are_largest(size: int, kind: str) 
     }[kind]
     steps = np.rint(np.ldexp(values, bits)).astype(int).tolist()
     exact = Fraction(sum(k * k for k in steps), size) - Fraction(sum(steps), size) ** 2
-    assert UnitSums(values, size, UNIT, "v").variance() == float(exact / 4**bits)
+    assert UnitSums(values, size, UNIT, "v", "exact").variance() == float(exact / 4**bits)
+    least, most = UnitSums(values, size, UNIT, "v", "near").squares
+    assert least <= sum(k * k for k in steps) <= most
+    assert most - least <= (most >> 34) + (size << bits + 1) + 2
+
+
+@pytest.mark.parametrize("squares", ["near", "exact"])
+def test_squares_of_values_that_are_ends_in_the_first_slices_only(squares: Literal["near", "exact"]) -> None:
+    values = np.ones(2 * SLICE + 5)
+    values[SLICE + 3 :] = np.random.default_rng(0).random(SLICE + 2)
+    exact = sum(k * k for k in rounded(values))
+    least, most = UnitSums(values, None, UNIT, "v", squares).squares
+    assert least <= exact <= most
+    assert squares == "near" or least == most
 
 
 @for_each("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])
 @for_each("bounds", [UNIT, (0.0, 2.0), (-1.0, 1.0)])
 def test_types_of_numbers(dtype: type, bounds: tuple[float, float]) -> None:
     values: NDArray[Any] = np.array([0, 1, 1, 0, 1], dtype=dtype)
-    sums = UnitSums(values, 5, bounds, "v")
+    sums = UnitSums(values, 5, bounds, "v", "exact")
     unit = [(value - bounds[0]) / (bounds[1] - bounds[0]) for value in (0, 1, 1, 0, 1)]
     assert sums.mean.mean() == sum(unit) / 5
     assert sums.ends == (set(unit) <= {0.0, 1.0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import mpmath as mp
@@ -11,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.cases import for_each
-from thresholdout.limits.bets import Moments, ThreeValues, bet_lower, log_wealth, loss_factor
+from thresholdout.limits.bets import ManyValues, Moments, ThreeValues, bet_lower, log_wealth, loss_factor
 
 BITS = 30
 
@@ -95,3 +96,47 @@ def test_the_mean_is_that_of_the_values() -> None:
     assert ThreeValues(1, 2, 3).mean() == float(Fraction(8, 12))
     assert moments(np.array([0.25, 0.5, 1.0])).mean() == pytest.approx(1.75 / 3, rel=1e-15)
     assert "0.5" not in repr(moments(np.array([0.5])))
+
+
+def refused() -> NDArray[np.float64]:
+    raise AssertionError("sums are enough")
+
+
+def many(values: NDArray[np.float64], off: int, found: Callable[[], NDArray[np.float64]] | None = None) -> ManyValues:
+    """Return values whose sum of squares is known up to an error."""
+    steps = [int(value * 2**BITS) for value in values]
+    squares = sum(step * step for step in steps)
+    return ManyValues(len(steps), BITS, sum(steps), (squares - off, squares + off), found or (lambda: values))
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("off", [0, 1 << 2 * BITS - 2])
+def test_a_bet_on_many_values_wins_where_the_values_say_so(mirrored: bool, off: int) -> None:
+    """At levels below, between and above both bounds, the decision is that of 60 digits."""
+    rng = np.random.default_rng(4)
+    for _ in range(25):
+        values = on_grid(rng.beta(*rng.uniform(0.05, 3.0, size=2), size=int(rng.integers(1, 60))))
+        mean = float(rng.uniform(0.0, 1.0))
+        bet = float(rng.uniform(0.0, 0.999)) / max(mean, 0.1)
+        wealth = float(exact_wealth(1.0 - values if mirrored else values, bet, mean))
+        for away in (1e-7, 1e-3, 0.05, 0.5, 5.0):
+            known = many(values, off)
+            assert known.wins(bet, mean, wealth - away, mirrored=mirrored)
+            assert not known.wins(bet, mean, wealth + away, mirrored=mirrored)
+
+
+def test_sums_alone_decide_where_the_level_is_far_from_the_wealth() -> None:
+    values = on_grid(np.random.default_rng(5).beta(2.0, 5.0, size=5_000))
+    known, bet, mean = many(values, 1 << BITS, refused), 0.2, float(values.mean()) - 0.01
+    wealth = float(exact_wealth(values, bet, mean))
+    apart = bet / 3.0 * float(np.sum((bet * (values - mean)) ** 2))
+    assert known.wins(bet, mean, wealth - 1.01 * apart)
+    assert not known.wins(bet, mean, wealth + 1.01 * apart)
+
+
+def test_the_smaller_sum_of_squares_would_let_a_bet_win_that_loses() -> None:
+    """The broken twin: bounds on the sum of squares that are exchanged."""
+    values, bet, mean = on_grid(np.random.default_rng(6).beta(2.0, 5.0, size=50)), 0.5, 0.2
+    wealth, off = float(exact_wealth(values, bet, mean)), 3 << 2 * BITS
+    assert not many(values, off).wins(bet, mean, wealth + 0.1)
+    assert many(values, -off).wins(bet, mean, wealth + 0.1)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 from graphs.numerics.rounding import UNIT
-from thresholdout.limits.bets import bet_lower, log_wealth, placed_bet
+from thresholdout.limits.bets import bet_lower, placed_bet, wins
 from thresholdout.limits.binomial import (
     log_laplace_moment,
     noisy_binomial_lower,
@@ -279,8 +279,9 @@ class BetTest(TwoEnds):
         if end <= 0.0:
             return True  # nothing is claimed
         slope = bet * self._values.size
-        wealth = log_wealth(self._values, bet, end, mirrored=upper) + slope * (noise / UNITS)
-        return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(slope * noise / UNITS))
+        moved = slope * (noise / UNITS)
+        needed = -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved)) - moved
+        return wins(self._values, bet, end, needed, mirrored=upper)
 
     def _charge(self, bet: float, scales: Scales) -> float:
         """Return what the noise adds to the logarithm of the wealth that is needed."""

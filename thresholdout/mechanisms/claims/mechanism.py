@@ -24,6 +24,7 @@ from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
 from thresholdout.data.values import UnitRecords, record_rounding
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.bets import ManyValues
 from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
 from thresholdout.mechanisms.claims.evidence import Evidence
@@ -47,6 +48,7 @@ from thresholdout.mechanisms.claims.reading import (
     FINE,
     Reading,
     random_order,
+    read_bets,
     read_groups,
     read_sums,
     read_totals,
@@ -121,7 +123,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             return read_totals(values, known, bets)
         if known.groups is not None and self._bets_on_groups(known):
             return read_groups(values, n, bounds, argument, known, known.groups)
-        read = read_values if bets else read_sums
+        if bets:
+            read = read_values if known.trinomial else read_bets  # signs need single values
+        else:
+            read = read_sums
         return read(values, n, bounds, argument, known)
 
     def needs_squares(self, known: Known) -> bool:
@@ -514,9 +519,11 @@ def _given(state: ClaimsState, known: Known) -> ClaimsState:
 
 def _in_order(claim: MeanTest | TwoEnds, reading: Reading, noise: NoiseSource) -> MeanTest | TwoEnds:
     """Draw the order of values of one law whose limits are stated; of totals there is none."""
-    if not isinstance(claim, BetTest) or not reading.known.one_law or not isinstance(reading.values, UnitRecords):
+    if not isinstance(claim, BetTest) or not reading.known.one_law or not isinstance(
+        reading.values, (UnitRecords, ManyValues)
+    ):
         return claim
-    values = reading.values.unit()
+    values = reading.records.unit()
     return claim.in_order(values[random_order(values.size, noise)])
 
 

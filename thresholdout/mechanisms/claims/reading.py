@@ -11,7 +11,7 @@ import numpy as np
 from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import ExactMean, UnitRecords, UnitSums, unit_records
 from thresholdout.errors import InputError
-from thresholdout.limits.bets import Moments, Sums, ThreeValues
+from thresholdout.limits.bets import ManyValues, Moments, Sums, ThreeValues
 from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.base import Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.evidence import Evidence
@@ -27,6 +27,7 @@ __all__ = [
     "grid_steps",
     "grid_value",
     "random_order",
+    "read_bets",
     "read_groups",
     "read_sums",
     "read_totals",
@@ -39,6 +40,9 @@ FINE: Final = 64
 
 COARSE: Final = 8
 """The same where steps are coded: half of one is lost at each end, 2 % of an interval, for half as many nats."""
+
+_MANY: Final = 1 << 13
+"""Up to so many values, logarithms of all take less time than exact fractions of their sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Reading:
     @property
     def records(self) -> UnitRecords:
         """The values of a query about a mean."""
+        if isinstance(self.values, ManyValues):
+            return UnitRecords(self.values.values, self.values.bits)
         assert isinstance(self.values, UnitRecords)
         return self.values
 
@@ -143,6 +149,15 @@ def read_sums(values: object, n: int, bounds: tuple[float, float], argument: str
     sums = UnitSums(values, n, bounds, argument)
     enough = sums.ends or not known.binary
     return Reading(sums.mean, known) if enough else read_values(values, n, bounds, argument, known)
+
+
+def read_bets(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
+    """Check per-record values and keep them for bets on each; of many, sums say most often which bets win."""
+    if n <= _MANY:
+        return read_values(values, n, bounds, argument, known)
+    sums = UnitSums(values, n, bounds, argument, "near")
+    mean = sums.mean
+    return Reading(ManyValues(n, mean.bits, mean.total, sums.squares, lambda: sums.records().unit()), known)
 
 
 def read_groups(
