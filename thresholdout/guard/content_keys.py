@@ -343,9 +343,19 @@ class _Walk:
         self.written = 0
         self.own_code = False
         self.foreign = ""
+        self._kinds: dict[type, list[type]] = {}
         self._open: dict[int, int] = {}
         self._done: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._lowest: float = np.inf
+
+    def own_classes(self, kind: type) -> list[type]:
+        """Return the classes of an object that are not installed, and note one that is and can do anything."""
+        found = self._kinds.get(kind)
+        if found is None:
+            if not is_harmless(kind) and is_installed(kind):
+                self.foreign = kind.__qualname__
+            found = self._kinds[kind] = [one for one in kind.__mro__ if not is_installed(one)]
+        return found
 
     def digest(self, thing: Any) -> str:
         """Return the digest of one object."""
@@ -431,9 +441,7 @@ class _Writer(pickle.Pickler):
         if isinstance(thing, PurePath) or hasattr(kind, SHARED):
             what = "a path, whose file is not in it" if isinstance(thing, PurePath) else "a guard, a scorer or a gate"
             raise Unrecognised(f"it holds {what}")
-        if not is_harmless(kind) and is_installed(kind):
-            self._walk.foreign = kind.__qualname__
-        own = [one for one in kind.__mro__ if not is_installed(one)]
+        own = self._walk.own_classes(kind)
         if own and (kind in copyreg.dispatch_table or any(hook in vars(one) for one in own for hook in _HOOKS)):
             raise Unrecognised(f"{kind.__qualname__} says itself how it is pickled, which need not be all of it")
         if own and isinstance(thing, np.ndarray):
@@ -473,9 +481,21 @@ def _of_the_records(kind: type, found: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*found[:2], state, *found[3:])
 
 
+@cache
+def _without_gaps(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the same fields, one after the other."""
+    from numpy.lib.recfunctions import repack_fields
+
+    packed: np.dtype[Any] = repack_fields(np.zeros(0, kind), align=False, recurse=True).dtype
+    return packed
+
+
 def _array(array: np.ndarray[Any, Any], walk: _Walk) -> tuple[Any, ...]:
     """Return an array's type, shape and values; what is between the fields of a record is no value."""
     kind = array.dtype
+    if kind.names is not None and not kind.hasobject:
+        packed = _without_gaps(kind)
+        return "record", array.shape, packed.descr, hashlib.sha256(array.astype(packed).tobytes()).digest()
     if kind.names is not None:
         fields = [_array(np.asarray(array[name]), walk) for name in kind.names]
         return "record", array.shape, kind.names, walk.digest(fields)

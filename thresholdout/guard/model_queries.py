@@ -7,7 +7,9 @@ returned beside it, which the query engine calls after everything else was check
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -177,6 +179,7 @@ class ModelQueries:
         records.group_by(dependence)
         self.declared = declared
         self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
+        self._applied: tuple[Callable[[], Any], str] = (lambda: self), ""  # the last model of which a key was made
 
     def ask(
         self,
@@ -222,7 +225,11 @@ class ModelQueries:
         """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
         if isinstance(model, str):
             raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
-        return estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
+        found = estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
+        if found is not None:
+            with suppress(TypeError):  # of a class with slots and no weak references
+                self._applied = weakref.ref(model), score.response_of(model)
+        return found
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -265,7 +272,10 @@ class ModelQueries:
             values, limits = weights.on_train(values, chosen.bounds, found.tested)
         mean, known = self._train_mean(values, limits, self.mechanism, tested=found.tested)
         if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
-            known = self._resembling(chosen.of(estimator, *train), mean, limits)
+            if chosen.ends and self.records.grouped is None:
+                known = replace(known, binary=True)
+            else:
+                known = self._resembling(chosen.of(estimator, *train), mean, limits)
         query = Query(mean, limits, chosen.name, key, known)
         worst = limits[0] if chosen.greater_is_better else limits[1]
 
@@ -300,8 +310,11 @@ class ModelQueries:
         self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
     ) -> Trained:
         """Return a fitted estimator's values on the training part."""
-        records = self.records
-        return trained(metric, estimator, records.labelled()[0], records.open_folds, cv, given, self._predictions)
+        records, (last, response) = self.records, self._applied
+        applied = last() is estimator and metric.response_of(estimator) == response
+        return trained(
+            metric, estimator, records.labelled()[0], records.open_folds, cv, given, self._predictions, applied=applied
+        )
 
     def fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""

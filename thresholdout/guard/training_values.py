@@ -306,6 +306,8 @@ def trained(
     cv: object,
     given: Any = None,
     kept: Predictions | None = None,
+    *,
+    applied: bool = False,
 ) -> Trained:
     """Return a fitted estimator's values on the training part.
 
@@ -325,6 +327,8 @@ def trained(
         Values that take the place of all this.
     kept : Predictions, optional
         What was predicted before, and need not be again.
+    applied : bool, default=False
+        Whether the estimator was applied to training records just now, and did not fail.
 
     Raises
     ------
@@ -349,7 +353,9 @@ def trained(
         if isinstance(given, Trained):
             return given
         check_booster(estimator, classes=classifies(metric))
-        if not getattr(estimator, "only_holdout", False):
+        if applied:
+            check_classes(estimator, train[1])
+        elif not getattr(estimator, "only_holdout", False):
             check_applies(estimator, train[0], train[1], metric.response_of(estimator))
         return Trained(given, given=True)
     check_booster(estimator, classes=classifies(metric))

@@ -63,6 +63,8 @@ class Metric:
     reads_classes : bool, default=True
         Whether `values` depends on ``classes``, but for what it refuses. Where truths are given the features, models
         with other ``classes_`` are compared on all records then, however alike their outputs are.
+    ends : bool, default=False
+        Whether every value is an end of the range, whatever the records and the outputs are.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Metric:
     bounds: tuple[float, float]
     greater_is_better: bool
     reads_classes: bool = True
+    ends: bool = False
 
     def __repr__(self) -> str:
         return f"<Metric {self.name}>"
@@ -147,7 +150,7 @@ def accuracy() -> Metric:
     array([ True, False])
     """
     return Metric(
-        "accuracy", "predict", lambda y, told, classes: _labels(told, y, classes) == y, (0.0, 1.0), True, False
+        "accuracy", "predict", lambda y, told, classes: _labels(told, y, classes) == y, (0.0, 1.0), True, False, True
     )
 
 
@@ -155,7 +158,7 @@ def accuracy() -> Metric:
 def zero_one_loss() -> Metric:
     """Share of records whose predicted label is wrong."""
     return Metric(
-        "zero_one_loss", "predict", lambda y, told, classes: _labels(told, y, classes) != y, (0.0, 1.0), False, False
+        "zero_one_loss", "predict", lambda y, told, classes: _labels(told, y, classes) != y, (0.0, 1.0), False, False, True
     )
 
 
@@ -183,7 +186,7 @@ def top_k_accuracy(k: int = 2) -> Metric:
         hits: NDArray[np.bool_] = (_classes(classes, probability)[best] == y[:, None]).any(axis=1)
         return hits
 
-    return Metric(f"top_{k}_accuracy", "predict_proba", values, (0.0, 1.0), True)
+    return Metric(f"top_{k}_accuracy", "predict_proba", values, (0.0, 1.0), True, ends=True)
 
 
 @remembered
