@@ -488,33 +488,9 @@ _NEAR: Final = 36  # binary digits to which squares are known, see the notes of 
 
 
 class UnitSums:
-    """What is added up of per-record values that are checked like those of `thresholdout.data.values.unit_mean`.
+    """The mean of values on the grid, whether all are ends, and their squares ("near" or "exact"), in one pass. Secret.
 
-    Secret: the representation shows the number of records only.
-
-    Parameters
-    ----------
-    values, n, bounds, argument
-        As for `thresholdout.data.values.unit_mean`.
-    squares : {"", "near", "exact"}, default=""
-        Whether squares are added up in the same pass, within bounds or exactly.
-
-    Attributes
-    ----------
-    mean : ExactMean
-        Of the values, each rounded to the grid.
-    ends : bool
-        Whether every value, rounded to the grid, is an end of the range.
-    squares : tuple of int
-        Two numbers, of which the sum of squares of the values on the grid is one or lies between, in steps of
-        ``2**(-2 * bits)``.
-
-    Raises
-    ------
-    InputError
-        When the length is wrong, or a value is missing, infinite or out of range.
-    InputTypeError
-        When the values are not real numbers.
+    Values are checked like those of `unit_mean`.
 
     Notes
     -----
@@ -584,7 +560,7 @@ class UnitSums:
 
     @property
     def squares(self) -> tuple[int, int]:
-        """Bounds on the sum of squares; equal where it is known."""
+        """Bounds on the sum of squares in steps of ``2**(-2 * bits)``; equal where it is known."""
         size, bits = self.mean.n, self.mean.bits
         exact = self.mean.total << bits if self.ends else self._exact
         if exact is not None:

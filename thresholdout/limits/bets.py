@@ -28,9 +28,9 @@ and the sum over all records needs their number, their sum and the sum of their 
     ln W_l(m) >= l n (xbar - m) - l^2 h(l m) sum (x_i - m)^2.
 
 A bet that wins by this bound wins (`thresholdout.limits.bets`), so whatever rests on such bets stays proved. An upper
-bound of the sum of squares serves as well as the sum. It wins a little less often, by about ``l (1 + 2 m) / 3`` of what it loses on squares, where l is small as ``1 / sqrt(n)``. Where
-all values are 0, 1/2 and 1, as those of a difference of two models that are right or wrong, three counts give the
-wealth itself.
+bound of the sum of squares serves as well as the sum. It wins a little less often, by about ``l (1 + 2 m) / 3`` of what
+it loses on squares, where l is small as ``1 / sqrt(n)``. Where all values are 0, 1/2 and 1, as those of a difference of
+two models that are right or wrong, three counts give the wealth itself.
 """
 
 from __future__ import annotations
@@ -140,23 +140,14 @@ class Moments(Sums):
 
 
 class ManyValues(Sums):
-    """Values in memory, and their sums, which most often say whether a bet wins.
-
-    Parameters
-    ----------
-    size, bits, total : int
-        As in `Sums`.
-    squares : tuple of int
-        Bounds on the sum of the squares, in steps of ``4**-bits``.
-    values : callable
-        Returns the values on the grid.
+    """Values on the grid, and their sums with bounds on that of squares, which most often say whether a bet wins.
 
     Notes
     -----
     The lower bound of `Moments` with the larger sum of squares decides that a bet wins, where it is enough. For
-    ``-1 < u <= b`` also ``ln(1 + u) <= u - u^2/2 + u^3/3 <= u - (1/2 - b/3) u^2``, and u is at most ``l (1 - m)``: where
-    that bound, with the smaller sum of squares, is not enough, the values would not be enough either. Between the two
-    bounds, about ``l/3`` of the sum of all u^2 apart, the values decide.
+    ``-1 < u <= b`` also ``ln(1 + u) <= u - u^2/2 + u^3/3 <= u - (1/2 - b/3) u^2``, and u is at most ``l (1 - m)``.
+    Where that bound, with the smaller sum of squares, is not enough, the values would not be enough either. The bounds
+    are about ``l/3`` of the sum of all u^2 apart; between them the values decide.
 
     Examples
     --------
@@ -320,9 +311,7 @@ def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, m
     return total - _SLACK - 2.0**-50 * values.size * largest
 
 
-def wins(
-    values: NDArray[np.float64] | Sums, bet: float, mean: float, needed: float, *, mirrored: bool = False
-) -> bool:
+def wins(values: NDArray[np.float64] | Sums, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
     """Return whether `log_wealth` is at least a number."""
     if isinstance(values, Sums):
         return values.wins(bet, mean, needed, mirrored=mirrored)

@@ -158,7 +158,13 @@ def accuracy() -> Metric:
 def zero_one_loss() -> Metric:
     """Share of records whose predicted label is wrong."""
     return Metric(
-        "zero_one_loss", "predict", lambda y, told, classes: _labels(told, y, classes) != y, (0.0, 1.0), False, False, True
+        "zero_one_loss",
+        "predict",
+        lambda y, told, classes: _labels(told, y, classes) != y,
+        (0.0, 1.0),
+        False,
+        False,
+        True,
     )
 
 

@@ -519,8 +519,10 @@ def _given(state: ClaimsState, known: Known) -> ClaimsState:
 
 def _in_order(claim: MeanTest | TwoEnds, reading: Reading, noise: NoiseSource) -> MeanTest | TwoEnds:
     """Draw the order of values of one law whose limits are stated; of totals there is none."""
-    if not isinstance(claim, BetTest) or not reading.known.one_law or not isinstance(
-        reading.values, (UnitRecords, ManyValues)
+    if (
+        not isinstance(claim, BetTest)
+        or not reading.known.one_law
+        or not isinstance(reading.values, (UnitRecords, ManyValues))
     ):
         return claim
     values = reading.records.unit()
