@@ -67,7 +67,7 @@ help:
 	@echo "make test-evaluations readers on logs that Inspect, lm-eval, promptfoo and MLflow write there and then"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
-	@echo "make lint         ruff, mypy --strict, and who may import whom"
+	@echo "make lint         spelling, words, ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make system-packages PostgreSQL and Chromium by apt-get (root or sudo), for the tests that need them"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
@@ -122,6 +122,8 @@ demo: $(VENV)/.demo
 	$(BIN)/thresholdout demo
 
 lint: $(VENV)/.test
+	$(BIN)/codespell
+	$(BIN)/python -m tests.words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -351,7 +351,7 @@ class Given(DependenceModel):
     model : DependenceModel
         Dependence of all records, the known ones included.
     known : iterable of records, or mapping from record to state
-        The records that are known: training records that hang together with the holdout, published values. By name
+        The records that are known: training records that are connected with the holdout, published values. By name
         where a graph names the records (`model.records`), by number elsewhere. With their states, such data can be
         sampled; no leakage depends on the states.
 

@@ -247,7 +247,7 @@ class RoutedModel(ABC):
         Returns
         -------
         float
-            A whole number, when the variance inflation stays what it is; infinite where all records hang together, so
+            A whole number, when the variance inflation stays what it is; infinite where all records are connected, so
             that more of them need not help.
 
         Raises

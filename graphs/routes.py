@@ -44,7 +44,7 @@ class InflationRoute:
 #: Every route to a leakage, by the name that `method=` takes.
 ROUTES: Mapping[str, Route] = MappingProxyType(
     {
-        "group": Route(False, "group privacy of the records that hang together"),
+        "group": Route(False, "group privacy of the records that are connected"),
         "quilt": Route(False, "Markov quilts, factor 2 (factor 1 for an uninformed adversary)"),
         "quilt-contracted": Route(False, "Markov quilts whose ends leak, contracted by their diameter"),
         "messages": Route(False, "message passing with projective diameters"),

@@ -163,7 +163,7 @@ class BudgetExhausted(ThresholdoutError):
         if what in ("allowance", "quota"):
             used = f"all {limit} queries of this client are used"
             if what == "allowance":
-                used = f"after {spent} queries this client's answers may tell no more than they have told"
+                used = f"after {spent} queries this client's answers have released all the information that they may"
             then = "; it was refused free of charge, and others may still ask"
         super().__init__(used + then)
 

@@ -1,7 +1,7 @@
 """Silence in one thread: warnings about a holdout could show its records.
 
 `warnings.catch_warnings` puts off the warnings of all threads, and restores what it found: of two threads that overlap,
-the one that ends last puts back the silence of the other, for good. Here every thread of the process keeps its
+the one that ends last puts back the silence of the other, permanently. Here every thread of the process keeps its
 warnings but the one that is silent, and the last to end leaves everything as it was.
 
 Two things make a thread silent. A filter in `warnings.filters`, in whose place for a regular expression stands an

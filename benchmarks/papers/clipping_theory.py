@@ -151,7 +151,7 @@ def dp_sep_kl_bound(
         How much noise on the precision, in spectral norm, is reckoned with; 0 or more. More of it is more likely to
         be enough, and bounds less.
     variant : {"repaired", "paper"}
-        "repaired" is proved in THEORY.md and rounded to the safe side. "paper" is Theorem 4.1 as printed, which is
+        "repaired" is proved in THEORY.md and rounded conservatively. "paper" is Theorem 4.1 as printed, which is
         wrong (counterexample there), to compare with.
 
     Returns

@@ -247,7 +247,7 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
         f"{_RECORDS} jointly normal with one mean, one variance and correlations exp(-d/l) at the distance d, "
         f"l at most {limit:.6g}"
     )
-    # a correlation that underflows is not 0: records that are far apart hang together all the same
+    # a correlation that underflows is not 0: records that are far apart depend on each other all the same
     model = GaussianField.kernel(records, lambda distances: np.maximum(np.exp(-distances / limit), _SMALLEST))
     return model.fitted(FittedLimits(family, len(values), fit_failure))
 

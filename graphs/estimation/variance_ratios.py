@@ -262,7 +262,7 @@ def _adjusted(name: str, values: FloatArray, levels: IntArray, others: IntArray,
     found, vectors = np.linalg.eigh(information)
     largest = float(table.sum(axis=1).max())
     if ((found > _ZERO * largest) & (found < _CLEAR * largest)).any():
-        raise ArgumentError(name, "levels that hang together by next to nothing", "a design whose rank is clear")
+        raise ArgumentError(name, "levels that are hardly connected", "a design whose rank is clear")
     kept = found > _CLEAR * largest
     eigenvalues, rank = found[kept], int(kept.sum())
     degrees = len(values) - columns - rank

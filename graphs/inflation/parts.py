@@ -213,7 +213,7 @@ class NetworkParts:
     edges : ndarray of shape (E, 2)
         Pairs of nodes in a common factor.
     diameters : ndarray of shape (E,)
-        How strongly they hang together, for the interdependence matrix; infinite where it does not apply.
+        How strongly they depend on each other, for the interdependence matrix; infinite where it does not apply.
     weights : ndarray of shape (n_nodes,)
         By how much a mean times n changes with each node at most: 1 for a record, 0 for a latent node.
     forward : ForwardCoupling, optional

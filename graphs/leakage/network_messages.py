@@ -264,8 +264,8 @@ def propagate(incidence: Incidence, epsilon: FloatArray, rounds: int = ROUNDS) -
         alpha_{j->f} = min{D_{j,f}, eps'_j + sum_g m_{g->j}},
         alpha_i = min{C_i, eps'_i + sum_f m_{f->i}}.
 
-    C_{f,i} is the budget of all nodes that hang together with f when i is deleted, D_{j,f} that of all nodes that hang
-    together with j when f is deleted, C_i that of the component of i. Iterated from these caps, every iterate is a
+    C_{f,i} is the budget of all nodes that are connected with f when i is deleted, D_{j,f} that of all nodes that are
+    connected with j when f is deleted, C_i that of the component of i. Iterated from these caps, every iterate is a
     bound. Where the network is a forest, two sweeps give the fixed point; elsewhere all messages are updated together,
     with verified leaps ahead, until none changes by more than a relative 1e-12, or the rounds are used up.
 

@@ -425,7 +425,7 @@ class GaussianField(_Copula):
         GaussianField
             Once records are known (`given`), guarantees are about E[q(X) | their Gaussian values]: what is expected of
             the others from where the known ones are, which includes all that the analyst knows of them. Given those
-            values the others are functions of Gaussian values again: for up to 2,048 records that hang together (any
+            values the others are functions of Gaussian values again: for up to 2,048 records that are connected (any
             number in a series, and on a graph with rho of at least 0), where no value is told by the known ones.
 
         Notes

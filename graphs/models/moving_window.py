@@ -86,7 +86,7 @@ class Reach:
     def given(self, known: npt.NDArray[np.bool_]) -> Reach:
         """Return the reach of the other records, numbered anew, once some are known.
 
-        Two records hang together then if steps within reach lead from one to the other whose stops are all known.
+        Two records are connected then if steps within reach lead from one to the other whose stops are all known.
         """
         places = np.arange(len(self.last))
         stops = known[self.order]
@@ -254,7 +254,7 @@ class MovingWindow(DependenceModel):
 
     @classmethod
     def _reaching(cls, reach: Reach, length: str = "") -> MovingWindow:
-        """Return the model of records that hang together as far as they reach."""
+        """Return the model of records that are connected as far as they reach."""
         model = cls(len(reach.last), reach.largest - 1)
         model._reach, model._length = reach, length
         return model
@@ -352,7 +352,7 @@ class MovingWindow(DependenceModel):
         Returns
         -------
         ndarray of int, or None
-            None where all records hang together.
+            None where all records are connected.
         """
         if not self._m:
             return np.ones(self.n, dtype=np.int64)

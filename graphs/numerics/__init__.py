@@ -1,1 +1,1 @@
-"""Numerics that both packages share: rounding to the safe side, scaled numbers, argument checks."""
+"""Numerics that both packages share: conservative rounding, scaled numbers, argument checks."""

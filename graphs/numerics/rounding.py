@@ -1,4 +1,4 @@
-"""Rounding to the safe side.
+"""Conservative rounding.
 
 Every leakage that leaves this package is an upper bound on the leakage of the model whose parameters are the
 floats given. The rule is: count the operations, each of which is off by a relative `UNIT` at most (elementary
@@ -79,7 +79,7 @@ def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
 
 
 def formula_up(bound: float) -> float:
-    """Round a positive bound to the safe side, by more than a formula's own rounding errors.
+    """Round a positive bound conservatively, by more than a formula's own rounding errors.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class Potentials:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, FloatArray]:
-        """Pairs of nodes in a common factor, shape (E, 2), and how strongly the two hang together in it, shape (E,).
+        """Pairs of nodes in a common factor, shape (E, 2), and how strongly they interact, shape (E,).
 
         That is the projective diameter of the factor as a matrix of the states of the two, for the worst states of its
         other members. A pair occurs once for each factor.

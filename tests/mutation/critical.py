@@ -6,7 +6,7 @@ from typing import Final
 
 #: Modules, and the definitions in them; the empty name stands for the whole module.
 CRITICAL: Final[dict[str, tuple[str, ...]]] = {
-    # rounding to the safe side
+    # conservative rounding
     "graphs.numerics.rounding": ("",),
     "graphs.numerics.bisection": ("",),
     "thresholdout.privacy.accounting.bound_arguments": ("",),

@@ -1,4 +1,4 @@
-"""All analysts of small depth against rules for nodes with many outcomes: lists, other private looks, statistics.
+"""All analysts of small depth against rules for nodes with many outcomes: lists, other private releases, statistics.
 
 Nothing is drawn. Outcomes are equally likely, and risk is counted in outcomes: every event has a whole number of them,
 so a rule that leaves a fraction leaves as much as its whole part, and the best analyst needs no other numbers. A set of
@@ -162,7 +162,7 @@ def _parts(values: Iterable[object]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Channel:
-    """What a private look releases: ``law[x][z]``, the probability of z at outcome x; outcomes are equally likely."""
+    """The law of a private release: ``law[x][z]``, the probability of z at outcome x; outcomes are equally likely."""
 
     law: tuple[tuple[float, ...], ...]
 

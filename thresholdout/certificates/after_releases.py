@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["releases_epsilon", "uncovered_release", "with_releases"]
 
 SOURCE = "accounting/RELEASES.md"
-ALSO = "; other looks are as private as recorded"
+ALSO = "; other releases are as private as recorded"
 _CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any look from the remaining error budget"
 
 
@@ -99,7 +99,7 @@ def with_releases(
         Each may have been chosen in view of everything released before it. Those of a `Composed` one were recorded one
         after the other.
     spare : float, default=0.0
-        Probability of error that the certificate has left for looks with a delta; 0 for none.
+        Probability of error that the certificate has left for releases with a delta; 0 for none.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def with_releases(
         elif isinstance(route.widths, TranscriptWidths) and math.isfinite(epsilon) and spare:
             changed = _after_histories(route, model, parameters, epsilon, spare)
         else:
-            changed = _lost(route, f"nothing is proved for this route beside other looks; {_CLAIMS}")
+            changed = _lost(route, f"nothing is proved for this route beside other releases; {_CLAIMS}")
         routes.append(changed)
     chosen = next((route for route in routes if route.name == certificate.route and route.eligible), None)
     return dataclasses.replace(certificate, compared=tuple(routes), chosen=chosen)
@@ -166,7 +166,7 @@ def _too_much(model: DependenceModel, releases: Event) -> str:
     if not alone or not uncovered_release(releases):
         return "the looks leak too much"
     return (
-        "looks with a delta, or only Renyi divergences, are covered where it is known how far dependence reaches "
+        "releases with a delta, or only Renyi divergences, are covered where it is known how far dependence reaches "
         f"(groups, windows, dependency graphs, Markov chains, mixing series); here: {model.describe()}"
     )
 

@@ -473,7 +473,7 @@ def certify(
     Notes
     -----
     The route depends on the arguments alone, never on answers; half-widths of different routes are never mixed. All
-    numbers are rounded to the safe side.
+    numbers are rounded conservatively.
 
     Examples
     --------

@@ -6,7 +6,7 @@ Whatever depends on record i and is a number in [0, 1], the analyst's expectatio
 those of its truth, alpha_i the leakage about record i. So means near 0 or 1 move by less than means near 1/2.
 PROOFS.md, "Posterior certificate".
 
-Posterior certificates beside other private looks, with a delta too: accounting/RELEASES.md, L1 and L6.
+Posterior certificates beside other private releases, with a delta too: accounting/RELEASES.md, L1 and L6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of a holdout that were seen before its guard was made, and what they can have told."""
+"""Scores of a holdout that were seen before its guard was made, and the information that they can have released."""
 
 from __future__ import annotations
 

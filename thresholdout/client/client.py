@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["AGAIN", "Attempts", "Client", "RetryPolicy", "seconds_of"]
 
 AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate", "too_slow"})
-"""Codes after which the same request may be taken soon; what else is refused stays so for long, or for good."""
+"""Codes after which the same request may be taken soon; what else is refused stays so for long, or permanently."""
 
 
 def seconds_of(headers: Mapping[str, str]) -> float | None:

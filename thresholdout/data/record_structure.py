@@ -1,4 +1,4 @@
-"""How records hang together, as people know it, made a dependence model: groups, an order in time, a graph.
+"""How records depend on each other, as people know it, made a dependence model: groups, an order in time, a graph.
 
 Each model is one of `graphs`, and says no more than what was declared: anything may depend on anything inside a group,
 within a window of an order, along the edges of a graph, and nothing else.

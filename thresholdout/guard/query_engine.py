@@ -317,7 +317,7 @@ class QueryEngine:
         return self._mechanism.shares_error_budget(what, "; or ask one after another")
 
     def charge_release(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
-        """Charge another private look at the holdout, durably; for mechanisms that have a price for it."""
+        """Charge another private release about the holdout, durably; for mechanisms that have a price for it."""
         mechanism = self._mechanism
 
         def compute(text: str) -> tuple[str, Entry]:

@@ -1,4 +1,4 @@
-"""Intervals around a value, rounded to the safe side."""
+"""Intervals around a value, rounded conservatively."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ About = Literal["query", "best"]
 
 Source = Literal["train", "holdout", "failed", "release", "note"]
 """Where an answer comes from; "failed" for a query that could not be computed on the holdout, "release" for another
-private look at it, which has no answer, and "note" for what happened to the guard."""
+private release about it, which has no answer, and "note" for what happened to the guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +455,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
-        """Pay for another private look at the holdout.
+        """Pay for another private release about the holdout.
 
         Parameters
         ----------

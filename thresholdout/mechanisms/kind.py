@@ -37,7 +37,7 @@ class Parameters:
         Whether other releases about the holdout are paid from the remaining error budget; intervals hold after any of
         them then.
     tells_nats : bool
-        Whether the fall of the remaining error budget says what answers can have told.
+        Whether the fall of the remaining error budget says what answers can have released.
     given_features : bool
         Whether truths can be what is expected of the labels, given the features.
     withdraws : bool

@@ -72,7 +72,7 @@ class LadderParameters(Parameters):
     random_estimands : bool
         Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
+        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class LadderState:
     low, high : float
         Where the best truth so far is.
     other_releases : int
-        Other private looks at the holdout, which count as lines of the history and are no queries.
+        Other private releases about the holdout, which count as lines of the history and are no queries.
 
     Examples
     --------

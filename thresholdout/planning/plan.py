@@ -38,7 +38,7 @@ class Way:
     Attributes
     ----------
     name : str
-        "single" (one final look), "batch" (a list that is fixed beforehand), "adaptive" (a guard), or "Algorithm 1".
+        "single" (one final evaluation), "batch" (a fixed list), "adaptive" (a guard), or "Algorithm 1".
     half_width : float
         How far from the truth an answer with the likely score may be. For claims and lists half the length of an
         interval, on the average over the queries; for one look, and where Algorithm 1 answers, the larger side

@@ -80,7 +80,7 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
         f"{words} {widths[name]}"
         for name, words in (
             (LIST, "fixed together beforehand they would have"),
-            (FINAL, "one final look has"),
+            (FINAL, "one final evaluation has"),
         )
         if name in widths and name != chosen.name
     ]
@@ -267,7 +267,7 @@ def plan(
     >>> p = plan(1000, queries=100, anticipated_score=0.95)
     >>> p
     <Plan: 1,000 records: ask a guard, which answers any query at any time, about ± 0.039 for 100 queries at a
-    score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
+    score near 0.95; fixed together beforehand they would have ± 0.025 and one final evaluation has ± 0.014.>
     >>> plan(1000, queries=100, anticipated_score=0.95, adaptive=False).recommended.call
     'guard.score_all(models, reserve=0)'
     >>> plan(width=0.02, queries=100, adaptive=False).records

@@ -114,7 +114,7 @@ class Use:
 
     @property
     def information_released(self) -> float:
-        """Nats that looks before the guard can have told."""
+        """Nats that earlier evaluations of the holdout can have released."""
         return 0.0 if self.prior_queries is None else self.prior_queries.nats(self.model.n)
 
     @property

@@ -58,7 +58,7 @@ class GuardReport:
     dependence : str
         The dependence model in words, or empty.
     looks : tuple of str
-        Other private looks at the holdout.
+        Other private releases about the holdout.
     closed : str or None
         Why the guard answers no more; after a move without the place of the ledger, which may name people and machines.
 
@@ -91,7 +91,7 @@ class GuardReport:
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The rows of the history that are answers: not failures, other looks, and decisions about candidates."""
+        """The rows of the history that are answers: not failures, other releases, and decisions about candidates."""
         return self.history[self.history["source"].isin(get_args(AnswerSource))]
 
     @property

@@ -101,5 +101,5 @@ def limits(report: GuardReport) -> list[str]:
     if not report.declared.for_release:
         found.append("The noise of this guard was seeded: it is a simulation, and keeps nothing secret.")
     if report.releases:
-        found.append("Other private looks at the holdout were recorded, and are taken into account from then on.")
+        found.append("Other private releases about the holdout were recorded, and are taken into account from then on.")
     return found

@@ -157,7 +157,7 @@ def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
     number = len(release_names(ledger, guard))
     if not number:
         return ()
-    looks = "One other private look" if number == 1 else f"{number} other private looks"
+    looks = "One other private release" if number == 1 else f"{number} other private releases"
     was, each = ("was", "it is") if number == 1 else ("were", "they are")
     return (
         f"{looks} at these records {was} recorded, such as the training of a private model: answers since then pay for "

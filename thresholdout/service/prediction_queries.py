@@ -339,7 +339,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
 
         One bit is told, so the holdout lasts longer than where differences are, and a rejection costs hundredths of a
         nat. No training value is used: whoever proposes knows the labels there. Predictions that differ on too few
-        records for any outcome to be certified are rejected without a look, for nothing.
+        records for any outcome to be certified are rejected without reading the holdout, at no cost.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "unsupported": Refusal(415, "Tables are text/csv or application/vnd.apache.parquet."),
     "quota": Refusal(429, "This team has used its submissions. Nothing was charged."),
     "rate": Refusal(429, "Too many refused requests with this API token."),
-    "allowance": Refusal(429, "This team's answers may tell no more than they have told. Nothing was charged."),
+    "allowance": Refusal(429, "This team's answers have released all that they may. Nothing was charged."),
     "exhausted": Refusal(429, "This holdout answers no more queries. Earlier answers stay valid."),
     "busy": Refusal(503, "The service is busy. The same request again is charged once."),
     "stopping": Refusal(503, "The service stops. The same request again is charged once."),

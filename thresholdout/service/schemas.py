@@ -129,7 +129,7 @@ class Holdout:
     remaining : int or None
         Queries that are left; None for any number.
     information_released : float or None
-        Nats that the answers so far can have told; None where the mechanism has no such number, or nothing is shown.
+        Nats that the answers so far can have released; None where no number is known, or nothing is shown.
     quota : int or None
         Submissions of each team in `quota_days` days, or at all; None for any number.
     quota_days : float or None

@@ -151,7 +151,7 @@ class WorkerPool:
 
 
 _EXHAUSTED: Final = 86400
-"""Seconds after which a program may ask again what is refused for good."""
+"""Seconds after which a program may ask again what is refused permanently."""
 
 _DAY: Final = 86400.0
 

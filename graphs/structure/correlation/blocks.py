@@ -111,7 +111,7 @@ class BlockCorrelation(Correlation):
 
     @cached_property
     def _norms(self) -> FloatArray:
-        """Norms of the whitened blocks, not yet rounded to the safe side."""
+        """Norms of the whitened blocks, not yet rounded conservatively."""
         whitened = self._roots_matrix @ self._matrix @ self._roots_matrix.T
         stops = np.cumsum([len(members) for members in self._members])[:-1]
         rows = np.split(whitened, stops, axis=0)

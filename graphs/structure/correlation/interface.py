@@ -14,7 +14,7 @@ from graphs.numerics.bisection import BoolArray
 
 __all__ = ["MOST_GIVEN", "ConditionalBounds", "Correlation"]
 
-#: Most values that hang together whose correlations given some of them are computed from the whole matrix.
+#: Most values that are connected whose correlations given some of them are computed from the whole matrix.
 MOST_GIVEN = 2048
 
 

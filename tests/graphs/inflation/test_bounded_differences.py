@@ -48,7 +48,7 @@ def test_no_statistic_of_a_dependency_graph_has_larger_moments(seeds: int) -> No
 
 
 def by_definition(graph: nx.Graph[int], blocks: list[list[int]]) -> int:
-    """Return the sum of squared widths: a block, and later neighbours of all earlier records that hang together."""
+    """Return the sum of squared widths: a block, and later neighbours of all earlier records that are connected."""
     total, revealed = 0, set[int]()
     for block in blocks:
         revealed |= set(block)

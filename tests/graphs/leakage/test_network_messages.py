@@ -150,7 +150,7 @@ def test_identical_records_have_group_privacy() -> None:
 
 
 def test_latent_nodes_without_a_record_leak_nothing() -> None:
-    """Four latent nodes that hang together strongly have two fixed points; the caps select 0."""
+    """Four latent nodes that are connected strongly have two fixed points; the caps select 0."""
     clique = list(nx.complete_graph(4).edges)
     assert (propagate(pairwise(clique, 3.0, 4), np.zeros(4)) == 0).all()
 

@@ -1,4 +1,4 @@
-"""Rounding to the safe side, against exact fractions."""
+"""Conservative rounding, against exact fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers are worth beside other private looks: the theorems on small models, and where they are tight."""
+"""What answers are worth beside other private releases: the theorems on small models, and where they are tight."""
 
 from __future__ import annotations
 

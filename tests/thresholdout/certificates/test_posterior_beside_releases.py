@@ -1,4 +1,4 @@
-"""Posterior certificates beside looks with a delta (accounting/RELEASES.md, L6): all transcripts of small ones."""
+"""Posterior certificates beside releases with a delta (accounting/RELEASES.md, L6): all transcripts of small ones."""
 
 from __future__ import annotations
 

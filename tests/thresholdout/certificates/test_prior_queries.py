@@ -1,4 +1,4 @@
-"""What scores that were seen before a guard can have told: the count of their values, rounded to the safe side."""
+"""What scores that were seen before a guard can have released: the count of their values, rounded conservatively."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_releases_leave_posteriors_at_the_share_that_is_kept() -> None:
     assert after.route == "transcript"
     assert after.tolerance == pytest.approx(noise + moved, rel=1e-6)
     assert after.tolerance > guard.certificate.tolerance
-    assert "other looks are as private as recorded" in after.statement
+    assert "other releases are as private as recorded" in after.statement
     alone = certify_parameters(model, parameters)
     for releases, spare in ((BlackBox(0.1), 0.0), (BlackBox(0.1, 1e-9), share)):
         assert with_releases(alone, model, parameters, releases, spare).route == "none"

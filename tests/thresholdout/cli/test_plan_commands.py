@@ -29,7 +29,7 @@ def test_plan_says_what_the_library_says() -> None:
     assert "single; needs" in said
     (final,) = (way.half_width for way in planned.ways if way.name == "single")  # the same number wherever it is said
     assert said.count(f"± {shown_above(final, 2)}") == 2
-    assert f"one final look has ± {shown_above(final, 2)}" in planned.recommendation
+    assert f"one final evaluation has ± {shown_above(final, 2)}" in planned.recommendation
     assert f"* ± {shown_above(planned.half_width, 2):<8} adaptive; needs nothing" in said
     words = ("plan", "--records", "1000", "--group-size", "5", "--batch", "--queries", "20", "--confidence", "0.9")
     shown = json.loads(run(*words, "--json").output)

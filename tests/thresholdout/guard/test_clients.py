@@ -148,7 +148,7 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
         for number in range(100):
             ask(guard, query, client="junk", key=f"{number}")
 
-    with pytest.raises(BudgetExhausted, match="this client's answers may tell no more"):
+    with pytest.raises(BudgetExhausted, match="this client's answers have released all the information"):
         junk()
     asked = len(evaluations)
     assert asked < 30

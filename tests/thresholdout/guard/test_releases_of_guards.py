@@ -1,4 +1,4 @@
-"""Guards that know of other private looks at their holdout."""
+"""Guards that know of other private releases about their holdout."""
 
 from __future__ import annotations
 

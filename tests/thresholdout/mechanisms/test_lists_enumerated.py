@@ -1,4 +1,4 @@
-"""Lists, other private looks and statistics by exact enumeration: all analysts of small depth (B7, B8 and B9).
+"""Lists, other private releases and statistics by exact enumeration: all analysts of small depth (B7, B8 and B9).
 
 Each broken twin must exceed beta; the rule, and the program itself, must not.
 """

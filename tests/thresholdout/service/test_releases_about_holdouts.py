@@ -1,4 +1,4 @@
-"""Other private looks at a holdout behind a service: who records them, what they cost, and what is said."""
+"""Other private releases at a holdout behind a service: who records them, what they cost, and what is said."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_look_beside_a_service_that_answers(tmp_path: Path, feedback: Literal[
     assert len(ends) == 4
     assert ends[1] - ends[0] > ends[3] - ends[2]
     shown = looked.holdout(ann, "cells")
-    assert shown.notes[0].startswith("2 other private looks at these records were recorded")
+    assert shown.notes[0].startswith("2 other private releases about these records were recorded")
     assert shown.promise.endswith(shown.notes[0])
     assert [one.query for one in looked.history(ADMIN, "cells")] == [1, 4]
     found = audit_report(looked.ledger)
@@ -54,4 +54,6 @@ def test_a_look_that_leaves_nothing_is_refused_or_ends_the_answers(tmp_path: Pat
     beside.releases.record(BlackBox(1e300), void=True)
     with pytest.raises(ServiceRefused):
         service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
-    assert service.holdout(ann, "cells").notes[0].startswith("One other private look at these records was recorded")
+    assert (
+        service.holdout(ann, "cells").notes[0].startswith("One other private release about these records was recorded")
+    )

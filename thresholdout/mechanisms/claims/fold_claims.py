@@ -197,7 +197,7 @@ class FoldClaimsParameters(Parameters):
     budget : int or None
         How many of them may have another answer than what was expected; ``None`` for any number.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
+        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
     max_half_width : float or None
         Largest distance of a limit from the expected value in a query that is answered, in units of the range.
 

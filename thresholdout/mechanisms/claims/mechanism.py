@@ -426,7 +426,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return max(score - low, high - score)
 
     def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
-        """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
+        """Pay for another private release about the holdout: a node of its own (PROOFS.md, B8).
 
         Parameters
         ----------

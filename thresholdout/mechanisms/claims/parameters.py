@@ -49,7 +49,7 @@ class ClaimsParameters(Parameters):
         Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
         that is not meant to protect records.
     information_released : float
-        Nats that looks before the guard can have told: the logarithm of the error budget is lower by them at the start.
+        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
     sizes : tuple of (int, int) or None
         How many independent groups there are of each size, where records have groups; ``None`` otherwise.
     correlation : float or None
@@ -66,9 +66,9 @@ class ClaimsParameters(Parameters):
     """
 
     words: ClassVar[str] = (
-        "The guard claims that the value on the holdout is near what the training part and earlier answers say, and "
-        "tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
-        "less of the probability of error that all answers share, so that later ones are wider."
+        "The guard tests whether the value on the holdout is in an interval around the training value, which earlier "
+        "answers may have corrected. If it is, the interval is the answer, at almost no cost. If it is not, the guard "
+        "retries with a wider interval and spends part of the error budget that all answers share."
     )
     prices_releases: ClassVar[bool] = True
     tells_nats: ClassVar[bool] = True

@@ -134,7 +134,7 @@ def start_error_budget(confidence: float, told: float) -> float:
     confidence : float
         Probability with which no answer is wrong.
     information_released : float
-        Nats that looks before the guard can have told.
+        Nats that earlier evaluations of the holdout can have released.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class ClaimsState:
     given : bool
         Whether it was paid that truths of statistics are given the labels.
     other_releases : int
-        Other private looks at the holdout, and notes, among the queries.
+        Other private releases about the holdout, and notes, among the queries.
     free : int
         Candidates among the queries about which cross-validation alone decided.
     climbs : mapping of str to tuple of float

@@ -88,7 +88,7 @@ def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, cl
     Notes
     -----
     The squared norm of the gradient is the sum over layers of ``(|input|^2 + 1) |delta|^2``, without the 1 where there
-    is no intercept. It is rounded to the safe side, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
+    is no intercept. It is rounded conservatively, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
     in the sum over a batch stays within C [PROOFS.md, C1 to C3]. With a bound for each layer, each part is scaled by
     itself [PROOFS.md, C5].
 

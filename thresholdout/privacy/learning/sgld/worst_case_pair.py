@@ -40,7 +40,7 @@ Masses = tuple[float, float, float]  # logs of the likelier and of the other mas
 
 MOST_RECORDS = 20_000
 
-_TAIL = 38.0  # standard deviations; what is further out has less than the smallest number
+_TAIL = 38.0  # standard deviations; values beyond have less than the smallest number
 
 
 def pair_epsilon(

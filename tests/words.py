@@ -1,0 +1,47 @@
+"""``python -m tests.words``: texts, docstrings and messages use none of the words of ``docs/words.txt``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.documents import MADE, PAGES, ROOT
+
+WORDS = ROOT / "docs" / "words.txt"
+_WHAT = re.compile(r"\bwhat(ever)?\b(?![^.]*\?)", re.IGNORECASE)
+PLAIN = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/guarantees.md", "docs/history.md")
+"""Pages without clauses that begin with "what"; a page that is rewritten is entered here."""
+
+
+def patterns() -> list[tuple[re.Pattern[str], str]]:
+    """Return each pattern of the list with its replacement."""
+    lines = [line for line in WORDS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return [(re.compile(word, re.IGNORECASE), better) for word, better in (line.split("\t") for line in lines)]
+
+
+def texts() -> Iterator[Path]:
+    """Yield the files that people read: pages, and the packages with their templates."""
+    yield from (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md")
+    for package in ("thresholdout", "graphs", "examples", "benchmarks"):
+        for suffix in ("py", "md", "html"):
+            yield from (path for path in (ROOT / package).rglob(f"*.{suffix}") if path.parts[-2] not in MADE)
+
+
+def found(name: str, text: str) -> list[str]:
+    """Return a line for each listed word in a text, and for each what-clause of a plain page."""
+    said = [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {' '.join(match[0].split())!r}, say {better}"
+        for pattern, better in patterns()
+        for match in pattern.finditer(text)
+    ]
+    if name in PLAIN:
+        said += [f"{name}: a what-clause near {text[m.start() : m.start() + 40]!r}" for m in _WHAT.finditer(text)]
+    return said
+
+
+if __name__ == "__main__":
+    wrong = [line for path in texts() for line in found(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))]
+    print("\n".join(wrong), file=sys.stderr)
+    sys.exit(bool(wrong))
