@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import ThresholdoutError
@@ -10,7 +12,7 @@ from thresholdout.errors import ThresholdoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names"]
+__all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names", "short_names"]
 
 _LARGEST = 1e100
 _MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
@@ -154,6 +156,7 @@ def plot_history(
     if names and len(alike):
         return _by_name(alike, ax, lowest_is_best, len(history) - len(alike), beside)
     ax = axes(ax)
+    left_out, history = len(history) - len(alike), alike
     query = history["query"].astype(float)
     ax.vlines(
         query,
@@ -171,7 +174,7 @@ def plot_history(
             ax.plot(
                 query[rows], history["value"][rows], marker, color=colour, markersize=4, label=f"answer, from {source}"
             )
-    return finish(ax, "query", "answer")
+    return finish(ax, "query", f"answer ({left_out} of another kind left out)" if left_out else "answer")
 
 
 def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str) -> Any:
@@ -183,11 +186,11 @@ def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int
         ax.figure.set_size_inches(8.0, 1.5 + _ROW * len(rows))
     best = rows.iloc[0]
     tied = (rows["low"] <= best["high"]) & (rows["high"] >= best["low"])
-    ax.axvspan(best["low"], best["high"], color=BLUE, alpha=0.08, linewidth=0, label="interval of the best answer")
-    for some, alpha, label in ((tied, 0.55, "interval that overlaps with it: a tie"), (~tied, 0.2, "interval apart")):
+    ax.axvspan(best["low"], best["high"], color=BLUE, alpha=0.08, linewidth=0)
+    for some, colour, label in ((tied, BLUE, "tied with the best"), (~tied, GREY, "certified apart from it")):
         if some.any():
             ends = rows["low"][some], rows["high"][some]
-            ax.hlines(rows.index[some], *ends, color=BLUE, alpha=alpha, linewidth=3, label=label)
+            ax.hlines(rows.index[some], *ends, color=colour, alpha=0.5, linewidth=3, label=label)
     ax.plot(rows["train"], rows.index, "|", color=GREY, markersize=8, label=beside)
     for source, colour, marker in _SOURCES:
         some = rows["source"] == source
@@ -200,13 +203,49 @@ def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int
                 markersize=4,
                 label=f"answer, from {source}",
             )
-    ax.set_yticks(rows.index, _shortened(rows["label"].tolist()), fontsize="small")
+    ax.set_yticks(rows.index, _shortened(short_names(rows["label"].tolist())), fontsize="small")
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     finish(ax, f"answer ({left_out} of another kind left out)" if left_out else "answer", "")
     ax.spines["left"].set_visible(False)
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return names by what differs: candidates of one class by the arguments that not all of them share.
+
+    Examples
+    --------
+    >>> short_names(["Tree(max_depth=2, random_state=0)", "Tree(max_depth=4, random_state=0)"])
+    ['max_depth=2', 'max_depth=4']
+    >>> short_names(["Tree(max_depth=2)", "Forest()"])
+    ['Tree(max_depth=2)', 'Forest()']
+    """
+    pairs = [name.split(" against ") for name in names]
+    if all(len(pair) == 2 for pair in pairs):
+        both = iter(short_names([name for pair in pairs for name in pair]))
+        return [f"{one} against {other}" for one, other in zip(both, both, strict=True)]
+    parts = [re.fullmatch(r"(\w+)\((.*)\)( #\d+)?", name, re.DOTALL) for name in names]
+    kinds = {part[1] for part in parts if part}
+    if len(names) < 2 or None in parts or len(kinds) != 1:
+        return list(names)
+    arguments = [_arguments(part[2]) for part in parts if part]
+    shared = set(arguments[0]).intersection(*arguments)
+    own = [", ".join(one for one in some if one not in shared) or f"{min(kinds)}()" for some in arguments]
+    return [f"{name}{part[3] or ''}" for name, part in zip(own, filter(None, parts), strict=True)]
+
+
+def _arguments(text: str) -> list[str]:
+    """Return the arguments of a call as it is printed: commas inside of brackets do not part them."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [" ".join(one.split()) for one in found if one.strip()]
 
 
 def _shared(names: list[str]) -> int:

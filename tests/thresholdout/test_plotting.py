@@ -10,7 +10,7 @@ import pytest
 from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout import Claims, Thresholdout
-from thresholdout.plotting import plot_history
+from thresholdout.plotting import plot_history, short_names
 
 
 def history(count: int, *, apart: int = 0, **columns: Any) -> pd.DataFrame:
@@ -37,8 +37,8 @@ def drawn(ax: Any) -> dict[str, int]:
 def test_the_best_is_at_the_top_and_its_ties_are_marked() -> None:
     ax = plot_history(history(8, apart=3))
     assert labels(ax) == [f"model {k}" for k in (7, 6, 5, 4, 3, 2, 1, 0)]
-    assert drawn(ax)["interval that overlaps with it: a tie"] == 5
-    assert drawn(ax)["interval apart"] == 3
+    assert drawn(ax)["tied with the best"] == 5
+    assert drawn(ax)["certified apart from it"] == 3
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
@@ -102,6 +102,15 @@ def test_long_names_are_cut_where_they_do_not_differ() -> None:
     assert any("C=1," in label for label in shown)
     assert any("C=20," in label for label in shown)
     assert "tree" in shown
+
+
+def test_names_are_what_differs_between_candidates_of_one_class() -> None:
+    trees = [f"Tree(ccp=(0, {k}), max_depth={k}, random_state=0)" for k in (2, 4, 8)]
+    assert short_names(trees) == [f"ccp=(0, {k}), max_depth={k}" for k in (2, 4, 8)]
+    assert short_names(["Tree(a=1, b=2)", "Tree(b=2)", "Tree(b=2) #3"]) == ["a=1", "Tree()", "Tree() #3"]
+    assert short_names(["Tree(a=1)", "Forest(a=1)"]) == ["Tree(a=1)", "Forest(a=1)"]
+    assert short_names(["Tree(a=1)"]) == ["Tree(a=1)"]
+    assert short_names(["Tree(a=1, b=2) against Tree(b=2)"]) == ["a=1 against Tree()"]
 
 
 def test_in_a_leaderboard_nothing_is_called_a_training_value() -> None:

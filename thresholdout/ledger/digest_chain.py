@@ -11,7 +11,7 @@ line of UTF-8 text, which any language can write:
 D is the digest before it, Q the number of the query, R the answers that remain, L the number of its list, and X the
 train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
 first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
-error budget that is left, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` where there is
+remaining error budget, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` if there is
 none. F (what the ledger calls the guard), P (parameters as stored), K (key), N (name), S (source), C (candidate) and A
 (client) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
 have the same line. Minus zero counts as zero.

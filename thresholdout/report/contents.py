@@ -57,7 +57,7 @@ class GuardReport:
         None when only the ledger was at hand, which does not know the dependence between records.
     dependence : str
         The dependence model in words, or empty.
-    looks : tuple of str
+    releases : tuple of str
         Other private releases about the holdout.
     closed : str or None
         Why the guard answers no more; after a move without the place of the ledger, which may name people and machines.
@@ -153,13 +153,7 @@ class GuardReport:
 
     @property
     def html(self) -> str:
-        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts.
-
-        Raises
-        ------
-        ThresholdoutError
-            When matplotlib is not installed.
-        """
+        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts."""
         return render(self)
 
     def __repr__(self) -> str:
@@ -207,6 +201,10 @@ class GuardReport:
     def _repr_html_(self) -> str:
         return embedded(self)
 
+    def lowest_is_best(self, answers: pd.DataFrame) -> bool:
+        """Return whether all answers are of metrics of which the smallest value is best."""
+        return _are_losses(set(answers["name"]))
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the history: intervals with names where there are few, ties marked; over the queries otherwise.
 
@@ -214,7 +212,7 @@ class GuardReport:
         """
         from thresholdout.plotting import plot_history
 
-        return plot_history(self.history, ax=ax, lowest_is_best=_are_losses(set(self.history["name"])))
+        return plot_history(self.history, ax=ax, lowest_is_best=self.lowest_is_best(self.history))
 
 
 def report_of(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphs.numerics.rounding import shown_around
 from thresholdout.notebook.cards import Bar, Card
-from thresholdout.plotting import drawable, main_range, row_names
+from thresholdout.plotting import drawable, main_range, row_names, short_names
 from thresholdout.report import sentences as words
 from thresholdout.report.page import facts
 
@@ -39,7 +39,7 @@ def guard_html(report: GuardReport, name: str) -> str:
             drawn = f"{len(shown)} of {len(report.answers):,} answers, the last ones of one metric and range"
             notes.append(f"{drawn}; guard.history has all.")
         notes.append("Blue: what was expected, confirmed. Orange: from the holdout.")
-        bars = [_bar(row, label) for row, label in zip(shown.itertuples(), row_names(shown), strict=True)]
+        bars = [_bar(row, label) for row, label in zip(shown.itertuples(), short_names(row_names(shown)), strict=True)]
         axis = float(shown["lower"].iloc[0]), float(shown["upper"].iloc[0])
     lead = words.summary(report)
     if report.dependence:

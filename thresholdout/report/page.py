@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
-from collections.abc import Callable
-from functools import cache, partial
-from html import escape
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
-from graphs.numerics.rounding import shown_above, shown_below
+from graphs.numerics.rounding import shown_above, shown_around, shown_below
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.plotting import BLUE, GREY, ORANGE, axes, drawable, finish, kinds, plot_history
+from thresholdout.plotting import drawable, kinds, row_names, short_names
 from thresholdout.report import sentences as words
 
 if TYPE_CHECKING:
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 
     from thresholdout.report.contents import GuardReport
 
-__all__ = ["MOST_DRAWN", "embedded", "facts", "plot_against_train", "plot_budget", "render", "svg_image", "thinned"]
+__all__ = ["MOST_DRAWN", "embedded", "facts", "render", "thinned"]
 
 MOST_DRAWN = 2000
 
@@ -52,95 +48,9 @@ def _even(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.iloc[[k * len(rows) // most for k in range(most)]]
 
 
-def plot_against_train(answers: pd.DataFrame, ax: Any = None, *, beside: str = "training value") -> Any:
-    """Draw answers against training values: far from the diagonal, the training part was wrong.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Rows of `Thresholdout.history` that are answers.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-    beside : str
-        What the training values are called.
-
-    Returns
-    -------
-    matplotlib axes
-    """
-    ax = axes(ax)
-    for source, colour, marker in (("train", BLUE, "o"), ("holdout", ORANGE, "D")):
-        rows = answers[answers["source"] == source]
-        if len(rows):
-            ax.errorbar(
-                rows["train"],
-                rows["value"],
-                yerr=((rows["value"] - rows["low"]).clip(lower=0.0), (rows["high"] - rows["value"]).clip(lower=0.0)),
-                fmt=marker,
-                color=colour,
-                ecolor=colour + "40",
-                markersize=4,
-                label=f"answer, from {source}",
-            )
-    low = min(answers["train"].min(), answers["value"].min())
-    high = max(answers["train"].max(), answers["value"].max())
-    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", label=f"answer = {beside}")
-    return finish(ax, beside, "answer")
-
-
-def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> Any:
-    """Draw how many answers have come from the holdout, query by query, and how many there may be.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Rows of `Thresholdout.history` that are answers.
-    budget : int or None
-        The most that may come from the holdout; None for any number.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
-    """
-    ax = axes(ax)
-    used = (answers["source"] == "holdout").cumsum()
-    rows = thinned(answers.assign(used=used))
-    ax.step(rows["query"].astype(float), rows["used"], where="post", color=ORANGE, label="answers from the holdout")
-    if budget is not None:
-        ax.axhline(budget, color=GREY, linewidth=1, linestyle="--", label=f"answers from the holdout, {budget}")
-    ax.set_ylim(bottom=0)
-    ax.yaxis.get_major_locator().set_params(integer=True)
-    return finish(ax, "query", "answers from the holdout")
-
-
-def svg_image(draw: Callable[[Any], Any], words: str, height: float = 3.6) -> str:
-    """Return a picture as an ``img`` element that carries its own data.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws on axes that it is given.
-    words : str
-        What the picture shows, for those who do not see it; escaped already.
-    height : float
-        In inches, for a width of 8.
-    """
-    import matplotlib as mpl
-
-    ax = axes()
-    ax.figure.set_size_inches(8.0, height)
-    draw(ax)
-    file = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "thresholdout", "svg.fonttype": "path"}):
-        ax.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    data = base64.b64encode(file.getvalue().encode()).decode()
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{words}">'
-
-
 MOST_ROWS = 500
-_MOST_RANGES = 3
+_MOST_BARS = 60
+_ROOM = 0.04  # of the axis, beyond the outermost ends
 
 
 def render(report: GuardReport) -> str:
@@ -152,7 +62,10 @@ def render(report: GuardReport) -> str:
             report=report,
             summary=words.summary(report),
             facts=facts(report),
-            pictures=_pictures(report),
+            tables=_tables(report),
+            budget=_budget(report),
+            sentences=words.certificate(report),
+            beside="expected value" if report.parameters.anticipates else "training value",
             routes=_routes(report),
             limits=words.limits(report),
             mechanism=words.mechanism(report),
@@ -169,7 +82,7 @@ def embedded(report: GuardReport) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Return the templates; all that they are given is escaped, but for pictures."""
+    """Return the templates; all values are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -212,32 +125,70 @@ def _privacy(epsilon: float, bayesian: float | None) -> list[tuple[str, str]]:
     return [(name, "unbounded" if loss == math.inf else shown_above(loss)) for name, loss in known]
 
 
-def _pictures(report: GuardReport) -> dict[str, Any] | None:
-    """Return pictures of the answers and of the budget, and how many ranges have none; ``None`` without answers."""
+def _tables(report: GuardReport) -> list[dict[str, Any]]:
+    """Return a table of answers for each metric and range: bars on one axis, the best answer first."""
     answers = drawable(report.answers)
     if not len(answers):
+        return []
+    groups = answers.assign(kind=kinds(answers)).groupby(["kind", "lower", "upper"], sort=False)
+    return [_table(kind, rows, report.lowest_is_best(rows)) for (kind, _, _), rows in groups]
+
+
+def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any]:
+    """Return one table: names by what differs, bars in percent of the axis, and which answers tie with the best."""
+    around_zero = float(rows["lower"].iloc[0]) < 0.0 < float(rows["upper"].iloc[0])
+    shown = thinned(rows, _MOST_BARS)
+    names = short_names(row_names(shown))
+    shown = shown.assign(label=names).sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable")
+    zero = [0.0] if around_zero else []
+    low, high = min([*shown["low"], *zero]), max([*shown["high"], *zero])
+    room = _ROOM * (high - low) or 0.5
+    low, high = max(low - room, float(rows["lower"].iloc[0])), min(high + room, float(rows["upper"].iloc[0]))
+
+    def place(value: float) -> float:
+        return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
+
+    best = shown.iloc[0]
+    return {
+        "title": kind or ("Differences" if around_zero else "Other queries"),
+        "left_out": len(rows) - len(shown),
+        "count": len(rows),
+        "ends": (low, high),
+        "zero": place(0.0) if around_zero else None,
+        "rows": [
+            {
+                "name": row.label,
+                "full": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
+                "left": place(row.low),
+                "width": round(place(row.high) - place(row.low), 2),
+                "dot": place(row.value),
+                "train": place(row.train) if low <= row.train <= high else None,
+                "value": shown_around(row.value, row.low, row.high),
+                "source": row.source,
+                "tied": not around_zero and row.low <= best.high and row.high >= best.low,
+            }
+            for row in shown.itertuples()
+        ],
+    }
+
+
+def _budget(report: GuardReport) -> dict[str, Any] | None:
+    """Return the answers from the holdout over the queries as the points of a line; None where there were none."""
+    answers = report.answers
+    used = (answers["source"] == "holdout").cumsum()
+    if not len(used) or not used.iloc[-1]:
         return None
-    few = ""
-    if len(answers) > MOST_DRAWN:
-        few = f" Drawn are {len(thinned(answers)):,} of {len(answers):,} answers, those from the holdout first."
-    found = []
-    ranges = list(answers.assign(kind=kinds(answers)).groupby(["lower", "upper", "kind"], sort=True))
-    beside = "what was expected" if report.parameters.anticipates else "training value"
-    for (low, high, kind), rows in ranges[:_MOST_RANGES]:
-        about = f" by {kind}" if kind else f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
-        caption = f"Answers{about}, query by query. Bars are certified intervals: all hold at once.{few}"
-        found.append(_picture(partial(plot_history, thinned(rows), names=False, beside=beside), caption))
-        off = "it was wrong" if report.parameters.anticipates else "the training part was wrong"
-        caption = f"Answers{about} against the {beside}. Off the diagonal, {off}.{few}".replace("the what", "what")
-        found.append(_picture(partial(plot_against_train, thinned(rows), beside=beside), caption, 4.2))
-    budget = _picture(partial(plot_budget, answers, report.budget), "Where the holdout was used.", 2.6)
-    return {"answers": found, "left_out": len(ranges) - len(ranges[:_MOST_RANGES]), "budget": budget}
-
-
-def _picture(draw: Any, caption: str, *height: float) -> dict[str, str]:
-    from markupsafe import Markup
-
-    return {"image": Markup(svg_image(draw, escape(caption), *height)), "caption": caption}
+    most = report.budget or int(used.iloc[-1])
+    first, last = float(answers["query"].iloc[0]), float(answers["query"].iloc[-1])
+    rows = thinned(answers.assign(used=used))
+    points, height = ["0,100"], 100.0
+    for query, count in zip(rows["query"].astype(float), rows["used"], strict=True):
+        across = 100 * (query - first) / ((last - first) or 1.0)
+        points += [f"{across:.2f},{height:.2f}"]
+        height = 100 * (1 - count / most)
+        points += [f"{across:.2f},{height:.2f}"]
+    points.append(f"100,{height:.2f}")
+    return {"points": " ".join(points), "used": int(used.iloc[-1]), "most": most, "last": f"{last:,.0f}"}
 
 
 def _routes(report: GuardReport) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from graphs.numerics.rounding import shown_above
 if TYPE_CHECKING:
     from thresholdout.report.contents import GuardReport
 
-__all__ = ["limits", "mechanism", "parameters", "summary"]
+__all__ = ["certificate", "limits", "mechanism", "parameters", "summary"]
 
 _UNSEEN = "The holdout was seen by nobody before the guard was made, and through nothing but the guard since."
 
@@ -66,6 +66,24 @@ def _worth(report: GuardReport) -> str:
         f"With probability at least {report.declared.confidence:g}, the truth is in the interval of every answer, "
         f"all of them at once; half-widths are {size}."
     )
+
+
+def certificate(report: GuardReport) -> list[str]:
+    """Return the certificate in three plain sentences: its probability, its estimand, its assumption."""
+    made = report.certificate
+    if made is None:
+        return [
+            "Each answer's half-width was certified when it was given. The certificate itself is not in the ledger: "
+            "make the report from the guard, which knows how its records depend on each other."
+        ]
+    if made.chosen is None:
+        return ["Nothing is certified about the answers.", "The details below give the reasons."]
+    assumed = report.dependence or "the records are independent"
+    return [
+        f"With probability at least {report.declared.confidence:g}, all intervals contain their estimands at once.",
+        f"The truth is {made.about}.",
+        f"This assumes the declared dependence: {assumed}.",
+    ]
 
 
 def mechanism(report: GuardReport) -> str:
