@@ -58,47 +58,52 @@ sphinx_gallery_conf = {
 }
 
 PAGES = {
-    "proofs": "thresholdout/PROOFS.md",
-    "proofs-dependence": "graphs/PROOFS.md",
-    "proofs-paired": "thresholdout/limits/PROOFS.md",
-    "proofs-evaluations": "thresholdout/evaluations/PROOFS.md",
-    "proofs-releases": "thresholdout/privacy/accounting/RELEASES.md",
-    "proofs-accounting": "thresholdout/privacy/accounting/PROOFS.md",
-    "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",
-    "proofs-minibatches": "thresholdout/privacy/accounting/minibatches/PROOFS.md",
-    "proofs-dpsgd": "thresholdout/privacy/learning/dpsgd/PROOFS.md",
-    "proofs-dpem": "thresholdout/privacy/learning/dpem/PROOFS.md",
-    "proofs-sgld": "thresholdout/privacy/learning/sgld/PROOFS.md",
-    "proofs-federated": "thresholdout/privacy/learning/FEDERATED.md",
-    "proofs-propagation": "thresholdout/privacy/learning/propagation/PROOFS.md",
-    "proofs-clipping": "thresholdout/privacy/learning/propagation/THEORY.md",
-    "proofs-auditing": "thresholdout/privacy/auditing/PROOFS.md",
-    "benchmarks": "benchmarks/README.md",
-    "contributing": "CONTRIBUTING.md",
-    "changelog": "CHANGELOG.md",
+    "proofs": (
+        "thresholdout/PROOFS.md",
+        "thresholdout/limits/PROOFS.md",
+        "thresholdout/evaluations/PROOFS.md",
+        "thresholdout/privacy/accounting/RELEASES.md",
+    ),
+    "proofs-dependence": ("graphs/PROOFS.md",),
+    "proofs-private-learners": (
+        "thresholdout/privacy/accounting/PROOFS.md",
+        "thresholdout/privacy/accounting/pld/PROOFS.md",
+        "thresholdout/privacy/accounting/minibatches/PROOFS.md",
+        "thresholdout/privacy/learning/dpsgd/PROOFS.md",
+        "thresholdout/privacy/learning/dpem/PROOFS.md",
+        "thresholdout/privacy/learning/sgld/PROOFS.md",
+        "thresholdout/privacy/learning/FEDERATED.md",
+        "thresholdout/privacy/learning/propagation/PROOFS.md",
+        "thresholdout/privacy/learning/propagation/THEORY.md",
+        "thresholdout/privacy/auditing/PROOFS.md",
+    ),
+    "benchmarks": ("benchmarks/README.md",),
+    "contributing": ("CONTRIBUTING.md", "CHANGELOG.md"),
 }
-"""Pages whose text stands elsewhere, in a file or one section of it; the files here say what belongs below."""
+"""Pages that files of the project fill: the first below the page's title, each other one as a section."""
 
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
 _ROW = re.compile(r"^\| (?P<names>`.*?) \|", re.MULTILINE)
 _PACKAGE = re.compile(r"^## `(?P<package>[\w.]+)`\n(?P<body>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
-def taken(source: str) -> tuple[str, str]:
-    """Return the file of a page's text and the text: all of it, or one section as a page of its own."""
-    file, _, title = source.partition("#")
-    text = (ROOT / file).read_text(encoding="utf-8")
-    if title:
-        found = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-        if found is None:
-            raise ValueError(f"{file}: no section {title!r}")
-        text = found[0].removeprefix("#")
-    return file, text
+_HEADING = re.compile(r"^(```.*?^```$)|^(?=#+ )", re.MULTILINE | re.DOTALL)
+
+
+def lowered(text: str) -> str:
+    """Return a text whose headings are one level lower; lines of code stay as they are."""
+    return _HEADING.sub(lambda found: found[1] or "#", text)
+
+
+def taken(files: tuple[str, ...]) -> str:
+    """Return the text of a page from its files: the first one whole, others as sections."""
+    texts = [moved((ROOT / file).read_text(encoding="utf-8"), file) for file in files]
+    return "\n".join([texts[0], *map(lowered, texts[1:])])
 
 
 def moved(text: str, source: str) -> str:
     """Let links between files of the project be links between pages; what has no page is named only."""
-    names = {path: name for name, path in PAGES.items()} | {"README.md": "index"}
+    names = {path: name for name, paths in PAGES.items() for path in paths} | {"README.md": "index"}
 
     def link(found: re.Match[str]) -> str:
         target = found["target"]
@@ -156,9 +161,9 @@ def write_pages(app: Sphinx) -> None:
 def read(app: Sphinx, name: str, content: list[str]) -> None:
     """Take a page's text from where it stands."""
     if name in PAGES:
-        file, text = taken(PAGES[name])
-        app.env.note_dependency(str(ROOT / file))
-        content[0] = moved(text, file) + "\n" + content[0]
+        for file in PAGES[name]:
+            app.env.note_dependency(str(ROOT / file))
+        content[0] = taken(PAGES[name]) + "\n" + moved(content[0], f"docs/{name}.md")
     elif name == "reference":
         content[0] = linked(moved(content[0], "docs/reference.md"))
     elif name.startswith("gallery/"):

@@ -1,7 +1,7 @@
 """Run with ``python -m benchmarks.private_learners`` and ``compare``, ``tables``, ``audited``, ``defaults`` or another.
 
 ``compare`` measures all learners of this library that the results do not have, ``tables`` writes the tables of
-``docs/learners`` anew, and `benchmarks.private_learners.peers` measures diffprivlib, in an environment of its own.
+``docs/learners.md`` anew, and `benchmarks.private_learners.peers` measures diffprivlib, in an environment of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of scores in the pages of ``docs/learners``, made from the results that are kept.
+"""Tables of scores in ``docs/learners.md``, made from the results that are kept.
 
 A comment ``<!-- scores: task; learner; learner -->`` in a page is followed by its table, which `filled` writes anew.
 """
@@ -15,7 +15,7 @@ from benchmarks.private_learners.tasks import EPSILONS, TASKS
 
 __all__ = ["PAGES", "filled", "table"]
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "learners").glob("*.md"))
+PAGES = [Path(__file__).parents[2] / "docs" / "learners.md"]
 _MARK = re.compile(r"(<!-- scores: (?P<task>[\w ]+); (?P<learners>[^>]*) -->\n)(?:\|.*\n)*")
 _PEERS = "diffprivlib"
 _NONE = "no privacy"
