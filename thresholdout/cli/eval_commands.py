@@ -282,13 +282,13 @@ def init_command(
 @click.option("--allow-missing", type=click.FloatRange(0.0, 100.0), default=1.0, show_default=True)
 @click.pass_context
 def check_command(ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float) -> None:
-    """Compare RUN with the release and with main.
+    """Compare RUN with the release and with main; DATABASE may be the address of `eval guard serve`.
 
     Exit codes: 0 passes, 1 worse, 3 not proved, 2 usage, 4 a file that cannot be used, or nothing left.
     """
-    from thresholdout.evaluations import EvaluationGuard
+    from thresholdout.evaluations.verdict_service import open_guard
 
-    guard = EvaluationGuard(database)
+    guard = open_guard(database)
     found = guard.check(guard.read(run), name, allow_missing=allow_missing)
     code = ExitCode.UNCLEAR
     if found.passes(guard.mode):
@@ -346,6 +346,32 @@ def refresh_command(database: str, baseline: str) -> None:
 
     guard = EvaluationGuard(database)
     _show_status(guard.refresh(guard.read(baseline)))
+
+
+@guard_group.command("serve", cls=Command)
+@click.argument("database")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; elsewhere, behind TLS.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--secret-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keeps the secret part of the address over restarts; made where it is not there.",
+)
+def serve_command(database: str, host: str, port: int, secret_file: Path | None) -> None:
+    """Check runs that are sent to an address: verdicts out, no items, no scores, no promotions."""
+    from thresholdout.evaluations.verdict_service import VerdictServer, secret_of
+
+    secret = None if secret_file is None else secret_of(secret_file)
+    server = VerdictServer(database, port, host=host, secret=secret)
+    show(
+        {"url": server.url},
+        f"thresholdout eval guard check {server.url} RUN",
+        "the address is secret; Ctrl-C ends this",
+    )
+    try:
+        server.serve()
+    finally:
+        server.close()
 
 
 @guard_group.command("close", cls=Command)

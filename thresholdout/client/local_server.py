@@ -40,6 +40,10 @@ class LocalServer(ABC):
     ----------
     port : int
         On which to listen; 0 for any that is free.
+    host : str
+        Address to listen at.
+    secret : str, optional
+        Secret part of the address; a new one by default.
 
     Attributes
     ----------
@@ -47,11 +51,11 @@ class LocalServer(ABC):
         The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
     """
 
-    def __init__(self, port: int = 0) -> None:
-        self._path = f"/{secrets.token_urlsafe(24)}"
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self, self._path))
+    def __init__(self, port: int = 0, *, host: str = "127.0.0.1", secret: str | None = None) -> None:
+        self._path = f"/{secret or secrets.token_urlsafe(24)}"
+        self._server = ThreadingHTTPServer((host, port), _handler(self, self._path))
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
+        self.url = f"http://{host}:{self._server.server_address[1]}{self._path}"
 
     @abstractmethod
     def evaluate(self, sent: object) -> Answer:

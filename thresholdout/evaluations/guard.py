@@ -272,8 +272,7 @@ class EvaluationGuard:
         """Read a run as the baseline's was read; arguments of `thresholdout.evaluations.read` take its place."""
         from thresholdout.evaluations.reading import read
 
-        kept = {"metric": self._parameters["metric"], **self._parameters["fields"], **fields}
-        return read(os.fspath(path), **kept)
+        return read(os.fspath(path), **{**self.fields, **fields})
 
     def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
         """Compare a run with the release and with main, and tell one outcome.
@@ -451,6 +450,11 @@ class EvaluationGuard:
         """Return the items of a run that everybody may read."""
         dev = set() if self._dev is None else set(self._dev.identities)
         return [item for item, identity in zip(run.items, run.identities, strict=True) if identity in dev]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The arguments that runs are read with."""
+        return {"metric": self._parameters["metric"], **self._parameters["fields"]}
 
     @property
     def mode(self) -> Mode:

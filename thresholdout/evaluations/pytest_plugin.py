@@ -80,16 +80,16 @@ class EvalGate:
         ----------
         candidate : str or Path
         database : str or Path
-            As `thresholdout eval guard init` made it.
+            As `thresholdout eval guard init` made it: a file, or the address of a server or a service.
         allow_missing : float, default=1
 
         Returns
         -------
         Check
         """
-        from thresholdout.evaluations import EvaluationGuard
+        from thresholdout.evaluations.verdict_service import open_guard
 
-        guard = EvaluationGuard(self._there(database) if "://" not in str(database) else str(database))
+        guard = open_guard(database if "://" in str(database) else self._there(database))
         found = guard.check(guard.read(self._there(candidate)), allow_missing=allow_missing)
         if not found.passes(guard.mode):
             pytest.fail(f"{candidate}: {'worse' if found.outcome == 'worse' else 'not proved'}", pytrace=False)

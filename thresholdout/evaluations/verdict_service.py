@@ -1,0 +1,170 @@
+"""A guarded set behind an address: runs in, one outcome out; items, scores and the history stay with the server.
+
+The address has a secret part. Plain HTTP is for this machine and for a proxy that adds TLS.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import urllib.error
+import urllib.request
+from dataclasses import asdict
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from thresholdout.client.errors import ServiceError
+from thresholdout.client.local_server import Answer, LocalServer
+from thresholdout.errors import EvaluationSetUsed, InputError, LedgerError, ThresholdoutError
+from thresholdout.evaluations.guard import Check, EvaluationGuard, Mode
+from thresholdout.evaluations.reading import read
+from thresholdout.evaluations.scores import Scores
+from thresholdout.evaluations.set_parts import as_kept, from_kept
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
+
+__all__ = ["RemoteGuard", "VerdictServer", "open_guard", "secret_of"]
+
+_SCHEMES: Final = ("http://", "https://")
+_SECONDS: Final = 600.0  # bets on many clusters take a while
+_LONGEST: Final = 200  # characters of a run's name
+
+
+class Checks(Protocol):
+    """What checks runs, here or elsewhere."""
+
+    @property
+    def mode(self) -> Mode:
+        """Whether checks say "worse" or "not worse"."""
+
+    def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
+        """Read a run as the baseline's was read."""
+
+    def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
+        """Compare a run with the release and with main, and tell one outcome."""
+
+
+def open_guard(where: str | os.PathLike[str]) -> Checks:
+    """Return a guard of an evaluation set in a file, on a PostgreSQL server, or behind the address of a service."""
+    return RemoteGuard(str(where)) if str(where).startswith(_SCHEMES) else EvaluationGuard(where)
+
+
+def secret_of(path: Path) -> str:
+    """Return the secret part of the address that a file keeps; a new file is readable by its owner alone."""
+    if not path.exists():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(24))
+    secret = path.read_text(encoding="utf-8").strip()
+    if len(secret) < 20 or not all(each.isascii() and (each.isalnum() or each in "-_") for each in secret):
+        raise InputError("secret_file", f"{path} with {len(secret)} characters", "20 letters and digits or more")
+    return secret
+
+
+class VerdictServer(LocalServer):
+    """Checks runs that are sent to it; promotions and refreshes are made where the database is."""
+
+    def __init__(
+        self, where: str | Ledger, port: int = 0, *, host: str = "127.0.0.1", secret: str | None = None
+    ) -> None:
+        from thresholdout.ledger import open_ledger
+
+        self._ledger = open_ledger(where, must_exist=True)
+        EvaluationGuard(self._ledger)  # refused here, before anybody asks
+        super().__init__(port, host=host, secret=secret)
+
+    def evaluate(self, sent: object) -> Answer:
+        """Check a run."""
+        try:
+            scores, name, allow_missing = _received(sent)
+            # looked up for each request: a refresh goes on with another set
+            found = EvaluationGuard(self._ledger).check(scores, name, allow_missing=allow_missing)
+        except EvaluationSetUsed as error:
+            return HTTPStatus.CONFLICT, {"error": str(error), "code": "used"}
+        except LedgerError as error:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error), "code": "database"}
+        except ThresholdoutError as error:
+            return HTTPStatus.BAD_REQUEST, {"error": str(error), "code": "run"}
+        return HTTPStatus.OK, asdict(found)
+
+    def status(self) -> Answer:
+        """Say how a run is to be read."""
+        try:
+            guard = EvaluationGuard(self._ledger)
+        except LedgerError as error:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error), "code": "database"}
+        return HTTPStatus.OK, {"mode": guard.mode, "fields": guard.fields}
+
+
+class RemoteGuard:
+    """A guarded set of a service: it reads runs here, sends their scores, and gets an outcome."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._settings = self._call("/status", None)
+
+    @property
+    def mode(self) -> Mode:
+        """Whether checks say "worse" or "not worse"."""
+        found: Mode = self._settings["mode"]
+        return found
+
+    def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
+        """Read a run as the baseline's was read."""
+        return read(os.fspath(path), **{**self._settings["fields"], **fields})
+
+    def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
+        """Have a run compared with the release and with main."""
+        sent = {"run": as_kept(candidate), "name": name or candidate.name, "allow_missing": allow_missing}
+        return Check(**self._call("/evaluate", sent))
+
+    def _call(self, path: str, sent: object) -> dict[str, Any]:
+        body = None if sent is None else json.dumps(sent).encode()
+        request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+                return dict(json.load(answer))
+        except urllib.error.HTTPError as error:
+            try:
+                told = json.load(error)
+                code, text = str(told.get("code", "")), str(told["error"])
+            except (ValueError, KeyError, AttributeError):
+                code, text = "", f"the server answers {error.code}"
+            if error.code == HTTPStatus.NOT_FOUND:
+                text = "there is no guarded set at this address; it is the one that `eval guard serve` prints"
+            raise ServiceError(code, text, error.code) from None
+        except (OSError, ValueError) as error:
+            host = self._url.split("/", 3)[2]  # the rest is secret
+            raise ServiceError("", f"{host} does not answer ({error}); start `eval guard serve` there") from None
+
+
+def _received(sent: Any) -> tuple[Scores, str, float]:
+    """Return a run that was sent; nothing in it is believed before it is checked."""
+    try:
+        scores, name, allow_missing = from_kept(sent["run"]), sent["name"], float(sent["allow_missing"])
+        lengths = {len(scores.items), len(scores.contents), scores.samples.size, scores.missing.size}
+        lengths |= set() if scores.clusters is None else {len(scores.clusters)}
+        texts = (*scores.items, *scores.contents, *(scores.clusters or ()), scores.metric, scores.judge, name)
+        counts = np.minimum(scores.samples, scores.missing)
+        scored = scores.values[~np.isnan(scores.values)]
+        whole = (
+            lengths == {scores.values.size}
+            and scores.values.size > 0
+            and len(set(scores.items)) == len(scores.items)
+            and all(isinstance(each, str) for each in texts)
+            and bool((counts >= 0).all() and (scores.samples + scores.missing > 0).all())
+            and bool((np.isnan(scores.values) == (scores.samples == 0)).all())
+            and bool(((scored >= 0.0) & (scored <= 1.0)).all())
+            and math.isfinite(allow_missing)
+        )
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+        whole = False
+    if not whole:
+        raise InputError("run", "something else", "a run, as `eval guard check` sends it")
+    return scores, name[:_LONGEST], allow_missing
