@@ -28,14 +28,14 @@ from benchmarks.papers.bound_tables import (
     compare_kl,
     compare_on_average,
 )
-from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov
-from thresholdout.privacy.accounting.composition.optimal import (
+from thresholdout.privacy.accounting.adaptive_steps import compose_kov
+from thresholdout.privacy.accounting.generalization_bounds import best_error
+from thresholdout.privacy.accounting.iterative_learners import sgld_privacy
+from thresholdout.privacy.accounting.optimal_composition import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
-from thresholdout.privacy.accounting.generalization.iterative_learners import sgld_privacy
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks import timed
 from benchmarks.accounting import BATCH, RATE, RECORDS, SIGMA, STEPS, dp_accounting_poisson, prv_poisson
+from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_fswr, pld_poisson
 from thresholdout.privacy.accounting import (
     Composed,
     DistributionAccountant,
@@ -22,10 +23,7 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     WithoutReplacementGaussianStep,
     calibrate_sigma,
-    pld_fswor,
-    pld_fswr,
 )
-from thresholdout.privacy.accounting.pld.minibatch_steps import pld_poisson
 
 DELTA = 1e-5
 CELLS = 2e-4 / 2.0 ** (np.arange(20) / 2.0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import timed
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.plotting import GREY, axes, finish
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
+from thresholdout.privacy.accounting.generalization_bounds import best_error
 from thresholdout.privacy.learning import FederatedClassifier, run_federated, run_sgld
 from thresholdout.privacy.learning.federated import FederatedRun
 from thresholdout.privacy.learning.langevin import LangevinRun

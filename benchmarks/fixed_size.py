@@ -18,12 +18,12 @@ import numpy as np
 
 from benchmarks import timed
 from benchmarks.papers import fixed_size_figures as figures
+from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from thresholdout.privacy.accounting import rdp_fswor, rdp_fswor_lower, rdp_fswr, rdp_poisson, rdp_wang
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     RenyiEpsilon,
     default_orders,
     rdp_to_epsilon,
-    refine_epsilon,
 )
 
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive, probability, unit
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
+from thresholdout.privacy.accounting.adaptive_steps import (
     compose_basic,
     compose_chernoff,
     compose_dwork_roth,
     compose_kov,
 )
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
-from thresholdout.privacy.accounting.generalization.generalization_bounds import (
+from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive, probability, unit
+from thresholdout.privacy.accounting.generalization_bounds import (
     high_probability_bound,
     kl_bound,
     on_average_bound,
 )
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.published_bounds import (
     compose_he,
     dwork2015_bound,

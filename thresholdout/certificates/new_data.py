@@ -25,7 +25,7 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrd
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.composed_events import check_event
 from thresholdout.privacy.accounting.events.event_types import Event
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, on_average_bound
+from thresholdout.privacy.accounting.generalization_bounds import best_error, on_average_bound
 from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.bound_tables import compare_composition, compare_high_probability, compare_kl
+from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from tests.oracles.divergences import (
     approx_max_divergence,
     hockey_stick,
@@ -82,12 +83,11 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     default_orders,
     rdp_to_delta,
     rdp_to_epsilon,
-    refine_epsilon,
 )
-from thresholdout.privacy.accounting.composition.adaptive_steps import gaussian_delta
-from thresholdout.privacy.accounting.composition.optimal import optimal_delta_bounds, optimal_epsilon_bounds
+from thresholdout.privacy.accounting.adaptive_steps import gaussian_delta
 from thresholdout.privacy.accounting.events.event_files import event_to_dict
-from thresholdout.privacy.accounting.generalization.iterative_learners import federated_step, sgld_step
+from thresholdout.privacy.accounting.iterative_learners import federated_step, sgld_step
+from thresholdout.privacy.accounting.optimal_composition import optimal_delta_bounds, optimal_epsilon_bounds
 
 CASES = Cases()
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.clipping_theory import clipped_kl, dp_sep_kl_bound, kl_gaussian, kl_leading_order
+from benchmarks.papers.independent_draws import uniform_sampling_cap
 from benchmarks.papers.simulated_mixtures import make_mog_data
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting.events.event_files import event_to_dict
@@ -62,7 +63,7 @@ from thresholdout.privacy.learning.sgld.posterior_bound import (
     posterior_size_terms,
 )
 from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_privacy
-from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon, uniform_sampling_cap
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 CASES = Cases()
 

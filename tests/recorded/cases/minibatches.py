@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_fswr, pld_poisson
 from benchmarks.papers.minibatch_variance import minibatch_variance
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import (
     E_tilde,
     F_tilde,
     H_taylor,
-    pld_fswor,
-    pld_fswr,
     rdp_fswor,
     rdp_fswor_lower,
     rdp_fswr,
@@ -26,7 +25,7 @@ from thresholdout.privacy.accounting import (
     taylor_moment_bound,
 )
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
-from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_poisson
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs
 from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 CASES = Cases()

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.bound_tables import compare_on_average, exponential_mechanism_gap
 from benchmarks.papers.fixed_size_figures import figure2
+from benchmarks.papers.independent_draws import uniform_sampling_bound
 from benchmarks.papers.regression_standins import make_linear_standin, make_naval_standin, make_wine_standin
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table
 from benchmarks.papers.simulated_mixtures import make_kin8_standin
 from tests.recorded.cases.registry import Cases
+from tests.thresholdout.privacy.accounting.events.toml_events import events_to_toml
 from tests.thresholdout.privacy.learning.propagation.conjugate_models import (
     BernoulliModel,
     PoissonModel,
@@ -21,7 +23,7 @@ from tests.thresholdout.privacy.learning.propagation.conjugate_models import (
 )
 from thresholdout.privacy.accounting import read_events
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
-from thresholdout.privacy.accounting.events.event_files import event_to_dict, events_to_toml
+from thresholdout.privacy.accounting.events.event_files import event_to_dict
 from thresholdout.privacy.accounting.events.event_types import BlackBox, GaussianAnswer
 from thresholdout.privacy.learning import (
     DPSGDClassifier,
@@ -61,7 +63,7 @@ from thresholdout.privacy.learning.propagation.gaussian_models import (
 from thresholdout.privacy.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_trace
-from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve, uniform_sampling_bound
+from thresholdout.privacy.learning.sgld.worst_case_pair import pair_curve
 
 CASES = Cases()
 

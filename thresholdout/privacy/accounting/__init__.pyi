@@ -33,25 +33,25 @@ from .events.learning_steps import (
 
 # Importable too, and not public: the formulas and functions that PROOFS.md and the papers name.
 from .accountants.calibration import Calibration as Calibration
-from .composition.adaptive_steps import (
+from .adaptive_steps import (
     compose_basic as compose_basic,
     compose_dwork_roth as compose_dwork_roth,
     compose_kov as compose_kov,
     compose_theorem5 as compose_theorem5,
 )
-from .composition.adaptive_steps import (
+from .adaptive_steps import (
     chernoff_delta as chernoff_delta,
     compose_chernoff as compose_chernoff,
 )
-from .composition.optimal import (
+from .optimal_composition import (
     compose_optimal_delta as compose_optimal_delta,
     compose_optimal_epsilon as compose_optimal_epsilon,
 )
-from .composition.adaptive_steps import (
+from .adaptive_steps import (
     gaussian_step as gaussian_step,
     subsample as subsample,
 )
-from .generalization.generalization_bounds import (
+from .generalization_bounds import (
     azuma_tail as azuma_tail,
     kl_bound as kl_bound,
     tv_bound as tv_bound,
@@ -66,7 +66,7 @@ from .generalization.generalization_bounds import (
     smallest_delta as smallest_delta,
     smallest_eps as smallest_eps,
 )
-from .generalization.iterative_learners import (
+from .iterative_learners import (
     federated_privacy as federated_privacy,
     sgld_generalization as sgld_generalization,
     sgld_privacy as sgld_privacy,
@@ -93,10 +93,6 @@ from .minibatches.without_replacement import (
     remainder_add_remove as remainder_add_remove,
 )
 from .pld.distribution import Interval as Interval
-from .pld.minibatch_steps import (
-    pld_fswor as pld_fswor,
-    pld_fswr as pld_fswr,
-)
 from .published_bounds import compose_he as compose_he
 from .published_bounds import (
     dwork2015_bound as dwork2015_bound,

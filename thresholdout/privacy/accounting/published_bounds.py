@@ -12,6 +12,15 @@ import numpy as np
 
 from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.adaptive_steps import (
+    FORMULAS,
+    candidates,
+    compose_chernoff,
+    compose_kov,
+    compose_theorem5,
+    is_pure,
+    log_tail,
+)
 from thresholdout.privacy.accounting.bound_arguments import (
     Steps,
     chosen,
@@ -22,16 +31,7 @@ from thresholdout.privacy.accounting.bound_arguments import (
     steps,
     unit,
 )
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
-    FORMULAS,
-    candidates,
-    compose_chernoff,
-    compose_kov,
-    compose_theorem5,
-    is_pure,
-    log_tail,
-)
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, UnsoundBoundWarning
 
 __all__ = [

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from graphs.numerics.bisection import bisect
 from graphs.numerics.rounding import down_relative, shown_below
 from thresholdout.plotting import BLUE, GREY, ORANGE, axes, finish
+from thresholdout.privacy.accounting.adaptive_steps import gaussian_delta
 from thresholdout.privacy.accounting.binomial_probabilities import clopper_pearson_upper
-from thresholdout.privacy.accounting.composition.adaptive_steps import gaussian_delta
 from thresholdout.privacy.auditing.attacks import Attack, best_cut, spread_cuts
 from thresholdout.privacy.auditing.audit_settings import DeltaGoal, EpsilonGoal
 from thresholdout.privacy.auditing.claimed_curves import ClaimedCurve, CurvePoint

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.accounting.events.learning_steps import FederatedRound
-from thresholdout.privacy.accounting.generalization.iterative_learners import federated_privacy
+from thresholdout.privacy.accounting.iterative_learners import federated_privacy
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.interrupted_calls import RunInterrupted, check_alike

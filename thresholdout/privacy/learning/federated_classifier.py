@@ -17,7 +17,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.learning_steps import FederatedRound
-from thresholdout.privacy.accounting.generalization.iterative_learners import federated_privacy
+from thresholdout.privacy.accounting.iterative_learners import federated_privacy
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.federated import ClientModels, client_numbers, federated_assumptions
 from thresholdout.privacy.learning.interrupted_calls import ResumedCalls, UnchangedIfRefused, check_alike

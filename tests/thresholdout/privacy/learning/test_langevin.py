@@ -25,7 +25,7 @@ from thresholdout.privacy.accounting import (
     sgld_generalization,
 )
 from thresholdout.privacy.accounting.accountants.calibration import best_delta
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
+from thresholdout.privacy.accounting.generalization_bounds import best_error
 from thresholdout.privacy.learning import run_sgld
 from thresholdout.privacy.learning.bounded_mean import bounded_mean
 from thresholdout.privacy.learning.langevin import LangevinRun

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.bound_arguments import positive, probability, sum_up
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event, leaves
 from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
@@ -21,6 +20,7 @@ from thresholdout.privacy.accounting.events.event_types import (
     check_adjacency,
     parameters_of,
 )
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta, compose_optimal_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd

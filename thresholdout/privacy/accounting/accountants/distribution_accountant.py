@@ -11,7 +11,6 @@ import numpy as np
 
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import Steps, any_of, open_unit, positive, probability
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     BlackBox,
@@ -29,6 +28,7 @@ from thresholdout.privacy.accounting.events.learning_steps import (
     WithReplacementGaussianStep,
 )
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,
     PrivacyLossDistribution,

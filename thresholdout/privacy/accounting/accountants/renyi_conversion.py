@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
-from thresholdout.suppressed_warnings import suppress_warnings
 
 __all__ = [
     "EdgeOrderWarning",
@@ -23,7 +21,6 @@ __all__ = [
     "default_orders",
     "rdp_to_delta",
     "rdp_to_epsilon",
-    "refine_epsilon",
 ]
 
 Floats = NDArray[np.float64]
@@ -165,61 +162,6 @@ def rdp_to_delta(orders: Any, rdp: Any, epsilon: float) -> RenyiDelta:
     if delta < 1.0 or not math.isfinite(values[best]):
         _warn(rho, best)
     return RenyiDelta(delta, float(alpha[best]), float(epsilon))
-
-
-def refine_epsilon(
-    rdp: Callable[[Floats], Floats],
-    delta: float,
-    *,
-    orders: Any = None,
-    conversion: str = "balle",
-    rounds: int = 24,
-) -> RenyiEpsilon:
-    """Return the smallest epsilon over real orders, by golden-section search around the best one of a grid.
-
-    Parameters
-    ----------
-    rdp : callable
-        From an array of orders to total Renyi divergences, valid at each order.
-    delta, conversion
-        As in `rdp_to_epsilon`.
-    orders : array, optional
-        The grid; default `default_orders`.
-    rounds : int
-        Steps of the search; each shortens the interval to 0.618 of it.
-
-    Returns
-    -------
-    RenyiEpsilon
-        Valid whatever the shape of the divergences; never above the grid's value.
-
-    Examples
-    --------
-    >>> grid = rdp_to_epsilon(default_orders(), default_orders() / 2, 1e-5).epsilon
-    >>> refine_epsilon(lambda order: order / 2, 1e-5).epsilon < grid
-    True
-    """
-    grid = default_orders() if orders is None else np.asarray(orders, dtype=float)
-    rho = np.asarray(rdp(grid), dtype=float)
-    found = rdp_to_epsilon(grid, rho, delta, conversion=conversion)
-    at = int(np.flatnonzero(grid == found.order)[0])
-    low, high = float(grid[max(0, at - 1)]), float(grid[min(grid.size - 1, at + 1)])
-    ratio = (math.sqrt(5.0) - 1) / 2
-
-    def value(order: float) -> RenyiEpsilon:
-        with suppress_warnings():
-            return rdp_to_epsilon([order], rdp(np.array([order])), delta, conversion=conversion)
-
-    left, right = value(high - ratio * (high - low)), value(low + ratio * (high - low))
-    for _ in range(rounds):
-        found = min(found, left, right, key=lambda each: each.epsilon)
-        if left.epsilon <= right.epsilon:
-            high, right = right.order, left
-            left = value(high - ratio * (high - low))
-        else:
-            low, left = left.order, right
-            right = value(low + ratio * (high - low))
-    return min(found, left, right, key=lambda each: each.epsilon)
 
 
 def _delta(delta: object) -> float:

@@ -34,8 +34,6 @@ __all__ = [
     "Sampling",
     "event_from_dict",
     "event_to_dict",
-    "event_to_json",
-    "events_to_toml",
     "read_events",
     "training_events",
 ]
@@ -153,50 +151,6 @@ def _event(values: object, depth: int) -> Event:
                 raise
             raise InputError("event", f"{values['kind']} with {', '.join(given) or 'no fields'}", str(error)) from None
     return event if repeated is None else SelfComposed(event, count(repeated, "count"))
-
-
-def event_to_json(event: Event) -> str:
-    """Return an event as one line of JSON.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
-    >>> event_to_json(BlackBox(0.5))
-    '{"kind": "black_box", "epsilon": 0.5}'
-    """
-    return json.dumps(event_to_dict(event))
-
-
-def events_to_toml(event: Event) -> str:
-    """Return an event as a TOML file: one table ``[[event]]``, or one for each member of a `Composed` event.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
-    >>> print(events_to_toml(SelfComposed(GaussianAnswer(2.0), 3)))
-    [[event]]
-    kind = "gaussian_answer"
-    std = 2.0
-    count = 3
-    <BLANKLINE>
-    """
-    members = event.events if isinstance(event, Composed) else (event,)
-    tables = []
-    for member in members:
-        if isinstance(member, SelfComposed) and not isinstance(member.event, SelfComposed):
-            values = event_to_dict(member.event) | {"count": member.count}
-        else:
-            values = event_to_dict(member)
-        tables.append("[[event]]\n" + "".join(f"{name} = {_toml(value)}\n" for name, value in values.items()))
-    return "\n".join(tables)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)
 
 
 def read_events(source: str | Path) -> tuple[Composed, dict[str, Any]]:

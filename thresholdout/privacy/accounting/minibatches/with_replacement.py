@@ -26,7 +26,7 @@ from thresholdout.privacy.accounting.minibatches.moments import Moments
 from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess, log_sum
 from thresholdout.privacy.accounting.minibatches.without_replacement import from_log, taylor_log
 
-__all__ = ["Draws", "closed_lower_bound", "rdp_fswr", "rdp_fswr_lower"]
+__all__ = ["Draws", "rdp_fswr", "rdp_fswr_lower"]
 
 _OMITTED = 60.0  # components below the largest by this factor, in nats, are left out of a ratio
 _CHUNK = 64
@@ -275,19 +275,6 @@ def rdp_fswr_lower(
     value = float(table[0]) - slack
     logarithm = max(0.0, value) if chosen is not None and top > 2 else float(np.logaddexp(0.0, value))
     return logarithm / (top - 1) * (1 - 8 * ULP)
-
-
-def closed_lower_bound(alpha: float, sigma: float, batch_size: int, dataset_size: int) -> float:
-    """Return the closed lower bound [B24, (120)], loose; 0 where it says nothing.
-
-    Examples
-    --------
-    >>> closed_lower_bound(2, 6, 120, 50_000)
-    0.0
-    """
-    a, noise, (draws, records) = order(alpha), sigma_of(sigma), batch(batch_size, dataset_size)
-    inner = 2 * draws * (a - 1) / noise**2 - math.log(draws) - math.log(records / draws)
-    return max(0.0, a * draws / (a - 1) * inner) * (1 - 1e-12)
 
 
 def _log_expm1(x: Any) -> Floats:

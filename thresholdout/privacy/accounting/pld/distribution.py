@@ -198,7 +198,7 @@ class PrivacyLossDistribution:
         fewer = search.fewer(step, allowed, slope)
         if fewer is not search:
             search, step = fewer, fewer.width(allowed, slope, tilt)
-        both = both or not search.predictable(step)
+        asked, both, finest = both, both or not search.predictable(step), False
         low, high, sums = 0.0, math.inf, []
         for _ in range(_ROUNDS):
             for _ in range(_TILTS):
@@ -212,15 +212,18 @@ class PrivacyLossDistribution:
                     break
                 step, tilt = again
                 guess = high if high < math.inf else guess
-            if both and high > floor:
+            if both and high > floor and (asked or not finest):  # no finer lattice follows a lower bound there
                 sums.append(search.lower(sums[0].step, tilt))
                 low = max(low, largest(sums[1], target, min(high, max(guess, 0.0))))
             gap = high - low if both else search.excess(step, slope) / _SHARE
             if gap <= wanted * high or search.sharp or high == math.inf or high <= floor:
                 break
             guess = high
-            finer = search.step(step / _finer(gap / (wanted * high)), tilt)
-            if finer >= step * 0.95 or not search.affords(finer):
+            aim = step / _finer(gap / (wanted * high))
+            finer = search.step(aim, tilt)
+            finest = finer > aim
+            # The finest lattice costs more than all others: it is built where it at least halves the width.
+            if finer >= step * (0.5 if finest else 0.95) or not search.affords(finer):
                 break
             step = finer
         gap = gap if both or not search.sharp else 0.0

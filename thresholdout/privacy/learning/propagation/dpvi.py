@@ -39,10 +39,7 @@ __all__ = [
     "DPVIRegressor",
     "Gaussians",
     "clipped_gradient_sum",
-    "expected_square",
     "kl_gradient",
-    "kl_to_prior",
-    "record_objective",
 ]
 
 Floats = NDArray[np.float64]
@@ -101,30 +98,6 @@ class Gaussians(NamedTuple):
         )
 
 
-def kl_to_prior(mean: Floats, variance: Floats, precision: float) -> float:
-    """Return the divergence of independent Gaussians from N(0, 1/precision), in nats.
-
-    Examples
-    --------
-    >>> round(kl_to_prior(np.array([0.2, -0.5]), np.array([0.3, 0.05]), 10.0), 10)
-    1.9972674459
-    """
-    scaled = precision * variance
-    return 0.5 * float((scaled + precision * mean * mean - 1 - np.log(scaled)).sum())
-
-
-def expected_square(y: float, z: Floats, mean: Floats, variance: Floats) -> float:
-    """Return the mean of ``(y - w.z)^2`` over independent Gaussian weights w.
-
-    Examples
-    --------
-    >>> round(expected_square(0.6, np.array([1.0, 0.4]), np.array([0.5, -0.2]), np.array([0.1, 0.3])), 12)
-    0.1804
-    """
-    output = float(mean @ z)
-    return y * y - 2 * y * output + float(z * z @ variance) + output * output
-
-
 @dataclass(frozen=True)
 class _Hidden:
     """What records make of sampled hidden weights."""
@@ -138,36 +111,6 @@ def _forward(theta: Gaussians, draws: Floats, rows: Floats, y: Floats) -> _Hidde
     units = np.ones((len(draws), len(rows), theta.mean_1.size))
     units[:, :, :-1] = np.maximum(rows @ weights.swapaxes(1, 2), 0.0)
     return _Hidden(units, units @ theta.mean_1 - y)
-
-
-def record_objective(theta: Gaussians, draws: Floats, rows: Floats, y: Floats, noise_precision: float) -> Floats:
-    """Return each record's part of the objective, without the divergence from the prior.
-
-    Parameters
-    ----------
-    theta : Gaussians
-    draws : ndarray, shape (samples, hidden, features + 1)
-        Standard normal, which the hidden weights are made of.
-    rows : ndarray, shape (records, features + 1)
-        Inputs, with a column of ones.
-    y : ndarray, shape (records,)
-    noise_precision : float
-        g, of the targets.
-
-    Returns
-    -------
-    ndarray, shape (records,)
-        ``g/2 mean_l [y^2 - 2 y m.z_l + z_l^2.v + (m.z_l)^2] + log(2 pi/g)/2`` with ``z_l = relu(W_l x)`` [VP, eq. 12].
-
-    Examples
-    --------
-    >>> theta = Gaussians.start(1, 2, 0.1, np.random.default_rng(0))
-    >>> record_objective(theta, np.zeros((1, 2, 2)), np.ones((3, 2)), np.zeros(3), 1.0).shape
-    (3,)
-    """
-    hidden = _forward(theta, draws, rows, y)
-    squares = hidden.gap**2 + (hidden.units**2) @ np.exp(theta.log_1)
-    return np.asarray(0.5 * noise_precision * squares.mean(axis=0) + 0.5 * math.log(2 * math.pi / noise_precision))
 
 
 def kl_gradient(theta: Gaussians, precision: float) -> Gaussians:

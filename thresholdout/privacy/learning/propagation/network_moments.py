@@ -17,7 +17,13 @@ from scipy.special import ndtr
 
 from thresholdout.errors import InputError
 
-__all__ = ["ForwardPass", "Gradients", "evidence_gradients", "forward_moments", "layer_shapes", "rectified_moments"]
+__all__ = [
+    "ForwardPass",
+    "Gradients",
+    "evidence_gradients",
+    "forward_moments",
+    "layer_shapes",
+]
 
 Floats = NDArray[np.float64]
 Layers = Sequence[Floats]
@@ -88,38 +94,13 @@ def layer_shapes(n_features: int, hidden_layer_sizes: Sequence[int]) -> list[tup
     return [(out, width + 1) for width, out in pairwise(widths)]
 
 
-def rectified_moments(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of ``max(a, 0)`` for a Gaussian ``a``.
-
-    Parameters
-    ----------
-    mean, variance : ndarray, any shape
-        Of ``a``; variances are positive.
-
-    Returns
-    -------
-    tuple of two ndarray
-        Variances are at least 0.
-
-    Notes
-    -----
-    ``alpha = mean / sd``; mean ``sd (alpha Phi + phi)``; variance
-    ``variance [Phi + alpha^2 Phi (1 - Phi) + alpha phi (1 - 2 Phi) - phi^2]``, the usual difference of moments with its
-    cancellation for large ``alpha`` taken out. Below ``alpha = -30``, where the remaining terms cancel too, the series
-    ``phi / Phi = -alpha - 1/alpha + 2/alpha^3`` is used.
-
-    Examples
-    --------
-    >>> mean, variance = rectified_moments(np.array([0.0, 5.0, -40.0]), np.ones(3))
-    >>> mean.round(6), variance.round(6)
-    (array([0.398942, 5.      , 0.      ]), array([0.340845, 0.999999, 0.      ]))
-    """
-    rectified = _rectify(np.asarray(mean, dtype=float), np.asarray(variance, dtype=float))
-    return rectified.mean, rectified.variance
-
-
 @np.errstate(over="ignore")
 def _rectify(mean: Floats, variance: Floats) -> _Rectified:
+    """Return mean and variance of ``max(a, 0)`` for a normal a, without cancellation for large ``alpha = mean / sd``.
+
+    The variance is ``variance [Phi + alpha^2 Phi (1 - Phi) + alpha phi (1 - 2 Phi) - phi^2]``; below ``alpha = -30``,
+    where that cancels too, the series ``phi / Phi = -alpha - 1/alpha + 2/alpha^3`` is used.
+    """
     variance = np.maximum(variance, _LEAST_VARIANCE)
     deviation = np.sqrt(variance)
     alpha = np.clip(mean / deviation, -1e300, 1e300)
@@ -166,8 +147,8 @@ def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Flo
     Notes
     -----
     With inputs of means ``u`` and variances ``q``, ``n`` of them [PBP, section 3.1]: mean ``M u / sqrt(n)``, variance
-    ``[(M*M) q + V (u*u) + V q] / n``; then `rectified_moments` except at the output. Units are treated as independent,
-    which they are not: it is the approximation of the method.
+    ``[(M*M) q + V (u*u) + V q] / n``; then the moments of `_rectify`, except at the output. Units are treated as
+    independent, which they are not: it is the approximation of the method.
 
     Examples
     --------

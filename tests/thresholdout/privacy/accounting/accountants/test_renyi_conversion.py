@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import rdp_fswor
@@ -17,7 +18,6 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     default_orders,
     rdp_to_delta,
     rdp_to_epsilon,
-    refine_epsilon,
 )
 
 SIGMA, Q, STEPS = 6, 0.0024, 104_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import math
 import pickle
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import for_each
+from tests.thresholdout.privacy.accounting.events.toml_events import events_to_toml
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import NoiseRatios, interaction_epsilon
 from thresholdout.privacy.accounting import (
@@ -35,8 +37,6 @@ from thresholdout.privacy.accounting.events.composed_events import check_event, 
 from thresholdout.privacy.accounting.events.event_files import (
     event_from_dict,
     event_to_dict,
-    event_to_json,
-    events_to_toml,
 )
 from thresholdout.privacy.learning.privacy_report import account_for
 
@@ -68,7 +68,7 @@ def test_values(event: Event, tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(event)) == event
     assert hash(pickle.loads(pickle.dumps(event))) == hash(event)
     path = tmp_path / "events.json"
-    path.write_text(event_to_json(event))
+    path.write_text(json.dumps(event_to_dict(event)))
     assert read_events(path)[0].events == (event,)
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.anything = 1  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ def test_levels_in_files() -> None:
     assert read_events(events_to_toml(most))[0] == Composed([most])
     assert event_from_dict(event_to_dict(SelfComposed(most, 3))) == SelfComposed(most, 3)
     with pytest.raises(InputError, match="more than 50 deep"):
-        event_to_json(Composed([SelfComposed(most, 3)]))
+        event_to_dict(Composed([SelfComposed(most, 3)]))
     text: object = {"kind": "black_box", "epsilon": 0.1}
     for _ in range(51):
         text = {"kind": "composed", "events": [text]}

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_poisson
 from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.errors import InputError
@@ -21,8 +22,6 @@ from thresholdout.privacy.accounting.pld.distribution import (
 from thresholdout.privacy.accounting.pld.minibatch_steps import (
     fswor_pairs,
     fswr_pairs,
-    pld_fswor,
-    pld_poisson,
     poisson_pairs,
 )
 from thresholdout.privacy.accounting.pld.pairs import Discrete, GaussianMixture, Laplace, gaussian, randomised_response

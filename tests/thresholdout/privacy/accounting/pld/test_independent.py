@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_fswr
 from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.privacy.accounting.accountants.renyi_conversion import rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
-from thresholdout.privacy.accounting.pld.minibatch_steps import draws, fswor_pairs, fswr_pairs, pld_fswor, pld_fswr
+from thresholdout.privacy.accounting.pld.minibatch_steps import draws, fswor_pairs, fswr_pairs
 from thresholdout.privacy.accounting.pld.pairs import Discrete
 
 

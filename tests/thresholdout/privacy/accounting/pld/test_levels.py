@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_poisson
 from tests.cases import for_each
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.events.composed_events import Composed
@@ -16,7 +17,7 @@ from thresholdout.privacy.accounting.events.learning_steps import WithoutReplace
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_fswor, pld_poisson
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs
 from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, OppositeShifts, Symmetrised, gaussian
 
 

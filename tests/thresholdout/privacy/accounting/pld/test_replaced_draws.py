@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from benchmarks.papers.minibatch_epsilons import pld_fswr
 from tests.cases import for_each
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswr_pairs, pld_fswr, profile
+from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswr_pairs, profile
 from thresholdout.privacy.accounting.pld.pairs import Symmetrised
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,13 @@ import pytest
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
+from thresholdout.privacy.accounting.adaptive_steps import (
     chernoff_delta,
     compose_chernoff,
     compose_kov,
     compose_theorem5,
 )
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta
 from thresholdout.privacy.accounting.published_bounds import (
     compose_he,
     first_order_delta,

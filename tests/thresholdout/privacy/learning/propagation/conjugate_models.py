@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tests.thresholdout.privacy.learning.propagation.natural_arrays import NaturalArrays
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import positive
-from thresholdout.privacy.learning.propagation.natural_parameters import Floats, NaturalArrays
+from thresholdout.privacy.learning.propagation.natural_parameters import Floats
 
 __all__ = ["BernoulliModel", "PoissonModel", "UnknownPrecisionModel", "gamma_natural"]
 

@@ -13,7 +13,7 @@ from tests.cases import for_each
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
 from thresholdout.privacy.accounting.accountants.calibration import METHODS
-from thresholdout.privacy.accounting.composition.adaptive_steps import gaussian_delta
+from thresholdout.privacy.accounting.adaptive_steps import gaussian_delta
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
 from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep

@@ -25,6 +25,7 @@ from tests.thresholdout.privacy.learning.propagation.examples import (
     REGRESSION_RECORDS,
     labelled_model,
 )
+from tests.thresholdout.privacy.learning.propagation.natural_arrays import NaturalArrays
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_runs import (
     information_fraction,
@@ -41,7 +42,7 @@ from thresholdout.privacy.learning.propagation.gaussian_models import (
     probit_moments,
     probit_probability,
 )
-from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural, NaturalArrays
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 
 def precise_probit(y: float, mu: float, s: float) -> tuple[float, float]:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tests.cases import for_each
 from tests.thresholdout.privacy.learning.propagation.conjugate_models import gamma_natural
 from tests.thresholdout.privacy.learning.propagation.examples import LOCATION
+from tests.thresholdout.privacy.learning.propagation.natural_arrays import NaturalArrays
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.ep_runs import run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural, NaturalArrays
+from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
 
 finite = st.floats(-1e300, 1e300, allow_nan=False, allow_infinity=False)
 

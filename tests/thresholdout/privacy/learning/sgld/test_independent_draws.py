@@ -2,10 +2,10 @@ import math
 
 import pytest
 
+from benchmarks.papers.independent_draws import uniform_sampling_bound, uniform_sampling_cap
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning import eps_tail, sgld_sample, step_size, worst_case_pair
-from thresholdout.privacy.learning.sgld.worst_case_pair import uniform_sampling_bound, uniform_sampling_cap
 
 
 @pytest.mark.slow

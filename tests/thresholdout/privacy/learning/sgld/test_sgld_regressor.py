@@ -18,7 +18,7 @@ from thresholdout.privacy.accounting import (
     best_epsilon,
     rdp_poisson,
 )
-from thresholdout.privacy.accounting.composition.adaptive_steps import gaussian_delta
+from thresholdout.privacy.accounting.adaptive_steps import gaussian_delta
 from thresholdout.privacy.learning import SGLDRegressor, eps_tail, rdp_to_dp, sgld_sample
 from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
 from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp

@@ -18,7 +18,7 @@ from tests.oracles.divergences import (
     statistical_distance,
 )
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.generalization.generalization_bounds import azuma_tail, kl_bound, tv_bound
+from thresholdout.privacy.accounting.generalization_bounds import azuma_tail, kl_bound, tv_bound
 
 P, Q = [0.5, 0.3, 0.15, 0.05], [0.2, 0.3, 0.2, 0.3]
 QUICK = settings(max_examples=40, derandomize=True, deadline=None)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.privacy.accounting.oracles import gaussian_delta as exact_delta
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
+from thresholdout.privacy.accounting.adaptive_steps import (
     amplified,
     gaussian_delta,
     gaussian_step,
     subsample,
 )
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound
-from thresholdout.privacy.accounting.generalization.iterative_learners import (
+from thresholdout.privacy.accounting.generalization_bounds import best_error, high_probability_bound
+from thresholdout.privacy.accounting.iterative_learners import (
     federated_privacy,
     federated_step,
     sgld_generalization,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.cases import for_each
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.generalization.generalization_bounds import (
+from thresholdout.privacy.accounting.generalization_bounds import (
     assumed_training_error,
     best_error,
     high_probability_bound,

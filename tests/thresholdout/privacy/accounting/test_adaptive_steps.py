@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
+from thresholdout.privacy.accounting.adaptive_steps import (
     chernoff_delta,
     compose_basic,
     compose_chernoff,
@@ -20,7 +20,7 @@ from thresholdout.privacy.accounting.composition.adaptive_steps import (
     compose_theorem5,
     log_tail,
 )
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta
 from thresholdout.privacy.accounting.published_bounds import compose_he
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)

@@ -7,8 +7,7 @@ import warnings
 
 from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, steps
-from thresholdout.privacy.accounting.composition.adaptive_steps import (
+from thresholdout.privacy.accounting.adaptive_steps import (
     FORMULAS,
     candidates,
     compose_chernoff,
@@ -16,8 +15,9 @@ from thresholdout.privacy.accounting.composition.adaptive_steps import (
     gaussian_step,
     subsample,
 )
-from thresholdout.privacy.accounting.composition.optimal import compose_optimal_epsilon
-from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, steps
+from thresholdout.privacy.accounting.generalization_bounds import best_error, high_probability_bound
+from thresholdout.privacy.accounting.optimal_composition import compose_optimal_epsilon
 from thresholdout.privacy.accounting.published_bounds import full_steps, paper_log_tail, second_delta
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, PrivacyParams, UnsoundBoundWarning
 

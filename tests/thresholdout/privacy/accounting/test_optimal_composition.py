@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.oracles import equal_delta, product_hockey_stick, worst_pair
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.adaptive_steps import compose_kov
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
 from thresholdout.privacy.accounting.bound_arguments import sum_up, tail_slack
-from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov
-from thresholdout.privacy.accounting.composition.optimal import (
+from thresholdout.privacy.accounting.optimal_composition import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     optimal_delta_bounds,

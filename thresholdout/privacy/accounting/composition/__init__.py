@@ -1,1 +1,0 @@
-"""Composition of steps of which an epsilon and a delta are known."""

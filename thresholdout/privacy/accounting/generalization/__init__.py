@@ -1,1 +1,0 @@
-"""What follows from differential privacy for new data."""
