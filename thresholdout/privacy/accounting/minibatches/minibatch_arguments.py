@@ -13,7 +13,17 @@ from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive
 
-__all__ = ["Floats", "Orders", "batch", "like", "order", "orders", "rate", "sample_minibatch", "sigma_of", "terms"]
+__all__ = [
+    "Floats",
+    "Orders",
+    "batch",
+    "like",
+    "order",
+    "orders",
+    "rate",
+    "sample_minibatch",
+    "sigma_of",
+]
 
 Floats = NDArray[np.float64]
 Orders = float | Iterable[float] | NDArray[np.floating[Any]]
@@ -103,14 +113,6 @@ def rate(q: object, batch_size: object, dataset_size: object) -> float:
         if (small / large).as_integer_ratio()[0] * large == small * ((small / large).as_integer_ratio()[1])
         else math.nextafter(small / large, 1.0)
     )
-
-
-def terms(m: object, *, least: int = 3) -> int:
-    """Return the number of Taylor terms; more than 60 never help."""
-    found = count(m, "m", least=least)
-    if found > 60:
-        raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
-    return found
 
 
 def sample_minibatch(

@@ -20,11 +20,9 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     order,
     orders,
     sigma_of,
-    terms,
 )
-from thresholdout.privacy.accounting.minibatches.moments import Moments
-from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess, log_sum
-from thresholdout.privacy.accounting.minibatches.without_replacement import from_log, taylor_log
+from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess
+from thresholdout.privacy.accounting.minibatches.without_replacement import from_log
 
 __all__ = ["Draws", "rdp_fswr", "rdp_fswr_lower"]
 
@@ -130,9 +128,6 @@ def rdp_fswr(
     batch_size: int,
     dataset_size: int,
     *,
-    method: str = "exact",
-    m: int = 4,
-    K: int | None = None,
     direction: str = "both",
 ) -> Any:
     """Return the Renyi divergence that one step on a batch with replacement leaks, under add/remove.
@@ -145,10 +140,6 @@ def rdp_fswr(
         Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
     batch_size, dataset_size : int
         Draws, and records in the larger data set of the pair; 1 <= batch_size < dataset_size.
-    method : {"exact", "paper"}
-        "exact": the attained value, for every real order. "paper": the bound of Theorem 3.6, far above it soon.
-    m, K : int
-        Taylor terms, and the largest number of draws that is expanded, of method "paper" (default ``min(m - 1, B)``).
     direction : {"both", "remove", "add"}
         Of the exact value; "both" is the larger one, and the guarantee.
 
@@ -161,25 +152,16 @@ def rdp_fswr(
     -----
     Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and
     makes the divergence huge past a critical order, though it matters nothing at any usual delta. Use the privacy-loss
-    distribution for an epsilon. [B24, Thm 3.6]; exactness: PROOFS.md, F8.
+    distribution for an epsilon. The value is attained, for every real order (PROOFS.md, F8).
 
     Examples
     --------
     >>> f"{rdp_fswr(2, 6, 120, 50_000):.9e}"
     '6.770992327e-07'
-    >>> f"{rdp_fswr(2, 6, 120, 50_000, method='paper'):.2f}"
-    '301.63'
     """
     found, noise = orders(alpha), sigma_of(sigma)
     draws, records = batch(batch_size, dataset_size)
-    check_word("method", method, ("exact", "paper"))
     check_word("direction", direction, ("both", "remove", "add"))
-    highest = min(terms(m) - 1, draws) if K is None else count(K, "K")
-    if highest > draws:
-        raise InputError("K", str(K), f"at most batch_size = {draws}")
-    if method == "paper":
-        published = [_paper(float(a), noise, draws, records, m, highest) / (float(a) - 1) for a in found]
-        return like(alpha, np.array(published) * (1 + 8 * ULP))
     mixture = Draws(math.nextafter(2.0 / noise, math.inf), draws, records)
     value = np.zeros_like(found)
     if direction != "add":
@@ -190,23 +172,6 @@ def rdp_fswr(
         logs = np.array([each.upper for each in log_excess(mixture, 1.0 - found[todo])])
         value[todo] = np.maximum(value[todo], np.minimum(from_log(logs, found[todo]), ceiling))
     return like(alpha, value)
-
-
-def _paper(alpha: float, sigma: float, draws: int, records: int, m: int, highest: int) -> float:
-    """Return the logarithm in [B24, (112)], as log1p of a sum whose weights add up to 1."""
-    logs = log_weights(draws, records)
-    s = np.exp(logs[1 : highest + 1]).sum()
-    rate = float(s / (math.exp(logs[0]) + s))
-    parts = []
-    for n in range(1, draws + 1):
-        exponent = 2 * alpha * (alpha - 1) * n * n / sigma**2
-        log = exponent if exponent > 600 else math.log(math.expm1(exponent))
-        if n <= highest:
-            taylor = taylor_log(alpha, rate, m, Moments(sigma / n))
-            log = min(log, taylor if taylor > 600 else math.log(math.expm1(taylor))) - math.log(rate)
-        parts.append(logs[n] + log + ULP * (64 * n + abs(float(logs[n]))))
-    value = log_sum(np.array(parts))
-    return float(np.logaddexp(0.0, value + 1e-12 + 64 * ULP * abs(value)))
 
 
 def rdp_fswr_lower(
