@@ -207,11 +207,8 @@ def test_scalar_and_array() -> None:
         {"q": None, "batch_size": 0, "dataset_size": 10},
         {"q": None, "batch_size": 2.5, "dataset_size": 10},
         {"q": None, "batch_size": 2},
-        {"m": 2},
-        {"m": 3.0},
         {"adjacency": "either"},
         {"method": "best"},
-        {"leading": "blunt"},
         {"method": "exact", "adjacency": "replace_one"},
     ],
 )
@@ -219,6 +216,14 @@ def test_bad_arguments(arguments: dict[str, Any]) -> None:
     call: dict[str, Any] = {"alpha": 2.0, "sigma": 6.0, "q": Q} | arguments
     with pytest.raises((InputError, InputTypeError)):
         rdp_fswor(call.pop("alpha"), call.pop("sigma"), **call)
+
+
+def test_bad_terms() -> None:
+    for terms in (2, 3.0):
+        with pytest.raises((InputError, InputTypeError), match="m:"):
+            taylor_fswor(2.0, 6.0, Q, m=terms)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="leading"):
+        taylor_fswor(2.0, 6.0, Q, leading="blunt")
 
 
 def test_two_terms_are_for_the_bare_moment_only() -> None:
