@@ -165,7 +165,7 @@ def plot_history(
         color=BLUE,
         alpha=0.25,
         linewidth=1.5,
-        label="certified interval",
+        label="interval",
     )
     ax.plot(query, history["train"], ".", color=GREY, markersize=4, label=beside)
     for source, colour, marker in _SOURCES:

@@ -118,7 +118,8 @@ class Certificate:
     """What the answers of one guard are worth.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
-    half-width of the truth, for all answers at once. `about` names the estimand.
+    half-width of the truth, for all answers at once. `about` names the estimand. Where `approximation` is not empty,
+    that is approximate, and nothing is guaranteed.
 
     Attributes
     ----------
@@ -145,6 +146,8 @@ class Certificate:
     bayesian_epsilon : float or None
         The same with all records that depend on it: what the answers tell whoever knows any other records, under the
         declared dependence.
+    approximation : str
+        How the intervals are approximate, in words; empty where they are guaranteed.
 
     Examples
     --------
@@ -168,6 +171,7 @@ class Certificate:
     limits: FittedLimits | None = None
     prior_queries: PriorQueries | None = None
     bayesian_epsilon: float | None = None
+    approximation: str = ""
 
     @property
     def about(self) -> str:
@@ -192,7 +196,7 @@ class Certificate:
     @property
     def states_intervals(self) -> bool:
         """Whether each answer comes with an interval of its own, whose width is not known before it is asked for."""
-        return self.route in ("claims", "fold claims")
+        return self.route in ("claims", "fold claims", "normal limits")
 
     @property
     def routes(self) -> pd.DataFrame:
@@ -244,8 +248,11 @@ class Certificate:
         if self.prior_queries is not None:
             promise += f". Before the guard was made, {self.prior_queries.words}, which is paid for"
             promise += " (PROOFS.md, 'Looks before the guard')"
+        likely = f"With probability at least {self.confidence:g}"
+        if self.approximation:
+            likely = f"Approximate, not guaranteed ({self.approximation}): with probability about {self.confidence:g}"
         return self._privacy + (
-            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
+            f"{likely}, {promise}. The truth is {self.about}. Declared: "
             f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "
             f"enforces each hypothesis: docs/hypotheses.md, row {self.row}."
         )
@@ -399,9 +406,8 @@ class Certificate:
 
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {shown_above(self.tolerance, 4)}"
-        return (
-            f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.estimand.short}>"
-        )
+        sure = f"approximate, {self.approximation}" if self.approximation else f"at confidence {self.confidence:g}"
+        return f"<Certificate: {width} {sure}, route {self.route}, about {self.estimand.short}>"
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Card, Table
@@ -425,8 +431,9 @@ class Certificate:
             if none
             else f"at most ± {shown_above(self.tolerance, 4)}"
         )
-        facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.estimand.short)]
-        return Card("Certificate", self.statement, facts, table=table).html
+        confidence = f"about {self.confidence:g}, not guaranteed" if self.approximation else f"{self.confidence:g}"
+        facts = [("confidence", confidence), ("width", width), ("about", self.estimand.short)]
+        return Card("Approximate intervals" if self.approximation else "Certificate", self.statement, facts, table=table).html
 
 
 def certify(

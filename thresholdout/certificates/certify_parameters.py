@@ -84,10 +84,11 @@ class Theorems:
     ) -> Certificate:
         """Certify a mechanism that states the interval of each answer itself."""
         widths = ConstantWidth(tolerance) if likely is None else StatedWidth(tolerance, likely)
-        route = Route(name, tolerance, True, assumes, source, widths=widths)
+        approximation = self.parameters.approximation
+        route = Route(name, tolerance, not approximation, assumes, source, widths=widths)
         if why_not:
-            route = Route.missing(name, why_not, sound=True, assumes=assumes, source=source)
-        chosen, estimand = route if route.eligible else None, estimand_of(self.model, self.parameters)
+            route = Route.missing(name, why_not, sound=not approximation, assumes=assumes, source=source)
+        chosen, estimand = route if route.applies else None, estimand_of(self.model, self.parameters)
         with_dependants = None if epsilon is None else bayesian_epsilon(self.model, epsilon)
         return Certificate(
             confidence,
@@ -98,6 +99,7 @@ class Theorems:
             final,
             epsilon,
             bayesian_epsilon=with_dependants,
+            approximation=approximation,
         )
 
     def algorithm_1(self, parameters: SparseVectorParameters) -> Certificate:

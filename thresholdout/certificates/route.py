@@ -93,7 +93,8 @@ class Route:
     tolerance : float
         tau, in units of the range: the largest half-width of any answer; ``inf`` where there is none.
     sound : bool
-        Whether the theorem is proved as used here. Routes that are not are for comparison and never picked.
+        Whether the theorem is proved as used here. Routes that are not are for comparison and never picked, but for
+        normal limits that were declared.
     assumes : str
         What it needs beyond the guard's own rules.
     source : str

@@ -78,9 +78,21 @@ def _guard_status(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> tu
         }
     else:
         lines = [f"{ledger.location}: guard {guard[:12]}, {entries_in_words(asked)}"]
+        lines += _approximate(ledger, guard, data)
     if closed is not None:
         lines.append(f"closed: {printable(closed)}")
     return data, [*lines, f"checkpoint {checkpoint}"]
+
+
+def _approximate(ledger: Ledger, guard: str, data: dict[str, Any]) -> list[str]:
+    """Say how a guard's intervals are approximate, where they are, as a line and in the data."""
+    from thresholdout.planning.declaration import read_declaration
+
+    found = read_declaration(ledger, guard)[1].approximation
+    if not found:
+        return []
+    data["approximation"] = found
+    return [f"intervals are approximate, not guaranteed: {found}"]
 
 
 @click.command(cls=Command)
@@ -119,12 +131,14 @@ def history(
     with open_ledger(ledger, must_exist=True) as opened:
         identity = choose(opened, guard)
         entries = opened.entries(identity)
+        data: dict[str, Any] = {"guard": identity}
+        approximate = _approximate(opened, identity, data)
     columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
     named = any(entry.client for entry in entries)
     if named:
         columns.append("client")
     rows = [(*_shown(entry), entry.client or None) if named else _shown(entry) for entry in entries]
-    lines = [table(columns, rows) if entries else "no queries yet"]
+    lines = [table(columns, rows) if entries else "no queries yet", *approximate]
     from thresholdout.ledger.entry import history_frame
 
     frame = history_frame(entries)
@@ -140,7 +154,7 @@ def history(
             raise Misuse(f"{plot}: no kind of picture; expected: a name ending in .png, .svg or .pdf")
         figure.savefig(in_folder(plot), dpi=150)
         lines.append(f"drawn to {plot}")
-    show({"guard": identity, "answers": [dict(zip(columns, row, strict=True)) for row in rows]}, *lines)
+    show(data | {"answers": [dict(zip(columns, row, strict=True)) for row in rows]}, *lines)
 
 
 def _show_leaderboard(ledger: str, metric: str, clip: float | None, guard: str | None) -> None:

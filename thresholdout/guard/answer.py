@@ -11,7 +11,7 @@ from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
 
-__all__ = ["Answer", "shown_cost"]
+__all__ = ["Answer", "shown_confidence", "shown_cost"]
 
 _FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout": "the holdout"}
 
@@ -52,6 +52,8 @@ class Answer:
         certificate says it.)
     cost : float or None
         Nats of the error budget that an answer cost which states its interval directly; infinite where it took all.
+    approximate : bool
+        Whether its guard has normal limits: then no interval is guaranteed.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Answer:
     candidate: str = ""
     estimand: str = ""
     cost: float | None = None
+    approximate: bool = False
 
     @property
     def half_width(self) -> float:
@@ -124,6 +127,7 @@ class Answer:
         name = f" {self.name}" if self.name else ""
         left = "" if self.remaining is None else f", {self.remaining} left"
         left += "" if self.cost is None else f", cost {shown_cost(self.cost)}"
+        left += ", approximate (normal limits)" if self.approximate else ""
         return f"<Answer {self.query}{name}: {shown_around(self.value, *self.interval)} from {self.source}{left}>"
 
     def _repr_html_(self) -> str:
@@ -141,13 +145,18 @@ class Answer:
             notes.append("An earlier answer, given again: it costs nothing.")
         return Card(
             f"Answer {self.query}" + (f": {named}" if named else ""),
-            f"{self.value:.4g}; with the guard's confidence the truth is between {shown_below(low, 4)} and "
+            f"{self.value:.4g}; {shown_confidence(self.approximate)} the truth is between {shown_below(low, 4)} and "
             f"{shown_above(high, 4)}.",
             facts,
             [Bar("", low, high, "", self.value, self.source)],
             axis=(self.lower, self.upper),
             notes=notes,
         ).html
+
+
+def shown_confidence(approximate: bool) -> str:
+    """Return with which confidence an interval is told, in words."""
+    return "approximately, by normal limits," if approximate else "with the guard's confidence"
 
 
 def shown_cost(cost: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from graphs.numerics.rounding import Form, shown_above, shown_below
-from thresholdout.guard.answer import shown_cost
+from thresholdout.guard.answer import shown_confidence, shown_cost
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
@@ -94,6 +94,7 @@ class Comparison:
             more += f"; precise=True would show ±{self.direct[0]:.2g} for {self.direct[1]:.0f} nats"
         if self.answer.cost is not None:
             more += f"; cost {shown_cost(self.answer.cost)}"
+        more += "; approximate (normal limits)" if self.answer.approximate else ""
         if self.about == "win_rate":
             return f"<Comparison{name}: {self.verdict}, {value} of wins in [{low}, {high}]{more}>"
         return f"<Comparison{name}: {self.verdict}, {value} in [{low}, {high}]{more}>"
@@ -111,8 +112,8 @@ class Comparison:
         wins = self.about == "win_rate"
         value, low, high = self._shown
         lead = (
-            f"{'Win rate' if wins else 'Difference'} {value}; with the guard's confidence, together with all its "
-            f"other answers, the truth is between {low} and {high}."
+            f"{'Win rate' if wins else 'Difference'} {value}; {shown_confidence(self.answer.approximate)} together with "
+            f"all its other answers, the truth is between {low} and {high}."
         )
         notes = []
         if self.settling is not None:

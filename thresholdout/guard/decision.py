@@ -27,7 +27,7 @@ class Decision:
         outcome is true. A candidate that is kept
         without that is on the way, and may be worse.
     test : str or None
-        Which test the holdout was put to: "sign test", "bets", "bets on groups", "relative entropy" or
+        Which test the holdout was put to: "sign test", "bets", "bets on groups", "normal limits", "relative entropy" or
         "Hoeffding's inequality"; ``None`` where cross-validation alone decided.
     cost : float
         What it cost, in nats of the remaining error budget: 0 where cross-validation alone decided.
@@ -45,6 +45,8 @@ class Decision:
         What the caller named the candidate.
     repeated : bool
         Whether this is an earlier decision, given again because its key was used again; it then cost nothing.
+    approximate : bool
+        Whether the guard has normal limits: then `certified` is approximate, and nothing is proved.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Decision:
     query: int
     name: str = ""
     repeated: bool = False
+    approximate: bool = False
 
     def __bool__(self) -> bool:
         return self.outcome == "keep"
@@ -76,7 +79,8 @@ class Decision:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         if self.certified:
-            what = f"{self.outcome}, certified by {self.test}"
+            how = f"approximate, not certified: {self.test}" if self.approximate else f"certified by {self.test}"
+            what = f"{self.outcome}, {how}"
         elif self.outcome == "not settled":
             what = "not settled"
         elif self.outcome == "keep":

@@ -454,6 +454,7 @@ class Gate:
             query=entry.query,
             name=name,
             repeated=repeated,
+            approximate=rules.approximate,
         )
 
     def _left(self) -> float:
@@ -521,13 +522,15 @@ class Gate:
         what = "each" if self.certify == "each" else "milestones"
         more = f" by more than {self.delta:g}" if self.delta else ""
         left = self.guard.status.error_budget_left
+        approximate = bool(self.guard._mechanism.parameters.approximation)
+        word = "approximately accepted" if approximate else "certified"
         if self.tolerance is not None:
-            told = f"{self.metric.name}, not worse by more than {self.tolerance:g}, certified by {self.test}"
+            told = f"{self.metric.name}, not worse by more than {self.tolerance:g}, {word} by {self.test}"
             return f"<Gate: {told}; {left:.3g} of the risk left>"
-        way = "the champion is on the way and NOT certified" if self._climbing() else "the champion is certified"
+        way = f"the champion is on the way and NOT {word}" if self._climbing() else f"the champion is {word}"
         if not self._climbing() and self._certified.estimator is self._first:
-            way = "nothing is certified yet; the champion is the model it was made with"
-        return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
+            way = f"nothing is {word} yet; the champion is the model it was made with"
+        return f"<Gate: {self.metric.name}{more}, {what} {word} by {self.test}; {way}; {left:.3g} of the risk left>"
 
 
 class _RemoteGate(

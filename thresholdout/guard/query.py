@@ -193,7 +193,9 @@ class Query:
                 expected = "a query that works on both parts; or key=, to try and pay once more (an interrupt, say)"
             raise InputError("key", seen, expected)
 
-    def answer(self, entry: Entry, repeated: bool, about: Literal["query", "best"]) -> Answer:
+    def answer(
+        self, entry: Entry, repeated: bool, about: Literal["query", "best"], *, approximate: bool = False
+    ) -> Answer:
         """Return the answer that the ledger stored.
 
         Raises
@@ -218,4 +220,5 @@ class Query:
             about=about,
             candidate=entry.candidate,
             estimand=self.estimand,
+            approximate=approximate,
         )

@@ -362,7 +362,8 @@ class QueryEngine:
         return self._store(query, step, failed=True)
 
     def _told(self, query: Query, entry: Entry, repeated: bool) -> Answer:
-        return query.answer(entry, repeated, self._mechanism.about)
+        approximate = bool(self._parameters.approximation)
+        return query.answer(entry, repeated, self._mechanism.about, approximate=approximate)
 
     def _store(
         self, query: Query, step: Callable[[Any], tuple[Any, Outcome]], *, failed: bool = False

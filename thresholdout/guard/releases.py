@@ -121,6 +121,8 @@ class Releases:
         """
         from thresholdout.privacy.accounting.events.composed_events import Composed, check_event
 
+        if self._engine.parameters.approximation:
+            raise InputError("events", "a release beside normal limits", "limits='exact', whose intervals pay for it")
         more = check_event(events if not isinstance(events, Iterable) else list(events))
         return self._with(Composed([*self.recorded.events, more]))
 

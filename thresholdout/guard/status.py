@@ -38,6 +38,8 @@ class GuardStatus:
         The same with all records that depend on it, under the declared dependence.
     exhausted : {"budget", "queries"} or None
         Which limit is reached, so that no new query is answered; ``None`` while there is none.
+    approximation : str
+        How intervals and the error budget are approximate, in words; empty where they are guaranteed.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class GuardStatus:
     epsilon: float | None
     bayesian_epsilon: float | None
     exhausted: Literal["budget", "queries"] | None
+    approximation: str
     _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
     _log_risk: float | None = field(repr=False, compare=False)
     _chosen: bool = field(repr=False, compare=False)
@@ -62,7 +65,8 @@ class GuardStatus:
     def line(self) -> str:
         """Return what is left, in one line."""
         left = "any number of" if self.answers_left is None else self.answers_left
-        return f"{left} answers from the holdout left{self._privacy}"
+        approximate = f"; approximate: {self.approximation}" if self.approximation else ""
+        return f"{left} answers from the holdout left{self._privacy}{approximate}"
 
     @property
     def _privacy(self) -> str:
@@ -112,6 +116,7 @@ def status_of(
         epsilon=worth.epsilon,
         bayesian_epsilon=worth.bayesian_epsilon,
         exhausted=None if refusal is None else cast(Literal["budget", "queries"], refusal.what),
+        approximation=worth.approximation,
         _mechanism=mechanism,
         _log_risk=left,
         _chosen=chosen,

@@ -145,6 +145,8 @@ class GuardedCandidates:
         if isinstance(guard, Proxy):
             expected = "the guard itself: make this object where the guard is, and send it to other processes"
             raise InputError("guard", "a guard of another process", expected)
+        if guard.parameters.approximation:
+            raise InputError("guard", "one with normal limits, which certify no candidate", "one with limits='exact'")
         if evaluate is not None and not callable(evaluate):
             raise InputTypeError("evaluate", f"a {type(evaluate).__name__}", "a function evaluate(candidate, part)")
         check_short_texts(name=name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.limits.group_sums import GroupSizes
+    from thresholdout.limits.normal_limits import TrainingGroups
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.statistic_claims import Layout
 
@@ -153,6 +154,8 @@ class Grouped:
         Effective number of training records.
     training_groups : float
         Effective number of training groups; 0 where there are none.
+    trained : TrainingGroups or None
+        Their sums; ``None`` where single values are not known.
     """
 
     index: NDArray[np.int64] = field(repr=False)
@@ -160,6 +163,7 @@ class Grouped:
     correlation: float | None
     training: float
     training_groups: float
+    trained: TrainingGroups | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,11 @@ class Parameters:
         return 0.0
 
     @property
+    def approximation(self) -> str:
+        """How intervals are approximate, in words; empty where they are guaranteed."""
+        return ""
+
+    @property
     def takes_lists(self) -> bool:
         """Whether queries that were fixed together are answered as one list."""
         return False

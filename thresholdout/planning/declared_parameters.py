@@ -145,6 +145,9 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared, claims)
     if is_unlimited(model):
+        if claims.limits == "normal":
+            seen = f"'normal' for {model.describe()}, of which no deviation of a mean can be bounded"
+            raise InputError("limits", seen, "limits='exact'; normal limits are for groups of records")
         if final:
             seen = f"True for {model.describe()}, of which no deviation of a mean can be bounded"
             raise InputError("final_check", seen, "False; the width is the same for all answers")
@@ -161,6 +164,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
         final_check=final,
         epsilon=None if claims.epsilon is None else record_budget(model, claims.epsilon),
         information_released=information_released,
+        normal_limits=claims.limits == "normal",
     )
     found = plain.for_records(model, declared.confidence)
     if claims.epsilon is not None and not found.independent:

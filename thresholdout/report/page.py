@@ -103,6 +103,8 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
         ("from the holdout", f"{report.from_holdout:,}"),
         ("confidence", f"{report.declared.confidence:g}"),
     ]
+    if report.parameters.approximation:
+        found[-1] = "confidence", f"about {report.declared.confidence:g}: approximate"
     if report.budget is not None:
         found.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
     if report.information_released == math.inf:

@@ -33,9 +33,10 @@ def summary(report: GuardReport) -> str:
     if counted:
         parts.append(counted)
     if report.candidates:
+        word = "approximately accepted" if report.parameters.approximation else "certified"
         parts.append(
-            f"{report.candidates:,} candidates were proposed, and {report.certified:,} are certified to be better than "
-            "what was certified before; of those that are called a step nothing is certified."
+            f"{report.candidates:,} candidates were proposed, and {report.certified:,} are {word} to be better than "
+            f"what was {word} before; of those that are called a step nothing is {word}."
         )
     if report.failures:
         parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
@@ -63,14 +64,24 @@ def _worth(report: GuardReport) -> str:
     low, high = float(widths.min()), float(widths.max())
     size = " to ".join(dict.fromkeys((shown_above(low), shown_above(high))))
     return (
-        f"With probability at least {report.declared.confidence:g}, the truth is in the interval of every answer, "
+        f"{_likely(report)}, the truth is in the interval of every answer, "
         f"all of them at once; half-widths are {size}."
     )
+
+
+def _likely(report: GuardReport) -> str:
+    """Say with which probability intervals hold, or about which where they are approximate."""
+    confidence, approximation = f"{report.declared.confidence:g}", report.parameters.approximation
+    if not approximation:
+        return f"With probability at least {confidence}"
+    return f"Approximate, not guaranteed ({approximation}): with probability about {confidence}"
 
 
 def certificate(report: GuardReport) -> list[str]:
     """Return the certificate in three plain sentences: its probability, its estimand, its assumption."""
     made = report.certificate
+    if made is None and report.parameters.approximation:
+        return [f"Intervals are approximate: {report.parameters.approximation}. Nothing is certified."]
     if made is None:
         return [
             "Each answer's half-width was certified when it was given. The certificate itself is not in the ledger: "
@@ -80,7 +91,7 @@ def certificate(report: GuardReport) -> list[str]:
         return ["Nothing is certified about the answers.", "The details below give the reasons."]
     assumed = report.dependence or "the records are independent"
     return [
-        f"With probability at least {report.declared.confidence:g}, all intervals contain their estimands at once.",
+        f"{_likely(report)}, all intervals contain their estimands at once.",
         f"The truth is {made.about}.",
         f"This assumes the declared dependence: {assumed}.",
     ]

@@ -185,6 +185,9 @@ class PredictionGuard(DecidesAboutPredictions):
         )
         if all(given is None for given in (groups, order, window, transition, graph)):
             warn_of_columns(train.drop(columns=[id, label]), "order={!r} beside window=")
+        by_hand = isinstance(mechanism, Parameters) and bool(mechanism.approximation)
+        if by_hand or (isinstance(mechanism, Claims) and mechanism.limits == "normal"):
+            raise InputError("limits", "'normal' for predictions of clients", "limits='exact', which are guaranteed")
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=confidence,

@@ -364,7 +364,7 @@ def test_plot_shows_answers_and_sources() -> None:
     guard.ask(1.0, np.zeros(N))
     axes = guard.report().plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["certified interval", "training value", "answer, from train", "answer, from holdout"]
+    assert labels == ["interval", "training value", "answer, from train", "answer, from holdout"]
 
 
 MECHANISMS = [

@@ -70,6 +70,11 @@ __all__ = [
     "remembered_by",
 ]
 
+TestName: TypeAlias = Literal[
+    "sign test", "trinomial test", "bets", "bets on groups", "normal limits", "relative entropy", "Hoeffding's inequality"
+]
+"""Which test the holdout is put to; where the number of groups refuses normal limits, bets on groups under their name."""
+
 Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed", "worse", "unsettled"]
 """How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
 not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone. With a
@@ -119,12 +124,15 @@ class Rules:
     grouped: GroupedRecords | None = None
 
     @property
-    def test_name(
-        self,
-    ) -> Literal["sign test", "trinomial test", "bets", "bets on groups", "relative entropy", "Hoeffding's inequality"]:
+    def approximate(self) -> bool:
+        """Whether tests are approximate."""
+        return self.parameters.normal_limits
+
+    @property
+    def test_name(self) -> TestName:
         """Which test confirms a claim."""
         if self.grouped is not None:
-            return "bets on groups"
+            return "normal limits" if self.approximate else "bets on groups"
         if self.parameters.independent:
             if not self.sign:
                 return "bets"
@@ -194,7 +202,7 @@ class Rules:
         if self.grouped is not None:
             gains = self.grouped.sums(candidate.unit() - champion.unit())
             sizes = self.grouped.holdout_sizes
-            return GroupGate(GroupSums(0.5 * (sizes + gains), sizes, candidate.bits + 1))
+            return GroupGate(GroupSums(0.5 * (sizes + gains), sizes, candidate.bits + 1), self.approximate)
         if self.test_name in ("sign test", "trinomial test"):
             new, old = candidate.coins(noise), champion.coins(noise)
             return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
@@ -208,8 +216,8 @@ class Rules:
                 return TrinomialGate(wins, losses, self.n)
             case "bets":
                 return BetGate(values)
-            case "bets on groups":
-                return GroupGate()
+            case "bets on groups" | "normal limits":
+                return GroupGate(None, self.approximate)
         mean, rounding = float(np.mean(values)) if values.size else 0.5, 2.0 * record_rounding(self.n)
         if self.test_name == "relative entropy":
             return EntropyGate(mean, self.effective, rounding)

@@ -10,17 +10,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.bets import best_bet, log_wealth
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.limits.group_sums import GroupSums, bet_against
+from thresholdout.limits.normal_limits import NormalTest
 from thresholdout.limits.own_sizes import own_sizes_lower
 from thresholdout.limits.trinomial import difference_refuted
 from thresholdout.mechanisms.base import ALIKE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from thresholdout.mechanisms.base import Grouped
@@ -233,6 +235,10 @@ class GroupGate(GateTest):
     ----------
     values : GroupSums or None
         Of ``(z + 1) / 2``. Secret; ``None`` for what is foreseen.
+    normal : bool
+        Whether normal limits, which are approximate, test where public numbers allow them.
+    swapped : bool
+        Whether the values are of the opposite difference.
 
     Examples
     --------
@@ -247,14 +253,20 @@ class GroupGate(GateTest):
     """
 
     values: GroupSums | None = field(default=None, repr=False)
+    normal: bool = False
+    swapped: bool = False
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare the wealth, or the limit, with what is needed."""
         assert proposal.groups is not None
         assert self.values is not None
-        n, (bet, _) = self.values.size, _placed(proposal, proposal.groups, log_level)
+        n = self.values.size
         rounding = 2.0 * record_rounding(n)
         null = math.nextafter(_null(proposal), 2.0) + rounding
+        normal = self._normal(proposal, log_level)
+        if normal is not None:
+            return normal.refutes(self.values, null, log_level)
+        bet, _ = _placed(proposal, proposal.groups, log_level)
         if bet > 0.0:
             return self.values.log_wealth(bet, null) >= -log_level
         mean = self.values.mean() - rounding
@@ -263,11 +275,25 @@ class GroupGate(GateTest):
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance at which the better of both tests passes."""
         assert proposal.groups is not None
-        return 2.0 * _placed(proposal, proposal.groups, log_level)[1] / proposal.deviation
+        normal = self._normal(proposal, log_level)
+        if normal is None:
+            return 2.0 * _placed(proposal, proposal.groups, log_level)[1] / proposal.deviation
+        null, groups = _null(proposal), proposal.groups
+        correlation = ALIKE if groups.correlation is None else groups.correlation
+        mean = bet_against(null, 0.25 * proposal.variance, correlation, groups.sizes, normal.nats(log_level))[1]
+        return 2.0 * (mean - null) / proposal.deviation
+
+    def _normal(self, proposal: Proposal, log_level: float) -> NormalTest | None:
+        """Return the normal test where public numbers allow it."""
+        groups = proposal.groups
+        if not self.normal or groups is None or groups.trained is None:
+            return None
+        test = NormalTest(groups.sizes, groups.trained.mirrored() if self.swapped else groups.trained)
+        return test if test.allowed(np.array([_null(proposal)]), log_level)[0] else None
 
     def mirrored(self) -> GroupGate:
         """Return it with ``1 - x`` for x, which is exact on the grid of the sums."""
-        return GroupGate(None if self.values is None else self.values.mirrored())
+        return GroupGate(None if self.values is None else self.values.mirrored(), self.normal, not self.swapped)
 
 
 def _placed(proposal: Proposal, groups: Grouped, log_level: float) -> tuple[float, float]:

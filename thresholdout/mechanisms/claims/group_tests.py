@@ -1,5 +1,7 @@
 """Claims about a mean of values whose groups are independent: tested by bets on group sums, or by each group's size.
 
+Where normal limits were declared, `GroupNormalTest` tests by these, which are approximate, wherever public numbers allow.
+
 Which of both tests an end is decided by public numbers: by the limit that each is expected to give at the claim's edge
 and level. So both are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own
 sizes".
@@ -8,12 +10,15 @@ sizes".
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
 
 from thresholdout.data.values import ExactMean
 from thresholdout.limits.bets import Sums, bet_lower
 from thresholdout.limits.binomial import log_laplace_moment
 from thresholdout.limits.group_sums import GroupSums, group_bet
+from thresholdout.limits.normal_limits import NormalTest
 from thresholdout.limits.own_sizes import own_sizes_lower
 from thresholdout.mechanisms.base import ALIKE
 from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, Noise, Scales, TwoEnds, mirror
@@ -23,13 +28,16 @@ if TYPE_CHECKING:
     from thresholdout.limits.group_sums import GroupSizes
     from thresholdout.mechanisms.base import Grouped
 
-__all__ = ["GroupBetTest", "own_sizes"]
+__all__ = ["GroupBetTest", "GroupNormalTest", "own_sizes"]
 
 _LUCK: Final = 1.0  # standard deviations of the groups' squares, in a claim
 _WIDER: Final = 1.7  # times the variance, after a claim that was too narrow
 _ROUNDS: Final = 3
 _NOTHING: Final = 1e-9  # ends below are 0
 _FEW: Final = 20  # training groups, below which their correlation is no guide
+_SPARE: Final = 0.02  # of a stated limit's level, for an exact one where normal ones are not allowed as far out
+_FAR: Final = 2.0  # times the distance of an end from the mean: stated normal limits are looked for up to there
+_NORMAL: Final = -1.0  # in place of a bet: the normal test
 _CLEARLY: Final = 0.7  # of the distance that a normal law with correlation 1 gives: bets that reach it are taken
 
 
@@ -77,9 +85,9 @@ class GroupBetTest(TwoEnds):
         self._limit = own_sizes(steps, grouped.sizes)
         self._placed: dict[tuple[float, float, Scales, bool], tuple[float, float]] = {}
 
-    def wider(self) -> GroupBetTest:
+    def wider(self) -> Self:
         """Return the same test for a larger variance."""
-        return GroupBetTest(self.steps, self._values, self._grouped, self._variance, self._common, _WIDER * self._times)
+        return type(self)(self.steps, self._values, self._grouped, self._variance, self._common, _WIDER * self._times)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the ends that the edges have, each by the better test."""
@@ -176,7 +184,10 @@ class GroupBetTest(TwoEnds):
     def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
         """Return a limit that is stated directly, by the test that is better where the mean is as expected."""
         mean = 1.0 - expected if upper else expected
-        end, bet = self._best(mean, log_level, (), upper, 0.0)
+        return self._exactly(mean, log_level, upper, *self._best(mean, log_level, (), upper, 0.0))
+
+    def _exactly(self, mean: float, log_level: float, upper: bool, end: float, bet: float) -> float:
+        """Return the limit of an exact test, which is expected to be at an end; 0 is in place of a bet for own sizes."""
         if self._values is None:
             return end
         if bet == 0.0:
@@ -199,6 +210,80 @@ class GroupBetTest(TwoEnds):
     def _charge(self, bet: float, scales: Scales) -> float:
         """Return what the noise adds to the logarithm of the wealth that is needed."""
         return sum(log_laplace_moment(bet * self._grouped.sizes.n, scale) for scale in scales)
+
+
+class GroupNormalTest(GroupBetTest):
+    """Claims that are tested by normal limits where public numbers allow, and as in `GroupBetTest` elsewhere.
+
+    Edges have no noise. APPROXIMATE: PROOFS.md of `thresholdout.limits`, "Normal limits".
+    """
+
+    def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
+        """Test both ends; see `GroupBetTest.outcome`."""
+        return super().outcome(lo, hi, log_level, (), (0, 0, 0))
+
+    def _normal(self, upper: bool) -> NormalTest | None:
+        """Return the normal test of one side; ``None`` where no single training values are known."""
+        trained = self._grouped.trained
+        if trained is None:
+            return None
+        return NormalTest(self._grouped.sizes, trained.mirrored() if upper else trained)
+
+    def _seen(self, upper: bool) -> GroupSums:
+        assert self._values is not None
+        return self._values.mirrored() if upper else self._values
+
+    def _best(self, mean: float, log_level: float, scales: Scales, upper: bool, luck: float) -> tuple[float, float]:
+        """Return the end of the test that is taken, and the bet."""
+        test = self._normal(upper)
+        if test is not None and mean > _NOTHING and (nats := test.nats(log_level)) < math.inf:
+            end, _ = self._bet(min(mean, 1.0 - 0.5 / self._grouped.sizes.n), nats, upper, luck)
+            if end > 0.0 and test.allowed(np.array([end]), log_level)[0]:
+                return end, _NORMAL
+        return super()._best(mean, log_level, scales, upper, luck)
+
+    def _wins(self, edge: int, log_level: float, scales: Scales, noise: int, *, upper: bool) -> bool:
+        """Whether the test against means beyond an end passes."""
+        end, bet = self._place(edge / self.steps, log_level, scales, upper=upper)
+        if bet != _NORMAL:
+            return super()._wins(edge, log_level, scales, noise, upper=upper)
+        test = self._normal(upper)
+        assert test is not None
+        return test.refutes(self._seen(upper), end, log_level)
+
+    def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
+        """Return the largest edge that is refuted of a run of edges that allow normal limits; below the run, an exact one.
+
+        The run is fixed before the records are looked at, and the limit is above the truth only where the smallest edge
+        above the truth is refuted. A small share of the level is for the exact limit.
+        """
+        mean, test = 1.0 - expected if upper else expected, self._normal(upper)
+        level = log_level + math.log1p(-_SPARE)
+        end, bet = self._best(mean, level, (), upper, 0.0)
+        if bet != _NORMAL or self._values is None:
+            return super()._stated(log_level, expected, upper=upper)
+        assert test is not None
+        first, last = self._run(test, mean, end, level)
+        values = self._seen(upper)
+        if first > last or not test.refutes(values, first / self.steps, level):
+            spare = log_level + math.log(_SPARE)
+            return self._exactly(mean, spare, upper, *super()._best(mean, spare, (), upper, 0.0))
+        while first < last:  # edges that are refuted are followed by edges that are not
+            middle = (first + last + 1) // 2
+            if test.refutes(values, middle / self.steps, level):
+                first = middle
+            else:
+                last = middle - 1
+        return first / self.steps
+
+    def _run(self, test: NormalTest, mean: float, end: float, log_level: float) -> tuple[int, int]:
+        """Return the first and the last of the edges around an end that follow each other and allow normal limits."""
+        reach, place = _FAR * (mean - end), math.floor(end * self.steps)
+        first = max(1, math.floor((end - reach) * self.steps))
+        last = min(self.steps - 1, math.ceil((mean + reach) * self.steps))
+        refused = np.flatnonzero(~test.allowed(np.arange(first, last + 1) / self.steps, log_level)) + first
+        below, above = refused[refused <= place], refused[refused > place]
+        return int(below.max(initial=first - 1)) + 1, int(above.min(initial=last + 1)) - 1
 
 
 class _Mixture(Sums):

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphs.numerics.arguments import as_real
 from thresholdout.limits.group_sums import GroupSizes
+from thresholdout.limits.normal_limits import TrainingGroups
 from thresholdout.mechanisms.base import ALIKE, Grouped
 
 if TYPE_CHECKING:
@@ -131,23 +132,25 @@ def known_of_sums(
     >>> known_of_sums(GroupSizes([(2, 2)]), 4, 0.5, 2.0, np.array([2.0, 0.0]), np.array([2.0, 2.0])).correlation
     1.0
     """
-    return Grouped(np.zeros(0, dtype=np.int64), sizes, *_correlated(float(n), mean, square, sums, counts))
+    found = _correlated(float(n), mean, square, sums, counts)
+    return Grouped(np.zeros(0, dtype=np.int64), sizes, *found, TrainingGroups(sums, counts))
 
 
 def _alike(
     values: NDArray[np.float64], groups: NDArray[Any], counts: NDArray[np.float64]
-) -> tuple[float | None, float, float]:
-    """Return the correlation inside groups, and the effective numbers of records and of groups."""
+) -> tuple[float | None, float, float, TrainingGroups | None]:
+    """Return the correlation inside groups, the effective numbers of records and of groups, and the groups' sums."""
     if values.size == 0:
-        return None, 1.0, 0.0
+        return None, 1.0, 0.0, None
     sums = np.asarray(np.bincount(groups, weights=values, minlength=counts.size), dtype=np.float64)
-    return _correlated(float(values.size), float(values.mean()), float(values @ values), sums, counts)
+    found = _correlated(float(values.size), float(values.mean()), float(values @ values), sums, counts)
+    return *found, TrainingGroups(sums, counts)
 
 
 def _correlated(
     n: float, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> tuple[float | None, float, float]:
-    """Return what `_alike` does, whatever the order of the groups.
+    """Return the first three of what `_alike` does, whatever the order of the groups.
 
     The squared deviation of a group's sum has the expectation ``s v (1 + (s - 1) rho)``. All pairs of a group count
     together, so that the variance of a mean over such groups comes out right whatever depends on their sizes.

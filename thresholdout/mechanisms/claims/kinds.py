@@ -198,6 +198,11 @@ _CLAIMED: Final = (
     "limits for fixed queries by the dependence; the analyst is a function of the answers and his own coins"
 )
 
+_NORMAL: Final = (
+    "independent groups, enough of them, and enough that lose, for sums to be about normal, of which no theorem says how "
+    "many suffice; the analyst is a function of the answers and his own coins"
+)
+
 _FOLDED: Final = (
     "folds formed without looking at records, independent groups in one fold each; the analyst is a function of the "
     "answers and his own coins"
@@ -233,11 +238,11 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None
         epsilon = None if parameters.epsilon is None else ClaimsMechanism(parameters, n).epsilon(n)
+    route = "claims", 1.0, _CLAIMED, "PROOFS.md, 'The remaining error budget'"
+    if parameters.approximation:
+        route = "normal limits", 1.0, _NORMAL, "thresholdout/limits/PROOFS.md, 'Normal limits'"
     return by.stated(
-        "claims",
-        1.0,
-        _CLAIMED,
-        "PROOFS.md, 'The remaining error budget'",
+        *route,
         confidence=min(by.confidence, parameters.confidence),
         likely=likely,
         why_not=why,

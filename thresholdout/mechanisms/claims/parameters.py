@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError
@@ -14,7 +14,10 @@ from thresholdout.mechanisms.kind import Parameters
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["ClaimsParameters"]
+__all__ = ["NORMAL_MISSES", "ClaimsParameters"]
+
+NORMAL_MISSES: Final = "single tests were refuted up to 3.4 times as often as their level says, on the laws tried"
+"""What benchmarks/normal_limits.py measured; docs/dependence.md has the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class ClaimsParameters(Parameters):
         Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
         is drawn. ``None`` where whoever asks is one party, and training values are what they say.
+    normal_limits : bool
+        Whether claims about groups are tested by normal limits, which are approximate, where public numbers allow.
 
     Examples
     --------
@@ -76,7 +81,7 @@ class ClaimsParameters(Parameters):
     withdraws: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
     omitted_when_unset: ClassVar[frozenset[str]] = frozenset(
-        {"final_check", "epsilon", "information_released", "allowance", "sizes", "correlation"}
+        {"final_check", "epsilon", "information_released", "allowance", "sizes", "correlation", "normal_limits"}
     )
 
     confidence: float = 0.95
@@ -93,6 +98,7 @@ class ClaimsParameters(Parameters):
     allowance: float | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
     correlation: float | None = None
+    normal_limits: bool = False
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -122,6 +128,8 @@ class ClaimsParameters(Parameters):
             if self.noise or self.epsilon is not None or self.final_check or self.max_half_width is not None:
                 seen = "beside noise=, epsilon=, final_check= or max_half_width="
                 raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
+        if self.normal_limits and (self.epsilon is not None or self.allowance is not None):
+            raise InputError("limits", "'normal' beside epsilon= or an allowance", "limits='exact' beside them")
         if self.correlation is not None:
             least = -math.ulp(0.0)
             fix("correlation", check_number("correlation", self.correlation, least, 1.0, "a number from 0 to 1"))
@@ -139,6 +147,14 @@ class ClaimsParameters(Parameters):
     def anticipates(self) -> bool:
         """Whether it is a leaderboard."""
         return self.allowance is not None
+
+    @property
+    def approximation(self) -> str:
+        """How intervals are approximate, in words; empty where they are guaranteed."""
+        if not self.normal_limits:
+            return ""
+        groups = sum(number for _, number in self.sizes or ())
+        return f"normal limits from {groups:,} groups; {NORMAL_MISSES}"
 
     @property
     def takes_lists(self) -> bool:
@@ -173,6 +189,10 @@ class ClaimsParameters(Parameters):
         effective = model.effective_records()
         grouped = isinstance(model, (Groups, ModelOfSizes)) and effective != model.n
         groups = model.independent_groups() if grouped else None
+        if self.normal_limits and groups is None:
+            seen = f"'normal' for {model.describe()}"
+            expected = "groups= of several records each, whose means normal limits are for; or limits='exact'"
+            raise InputError("limits", seen, expected)
         return replace(
             self,
             confidence=confidence,

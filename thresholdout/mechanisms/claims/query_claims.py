@@ -34,7 +34,7 @@ from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
 from thresholdout.mechanisms.base import ALIKE, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
-from thresholdout.mechanisms.claims.group_tests import GroupBetTest, own_sizes
+from thresholdout.mechanisms.claims.group_tests import GroupBetTest, GroupNormalTest, own_sizes
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
     BetTest,
@@ -458,8 +458,9 @@ class QueryClaims:
         return known.trinomial and self._bets(known)
 
     def noiseless(self, known: Known) -> bool:
-        """Whether tests compare exact tails, without noise in their edges."""
-        return known.paired_counts is not None or self.trinomial(known)
+        """Whether tests have no noise in their edges: they compare exact tails, or are approximate."""
+        normal = self.parameters.normal_limits and self._bets_on_groups(known)
+        return normal or known.paired_counts is not None or self.trinomial(known)
 
     def _predict(self, state: ClaimsState, train: float, known: Known) -> tuple[Prediction, float]:
         """Predict the holdout value of a query with this training value."""
@@ -526,7 +527,8 @@ class QueryClaims:
         records, effective, _ = self._sizes(known)
         if known.groups is not None and self._bets_on_groups(known):
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
-            return GroupBetTest(steps, sums, known.groups, None if known.binary else variance, common)
+            test = GroupNormalTest if self.parameters.normal_limits else GroupBetTest
+            return test(steps, sums, known.groups, None if known.binary else variance, common)
         sizes = self._groups if known.part is None else None
         if known.groups is not None:
             sizes = known.groups.sizes

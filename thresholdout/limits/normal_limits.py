@@ -1,0 +1,188 @@
+"""Normal limits for means of independent groups: the wealth of bets on group sums with the normal threshold. APPROXIMATE.
+
+Groups have the sizes s_g and ``y_g = sum_{i in g} (x_i - m)``. The exact test of means of at most m asks a bet that was
+fixed before for ``ln(1/w)`` nats. This one takes the best bet after the fact, and asks it for less,
+
+    max over 0 <= L <= Lmax of sum_g ln(1 + L y_g)  >=  (K/2) ln(1 + t^2/(K - 1)),    sum_g y_g > 0,
+
+with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s_g^2)^2 / sum s_g^4``, and Lmax one over
+``min(S m, 1.5 d)``, d the largest loss ``-y_g`` of a holdout or training group, or the largest gain above the training
+part's mean. Lmax falls as m rises, so the means that are refuted are those up to a limit. That is the
+empirical likelihood ratio [O90] with a limited bet and Student's threshold. Its level is w in the limit of many groups
+and no theorem bounds it for a finite number. `allowed` says where it is taken, by public numbers alone. PROOFS.md of
+this package, "Normal limits", says what holds and what does not; benchmarks/normal_limits.py measures single tests.
+
+References
+----------
+[O90] A. B. Owen, "Empirical likelihood ratio confidence regions", Annals of Statistics 18, 1990.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.limits.group_sums import GroupSizes, GroupSums
+
+__all__ = ["NormalTest", "TrainingGroups", "best_log_wealth", "effective_groups", "normal_nats", "normal_quantile"]
+
+# All three were fixed before the laws of the benchmark were tried; below them skewness makes true levels several times w.
+_LEAST_LEVEL: Final = math.log(1e-5)
+_HALF: Final = math.log(0.5)
+_GROUPS: Final = 8.0  # K is at least so many times the square of the normal quantile
+_LOSERS: Final = 2.0  # the effective number of training groups that lose, likewise
+# Times the largest deviation that was seen, gain or loss: the best bet takes losses of this size to be possible. Gains
+# count, since groups that win much by a difference of two models may lose as much, and none may have been seen yet.
+_BEYOND: Final = 1.5
+_STEPS: Final = 40
+_CLOSE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingGroups:
+    """Sums of training values in [0, 1] by group, out of fold at best, and their numbers. Public."""
+
+    sums: NDArray[np.float64] = field(repr=False)
+    counts: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def mean(self) -> float:
+        """The mean of all values."""
+        return float(self.sums.sum()) / max(1.0, float(self.counts.sum()))
+
+    def farthest(self, mean: float) -> float:
+        """Return how far the sum of a group is below that of a mean, or above that of all groups' mean, at most."""
+        below, above = self.counts * mean - self.sums, self.sums - self.counts * self.mean
+        return max(0.0, float(below.max(initial=0.0)), float(above.max(initial=0.0)))
+
+    def losers(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each mean N, the effective number of groups that are below it."""
+        losses = np.maximum(self.counts * means[:, None] - self.sums, 0.0)
+        squares = np.sum(losses * losses, axis=1)
+        return np.asarray(np.sum(losses, axis=1) ** 2 / np.where(squares > 0.0, squares, 1.0))
+
+    def mirrored(self) -> TrainingGroups:
+        """Return the sums of one less each value."""
+        return TrainingGroups(self.counts - self.sums, self.counts)
+
+
+def effective_groups(sizes: GroupSizes) -> float:
+    """Return K, the number of groups of one size whose squares vary as much.
+
+    Examples
+    --------
+    >>> from thresholdout.limits.group_sums import GroupSizes
+    >>> effective_groups(GroupSizes([(5, 400)])), round(effective_groups(GroupSizes([(1, 400), (20, 1)])), 1)
+    (400.0, 4.0)
+    """
+    return sizes.squares**2 / float(sizes.numbers @ sizes.sizes**4)
+
+
+@lru_cache(maxsize=512)
+def normal_quantile(log_level: float) -> float:
+    """Return the number that a normal variable exceeds with a probability, from its logarithm."""
+    from scipy.special import ndtri_exp
+
+    return -float(ndtri_exp(log_level))
+
+
+@lru_cache(maxsize=512)
+def normal_nats(groups: float, log_level: float) -> float:
+    """Return the nats that the best bet has to win, from K groups.
+
+    Examples
+    --------
+    >>> round(normal_nats(1e9, math.log(0.025)), 3)  # half the square of 1.96; a bet that was fixed needs 3.69
+    1.921
+    """
+    from scipy.special import stdtrit
+
+    t = -float(stdtrit(groups - 1.0, math.exp(log_level)))
+    return 0.5 * groups * math.log1p(t * t / (groups - 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalTest:
+    """The normal test of the mean of some groups.
+
+    Parameters
+    ----------
+    sizes : GroupSizes
+        Of the groups that are tested.
+    training : TrainingGroups
+        Others like them.
+
+    Examples
+    --------
+    >>> from thresholdout.limits.group_sums import GroupSizes, GroupSums
+    >>> sums = np.repeat([5.0, 4.0, 2.0], [250, 100, 50])
+    >>> test = NormalTest(GroupSizes([(5, 400)]), TrainingGroups(sums, np.full(400, 5.0)))
+    >>> test.allowed(np.array([0.7, 0.85]), math.log(0.001)), test.allowed(np.array([0.85]), math.log(1e-6))
+    (array([ True,  True]), array([False]))
+    >>> values = GroupSums(sums, np.full(400, 5.0), 0)
+    >>> [test.refutes(values, mean, math.log(0.001)) for mean in (0.84, 0.85, 0.86, 0.87)]  # their mean is 0.875
+    [True, False, False, False]
+    """
+
+    sizes: GroupSizes
+    training: TrainingGroups
+
+    def nats(self, log_level: float) -> float:
+        """Return the nats that the best bet has to win; infinite where level or number of groups refuse the test."""
+        if not _LEAST_LEVEL <= log_level < _HALF:
+            return math.inf
+        groups = effective_groups(self.sizes)
+        return normal_nats(groups, log_level) if groups >= _GROUPS * normal_quantile(log_level) ** 2 else math.inf
+
+    def allowed(self, means: NDArray[np.float64], log_level: float) -> NDArray[np.bool_]:
+        """Whether this is the test of means of at most each of some, and not an exact one: public numbers only."""
+        if self.nats(log_level) == math.inf:
+            return np.zeros(means.size, dtype=bool)
+        return np.asarray(self.training.losers(means) >= _LOSERS * normal_quantile(log_level) ** 2)
+
+    def refutes(self, values: GroupSums, mean: float, log_level: float) -> bool:
+        """Whether the groups' sums refute means of at most `mean`, where that is allowed. Approximate."""
+        above = values.above(mean)
+        seen = max(-float(above.min()), float(values.above(self.training.mean).max()), self.training.farthest(mean))
+        largest = min(self.sizes.largest * mean, _BEYOND * seen)
+        if float(above.sum()) <= 0.0 or largest <= 0.0:
+            return False
+        return best_log_wealth(above, largest) >= self.nats(log_level)
+
+
+def best_log_wealth(above: NDArray[np.float64], largest: float) -> float:
+    """Return the largest ``sum ln(1 + L y)`` of the bets from 0 to ``1/largest``.
+
+    Parameters
+    ----------
+    above : ndarray
+        y, at least ``-largest``, with a positive sum.
+    largest : float
+        The largest loss that is taken to be possible.
+
+    Examples
+    --------
+    >>> round(best_log_wealth(np.array([1.0, 1.0, -1.0]), 1.0), 6)  # L = 1/3
+    0.169899
+    >>> round(best_log_wealth(np.array([1.0, 1.0]), 4.0), 6) == round(2 * math.log(1.25), 6)
+    True
+    """
+    low, high = 0.0, 1.0 / largest
+    bet = min(0.5 * high, float(above.sum()) / float(above @ above))
+    for _ in range(_STEPS):  # Newton's, or a bisection where that leaves what is known
+        shares = above / (1.0 + bet * above)
+        slope = float(shares.sum())
+        low, high = (bet, high) if slope > 0.0 else (low, bet)
+        step = bet + slope / float(shares @ shares)
+        step = step if low < step < high else 0.5 * (low + high)
+        if abs(step - bet) <= _CLOSE * bet:
+            break
+        bet = step
+    return float(np.log1p(bet * above).sum())
