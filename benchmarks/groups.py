@@ -5,7 +5,8 @@ The difficulty of a record is normal. Its correlation inside a group gives right
 Candidates share 0.7 of its variance, as models of one search do. The training part has as many groups. Guards have
 defaults and know the groups. Tables have means and 90 % quantiles over sessions of the half-length, and of its ratio to
 two lists that were fixed before (0.05/m each): constant bets on group sums that know the true variance and correlation
-("exact"), and Student's t on group sums ("t"). The last column counts sessions with a missed truth.
+("exact"), and Student's t on group sums ("t"). "missed" counts sessions with a missed truth. Each table has guards with
+exact limits, the default, and with normal ones, which are approximate.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
-from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout import BudgetExhausted, Claims, Thresholdout
 
-__all__ = ["Design", "compared", "main", "scored", "seen"]
+__all__ = ["NORMAL", "Design", "checked", "compared", "listed", "main", "scored", "seen", "student_half"]
 
 BETA: Final = 0.05
 _SHARED: Final = 0.7
@@ -219,21 +220,26 @@ def seen(design: Design, drop: float, level: float, seed: int, **settings: Any) 
     return guard.gate(_Told(b)).propose(_Told(a), cv="training").certified
 
 
-def row(name: str, sessions: Iterable[list[Half]]) -> None:
-    """Print means over sessions, 90 % quantiles and missed truths."""
-    found = [np.array(one, dtype=float) for one in sessions]
-    half = np.array([one[:, 0].mean() for one in found])
-    ratios = np.array([[(one[:, 0] / one[:, k]).mean() for k in (1, 2)] for one in found])
-    missed = sum(bool(one[:, 3].any()) for one in found)
-    numbers = f"{half.mean():8.4f} {np.quantile(half, 0.9):8.4f}"
-    for k in (0, 1):
-        numbers += f" {ratios[:, k].mean():7.2f} {np.quantile(ratios[:, k], 0.9):7.2f}"
-    print(f"{name:58} {numbers} {missed:4}/{len(found)}", flush=True)
+def row(name: str, *kinds: Iterable[list[Half]]) -> None:
+    """Print means over sessions, 90 % quantiles and missed truths, for exact limits and for normal ones."""
+    line = f"{name:50}"
+    for sessions in kinds:
+        found = [np.array(one, dtype=float) for one in sessions]
+        half = np.array([one[:, 0].mean() for one in found])
+        ratios = np.array([[(one[:, 0] / one[:, k]).mean() for k in (1, 2)] for one in found])
+        missed = sum(bool(one[:, 3].any()) for one in found)
+        line += f" {half.mean():8.4f} {np.quantile(half, 0.9):8.4f}"
+        for k in (0, 1):
+            line += f" {ratios[:, k].mean():7.2f} {np.quantile(ratios[:, k], 0.9):7.2f}"
+        line += f" {missed:4}/{len(found):<2}"
+    print(line, flush=True)
 
 
 def heading(title: str) -> None:
     """Print a title and the names of columns."""
-    print(f"\n{title}\n\n{'':58} {'half':>8} {'90 %':>8} {'/exact':>7} {'90 %':>7} {'/t':>7} {'90 %':>7} missed")
+    columns = f" {'half':>8} {'90 %':>8} {'/exact':>7} {'90 %':>7} {'/t':>7} {'90 %':>7} missed "
+    print(f"\n{title}\n\n{'':50} {'exact limits':^{len(columns)}}{'normal limits, approximate':^{len(columns)}}")
+    print(f"{'':50}{columns}{columns}")
 
 
 DESIGNS: Final = tuple(
@@ -241,8 +247,11 @@ DESIGNS: Final = tuple(
 )
 
 
-def tables(seeds: int, settings: dict[str, Any]) -> None:
-    """Print all tables for guards with some settings."""
+NORMAL: Final[dict[str, Any]] = {"mechanism": Claims(limits="normal")}
+
+
+def tables(seeds: int) -> None:
+    """Print all tables, for both kinds of limits."""
     ways: tuple[tuple[str, Callable[..., list[Half]], tuple[int, ...]], ...] = (
         ("Scores, one after another", scored, (20, 100)),
         ("Scores, one list", listed, (20, 100)),
@@ -254,23 +263,24 @@ def tables(seeds: int, settings: dict[str, Any]) -> None:
             for queries in numbers:
                 each = f"{'1 to ' * design.mixed}{design.size}"
                 name = f"{design.groups} groups x {each}, {design.correlation}, {queries} queries"
-                row(name, (way(design, queries, seed, **settings) for seed in range(seeds)))
+                kinds = ((way(design, queries, seed, **limits) for seed in range(seeds)) for limits in ({}, NORMAL))
+                row(name, *kinds)
     for directly in (False, True):
         heading(f"One comparison of models that differ on 8 %, {'stated directly' if directly else 'through a claim'}")
         for groups, size in ((400, 5), (1000, 3), (200, 20), (120, 100)):
             design = Design(groups, size, 0.1)
-            runs = (compared(design, seed, directly, **settings) for seed in range(seeds))
-            row(f"{groups} groups x {size}, {design.correlation}", runs)
+            kinds = ((compared(design, seed, directly, **limits) for seed in range(seeds)) for limits in ({}, NORMAL))
+            row(f"{groups} groups x {size}, {design.correlation}", *kinds)
 
 
 def main() -> None:
     """Print the tables."""
     seeds, begun = 3 if "--quick" in sys.argv else 20, time.monotonic()
-    settings: dict[str, Any] = {}
-    tables(seeds, settings)
+    tables(seeds)
     design = Design(200, 5, 0.1)
-    found = sum(seen(design, 0.1, 0.005, seed) for seed in range(DROPS))
-    print(f"\nA gate at level 0.005, 200 passages x 5, a drop of 10 points: seen {found} of {DROPS}")
+    found, normal = (sum(seen(design, 0.1, 0.005, seed, **limits) for seed in range(DROPS)) for limits in ({}, NORMAL))
+    said = f"seen {found} of {DROPS}, with normal limits {normal}"
+    print(f"\nA gate at level 0.005, 200 passages x 5, a drop of 10 points: {said}")
     print(f"\n{(time.monotonic() - begun) / 60:.1f} minutes")
 
 

@@ -433,7 +433,9 @@ class Certificate:
         )
         confidence = f"about {self.confidence:g}, not guaranteed" if self.approximation else f"{self.confidence:g}"
         facts = [("confidence", confidence), ("width", width), ("about", self.estimand.short)]
-        return Card("Approximate intervals" if self.approximation else "Certificate", self.statement, facts, table=table).html
+        return Card(
+            "Approximate intervals" if self.approximation else "Certificate", self.statement, facts, table=table
+        ).html
 
 
 def certify(

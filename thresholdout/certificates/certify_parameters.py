@@ -88,7 +88,9 @@ class Theorems:
         route = Route(name, tolerance, not approximation, assumes, source, widths=widths)
         if why_not:
             route = Route.missing(name, why_not, sound=not approximation, assumes=assumes, source=source)
-        chosen, estimand = route if route.applies else None, estimand_of(self.model, self.parameters)
+        declared = bool(approximation) and route.applies  # approximate, and named so
+        chosen = route if route.eligible or declared else None
+        estimand = estimand_of(self.model, self.parameters)
         with_dependants = None if epsilon is None else bayesian_epsilon(self.model, epsilon)
         return Certificate(
             confidence,

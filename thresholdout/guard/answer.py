@@ -156,7 +156,7 @@ class Answer:
 
 def shown_confidence(approximate: bool) -> str:
     """Return with which confidence an interval is told, in words."""
-    return "approximately, by normal limits," if approximate else "with the guard's confidence"
+    return "approximately with the guard's confidence (normal limits)" if approximate else "with the guard's confidence"
 
 
 def shown_cost(cost: float) -> str:

@@ -112,8 +112,8 @@ class Comparison:
         wins = self.about == "win_rate"
         value, low, high = self._shown
         lead = (
-            f"{'Win rate' if wins else 'Difference'} {value}; {shown_confidence(self.answer.approximate)} together with "
-            f"all its other answers, the truth is between {low} and {high}."
+            f"{'Win rate' if wins else 'Difference'} {value}; {shown_confidence(self.answer.approximate)}, together "
+            f"with all its other answers, the truth is between {low} and {high}."
         )
         notes = []
         if self.settling is not None:

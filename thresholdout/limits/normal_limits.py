@@ -1,16 +1,17 @@
-"""Normal limits for means of independent groups: the wealth of bets on group sums with the normal threshold. APPROXIMATE.
+"""Normal limits for means of independent groups: wealth of bets on group sums, the normal threshold. APPROXIMATE.
 
 Groups have the sizes s_g and ``y_g = sum_{i in g} (x_i - m)``. The exact test of means of at most m asks a bet that was
 fixed before for ``ln(1/w)`` nats. This one takes the best bet after the fact, and asks it for less,
 
     max over 0 <= L <= Lmax of sum_g ln(1 + L y_g)  >=  (K/2) ln(1 + t^2/(K - 1)),    sum_g y_g > 0,
 
-with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s_g^2)^2 / sum s_g^4``, and Lmax one over
-``min(S m, 1.5 d)``, d the largest loss ``-y_g`` of a holdout or training group, or the largest gain above the training
-part's mean. Lmax falls as m rises, so the means that are refuted are those up to a limit. That is the
-empirical likelihood ratio [O90] with a limited bet and Student's threshold. Its level is w in the limit of many groups
-and no theorem bounds it for a finite number. `allowed` says where it is taken, by public numbers alone. PROOFS.md of
-this package, "Normal limits", says what holds and what does not; benchmarks/normal_limits.py measures single tests.
+with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s_g^2)^2 / sum s_g^4``. Lmax is one over
+``max(min(S m, 1.5 d), S m/b)``: d is the largest loss ``-y_g`` of a holdout or training group, or the largest gain
+above the training part's mean, and b is 0.7 times the groups of both parts over those that are tested. Lmax falls as m rises,
+so the means that are refuted are those up to a limit. That is the empirical likelihood ratio [O90] with a limited bet
+and Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a finite number.
+`NormalTest.allowed` says where it is taken, by public numbers alone. PROOFS.md of this package, "Normal limits", says
+what holds and what does not; benchmarks/normal_limits.py measures single tests.
 
 References
 ----------
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NormalTest", "TrainingGroups", "best_log_wealth", "effective_groups", "normal_nats", "normal_quantile"]
 
-# All three were fixed before the laws of the benchmark were tried; below them skewness makes true levels several times w.
+# Beyond these, skewness makes true levels several times w. They were fixed before the laws of the benchmark were run.
 _LEAST_LEVEL: Final = math.log(1e-5)
 _HALF: Final = math.log(0.5)
 _GROUPS: Final = 8.0  # K is at least so many times the square of the normal quantile
@@ -41,6 +42,10 @@ _LOSERS: Final = 2.0  # the effective number of training groups that lose, likew
 # Times the largest deviation that was seen, gain or loss: the best bet takes losses of this size to be possible. Gains
 # count, since groups that win much by a difference of two models may lose as much, and none may have been seen yet.
 _BEYOND: Final = 1.5
+# Times the largest bet of the exact test without training groups; with as many as are tested it is twice that. Groups
+# that lose all they can, so rarely that both parts may show none, move the truth by less than such bets can win:
+# PROOFS.md, "Normal limits", (4).
+_BOLD: Final = 0.7
 _STEPS: Final = 40
 _CLOSE: Final = 1e-9
 
@@ -134,6 +139,11 @@ class NormalTest:
     sizes: GroupSizes
     training: TrainingGroups
 
+    @property
+    def boldness(self) -> float:
+        """How many times the largest bet of an exact test is the largest bet here, at most."""
+        return _BOLD * (1.0 + np.count_nonzero(self.training.counts) / self.sizes.groups)
+
     def nats(self, log_level: float) -> float:
         """Return the nats that the best bet has to win; infinite where level or number of groups refuse the test."""
         if not _LEAST_LEVEL <= log_level < _HALF:
@@ -151,7 +161,8 @@ class NormalTest:
         """Whether the groups' sums refute means of at most `mean`, where that is allowed. Approximate."""
         above = values.above(mean)
         seen = max(-float(above.min()), float(values.above(self.training.mean).max()), self.training.farthest(mean))
-        largest = min(self.sizes.largest * mean, _BEYOND * seen)
+        possible = self.sizes.largest * mean
+        largest = max(min(possible, _BEYOND * seen), possible / self.boldness)
         if float(above.sum()) <= 0.0 or largest <= 0.0:
             return False
         return best_log_wealth(above, largest) >= self.nats(log_level)

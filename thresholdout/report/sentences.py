@@ -64,8 +64,7 @@ def _worth(report: GuardReport) -> str:
     low, high = float(widths.min()), float(widths.max())
     size = " to ".join(dict.fromkeys((shown_above(low), shown_above(high))))
     return (
-        f"{_likely(report)}, the truth is in the interval of every answer, "
-        f"all of them at once; half-widths are {size}."
+        f"{_likely(report)}, the truth is in the interval of every answer, all of them at once; half-widths are {size}."
     )
 
 

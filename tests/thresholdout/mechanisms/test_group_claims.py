@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from tests.cases import for_each
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
+from thresholdout.limits.normal_limits import TrainingGroups
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import Grouped
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.gate_tests import GroupGate, Proposal
-from thresholdout.mechanisms.claims.group_tests import GroupBetTest
+from thresholdout.mechanisms.claims.group_tests import GroupBetTest, GroupNormalTest
 from thresholdout.noise.sources import SeededNoise
 
 STEPS = 64
@@ -207,3 +209,81 @@ def test_the_best_of_a_list_has_the_best_mean_and_says_nothing_of_the_others() -
     assert first.interval[1] < 0.8  # the other's mean is beyond the end of this one, whose middle was the larger one
     assert second.interval is not None
     assert sum(first.interval) > sum(second.interval)
+
+
+class TestNormalLimits:
+    """At a level of .3 few groups suffice, so that all outcomes are counted. Nothing is said of levels."""
+
+    LEVEL = math.log(0.3)
+
+    def made(self, values: GroupSums | None, sizes: list[int]) -> GroupNormalTest:
+        known = grouped(sizes)
+        trained = TrainingGroups(np.resize([2.0, 1.0, 0.0, 2.0], 40), np.full(40, 2.0))
+        known = replace(known, trained=trained)
+        return GroupNormalTest(STEPS, values, known, 0.2, 0.5)
+
+    def outcomes(self, sizes: list[int]) -> list[GroupSums]:
+        s = np.array(sizes, dtype=float)
+        return [GroupSums(np.array(sums, dtype=float), s, 0) for sums in product(*(range(size + 1) for size in sizes))]
+
+    def test_ends_are_public(self) -> None:
+        """With any holdout, and with none."""
+        sizes = [2, 2, 2, 2]
+        blank = self.made(None, sizes).interval(20, 44, self.LEVEL, ())
+        assert {self.made(one, sizes).interval(20, 44, self.LEVEL, ()) for one in self.outcomes(sizes)} == {blank}
+        exact = GroupBetTest(STEPS, None, grouped(sizes), 0.2, 0.5).interval(20, 44, self.LEVEL, ())
+        assert exact[0] < blank[0] < blank[1] < exact[1]
+
+    @pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 2, 3]])
+    @pytest.mark.parametrize("expected", [0.5, 0.7])
+    def test_a_limit_above_a_truth_is_one_test(self, sizes: list[int], expected: float) -> None:
+        """Limits are edges; each edge from the first of the run to the limit is refuted, and the one above is not."""
+        level, stated = self.LEVEL + math.log1p(-0.02), set()
+        for values in self.outcomes(sizes):
+            found = self.made(values, sizes)
+            limit = found._stated(self.LEVEL, expected, upper=False)
+            normal = found._normal(False)
+            assert normal is not None
+            edges = np.arange(1, STEPS) / STEPS
+            allowed = normal.allowed(edges, level)
+            refuted = np.array([normal.refutes(values, float(edge), level) for edge in edges])
+            stated.add(limit)
+            if limit in edges and refuted[edges <= limit][-1]:
+                place = int(limit * STEPS) - 1
+                assert allowed[place]
+                assert not (refuted[place + 1] and allowed[place + 1]) or limit > expected
+            else:  # an exact limit at a fiftieth of the level
+                exact = GroupBetTest(STEPS, values, grouped(sizes), 0.2, 0.5)
+                assert limit <= exact._stated(self.LEVEL + math.log(0.02), expected, upper=False) + 1e-12
+        assert len(stated) > 3
+
+    @pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 2, 2, 3]])
+    def test_the_upper_end_is_the_lower_one_of_mirrored_values(self, sizes: list[int]) -> None:
+        known = replace(grouped(sizes), trained=TrainingGroups(np.resize([2.0, 1.0, 0.0], 30), np.full(30, 2.0)))
+        turned = replace(known, trained=TrainingGroups(np.resize([0.0, 1.0, 2.0], 30), np.full(30, 2.0)))
+        for values in self.outcomes(sizes)[::7]:
+            low, high = GroupNormalTest(STEPS, values, known, 0.2, 0.5).ends(self.LEVEL, 0.6)
+            other = GroupNormalTest(STEPS, values.mirrored(), turned, 0.2, 0.5).ends(self.LEVEL, 0.4)
+            assert (STEPS - high, STEPS - low) == other
+
+    def test_without_training_values_limits_are_exact(self) -> None:
+        sizes = [2, 2, 2, 2]
+        for values in self.outcomes(sizes)[::9]:
+            normal = GroupNormalTest(STEPS, values, grouped(sizes), 0.2, 0.5)
+            exact = GroupBetTest(STEPS, values, grouped(sizes), 0.2, 0.5)
+            assert normal.ends(self.LEVEL, 0.6) == exact.ends(self.LEVEL, 0.6)
+            assert normal.interval(20, 44, self.LEVEL, ()) == exact.interval(20, 44, self.LEVEL, ())
+
+    def test_gates_test_the_opposite_by_the_training_groups_of_the_opposite(self) -> None:
+        """A gain of 1 to each of most groups: kept as better, and refused as worse; and the reverse of both."""
+        sizes = [2] * 60
+        won, none = np.resize([1.5, 2.0, 1.0, 0.5], 60), np.full(60, 2.0)
+        for sums in (won, 2.0 - won):
+            known = replace(grouped(sizes), trained=TrainingGroups(sums, none))
+            difference = float(sums.mean() - 1.0)
+            proposal = Proposal(difference, 0.5, 60.0, 60.0, 0.0, known)
+            gate = GroupGate(GroupSums(sums, none, 1), normal=True)
+            mirrored = replace(proposal, difference=-difference)
+            assert gate.passes(proposal, math.log(0.02)) == (difference > 0.0)
+            assert gate.mirrored().passes(mirrored, math.log(0.02)) == (difference < 0.0)
+            assert gate.needed(proposal, math.log(0.02)) < GroupGate().needed(proposal, math.log(0.02))

@@ -71,9 +71,15 @@ __all__ = [
 ]
 
 TestName: TypeAlias = Literal[
-    "sign test", "trinomial test", "bets", "bets on groups", "normal limits", "relative entropy", "Hoeffding's inequality"
+    "sign test",
+    "trinomial test",
+    "bets",
+    "bets on groups",
+    "normal limits",
+    "relative entropy",
+    "Hoeffding's inequality",
 ]
-"""Which test the holdout is put to; where the number of groups refuses normal limits, bets on groups under their name."""
+"""Which test the holdout is put to; "normal limits" are bets on groups where public numbers do not allow them."""
 
 Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed", "worse", "unsettled"]
 """How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were

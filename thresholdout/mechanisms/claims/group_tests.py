@@ -1,6 +1,6 @@
 """Claims about a mean of values whose groups are independent: tested by bets on group sums, or by each group's size.
 
-Where normal limits were declared, `GroupNormalTest` tests by these, which are approximate, wherever public numbers allow.
+Where normal limits were declared, `GroupNormalTest` takes these wherever public numbers allow; they are approximate.
 
 Which of both tests an end is decided by public numbers: by the limit that each is expected to give at the claim's edge
 and level. So both are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own
@@ -187,7 +187,7 @@ class GroupBetTest(TwoEnds):
         return self._exactly(mean, log_level, upper, *self._best(mean, log_level, (), upper, 0.0))
 
     def _exactly(self, mean: float, log_level: float, upper: bool, end: float, bet: float) -> float:
-        """Return the limit of an exact test, which is expected to be at an end; 0 is in place of a bet for own sizes."""
+        """Return the limit of an exact test that is expected to be at an end; a bet of 0 stands for own sizes."""
         if self._values is None:
             return end
         if bet == 0.0:
@@ -252,7 +252,7 @@ class GroupNormalTest(GroupBetTest):
         return test.refutes(self._seen(upper), end, log_level)
 
     def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
-        """Return the largest edge that is refuted of a run of edges that allow normal limits; below the run, an exact one.
+        """Return the largest refuted edge of a run of edges that allow normal limits; below the run, an exact limit.
 
         The run is fixed before the records are looked at, and the limit is above the truth only where the smallest edge
         above the truth is refuted. A small share of the level is for the exact limit.

@@ -199,8 +199,8 @@ _CLAIMED: Final = (
 )
 
 _NORMAL: Final = (
-    "independent groups, enough of them, and enough that lose, for sums to be about normal, of which no theorem says how "
-    "many suffice; the analyst is a function of the answers and his own coins"
+    "independent groups, enough of them, and enough that lose, for their sum to be about normal; no theorem says how "
+    "many are enough; the analyst is a function of the answers and his own coins"
 )
 
 _FOLDED: Final = (
