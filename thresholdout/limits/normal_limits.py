@@ -7,11 +7,11 @@ fixed before for ``ln(1/w)`` nats. This one takes the best bet after the fact, a
 
 with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s_g^2)^2 / sum s_g^4``. Lmax is one over
 ``max(min(S m, 1.5 d), S m/b)``: d is the largest loss ``-y_g`` of a holdout or training group, or the largest gain
-above the training part's mean, and b is 0.7 times the groups of both parts over those that are tested. Lmax falls as m rises,
-so the means that are refuted are those up to a limit. That is the empirical likelihood ratio [O90] with a limited bet
-and Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a finite number.
-`NormalTest.allowed` says where it is taken, by public numbers alone. PROOFS.md of this package, "Normal limits", says
-what holds and what does not; benchmarks/normal_limits.py measures single tests.
+above the training part's mean, and b is 0.7 times the groups of both parts over those that are tested. Lmax falls as m
+rises, so the means that are refuted are those up to a limit. That is the empirical likelihood ratio [O90] with a
+limited bet and Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a
+finite number. `NormalTest.allowed` says where it is taken, by public numbers alone. PROOFS.md of this package, "Normal
+limits", says what holds and what does not; benchmarks/normal_limits.py measures single tests.
 
 References
 ----------
